@@ -1,0 +1,18 @@
+"""A real-time streaming API: write over HTTP, through Redis, to every client whose filters match.
+
+One line a module; the walk of the data is drawn in ``docs/architecture.md``.
+
+``cli``        the commands; ``__main__`` starts them
+``config``     the settings: one table, from which flags, environment and docs derive
+``app``        wires the rooms together and owns their lifetimes
+``errors``     every refusal, with its code and status
+``events``     an entry of the log: its place, its kind, its bytes, its view for the filters
+``auth``       JSON Web Tokens; ``passwords`` the argon2 hashes
+``store``      Redis, and Redis only there
+``feed``       hears the log and hands it to the hub
+``hub``        who is connected, what matches, who is live and who is catching up
+``web``        HTTP, and HTTP only there
+``embedded``   the private Redis of a server that was given none
+"""
+
+__version__ = "0.1.0"
