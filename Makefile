@@ -1,0 +1,33 @@
+# run, test and the others work on a fresh checkout: the first one makes .venv from the lock file.
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help env run test lint bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+env:
+	@$(PYTHON) .ci/bootstrap.py
+
+run: env ## start a demo server with its own Redis; ARGS="--port 9000"
+	@$(VENV)/stream-server serve --demo $(ARGS)
+
+test: env ## run the whole suite; ARGS="-k cursor"
+	@$(VENV)/python -m pytest $(ARGS)
+
+lint: env ## check style and types
+	@$(VENV)/ruff check
+	@$(VENV)/python -m mypy
+
+bench: env ## measure, and print what was measured
+	@$(VENV)/python -m bench $(ARGS)
+
+lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to the newest
+	@$(PYTHON) .ci/bootstrap.py lock $(ARGS)
+
+clean: ## remove .venv, build and caches, and nothing else
+	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
