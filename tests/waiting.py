@@ -1,0 +1,26 @@
+"""Waiting for a condition with a deadline, in place of sleeping and hoping."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+
+async def eventually(check: Callable[[], T | Awaitable[T]], *, seconds: float = 10.0, what: str = "") -> T:
+    """The first true answer of ``check`` (a function, plain or async), asked every 10 ms.
+
+    Raises AssertionError, naming ``what``, when there was none within ``seconds``.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        answer = check()
+        if isawaitable(answer):
+            answer = await answer
+        if answer:
+            return cast("T", answer)
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what or check}")
+        await asyncio.sleep(0.01)
