@@ -1,0 +1,21 @@
+"""Redis, and Redis only here: the data, the log, and the scripts that change both in one step.
+
+The one decision: **a write is one script**. It checks everything, then appends to the log (its first write, so
+that a refusal leaves nothing behind), then changes the data and the counters and PUBLISHes. A script keeps its
+answer under a request key, so that a write whose answer was lost may be repeated once without being made twice.
+Ids and times are made in the script from Redis' clock, so that id order = time order = log order. Scripts neither
+decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, logins, times and counters between them.
+
+``store``        :class:`Store`: one object that holds the nouns below and their connections
+``keys``         the table of all keys
+``link``         the way to Redis: bounded connections that never repeat anything by themselves
+``scripts``      the Lua files of ``lua/``, called once, or twice with the same request key
+``refusals``     what a script answers when it refuses, as :mod:`stream_server.errors`
+``request``      the name of one write: a client's Idempotency-Key, or one made here
+``users``        sign up, look up; ``user_json`` their one form on the wire
+``sessions``     which tokens still stand
+``draft``        a status before it has an id; ``status_json`` the form that it then has
+``statuses``     post, read, delete
+``follows``      who follows whom; ``page`` a piece of such a list
+``log``          reading the log, and hearing it
+"""

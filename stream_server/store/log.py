@@ -1,0 +1,81 @@
+"""The log: reading it, and hearing what is added to it. Only scripts write it; nothing on it is ever taken out."""
+
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any, NamedTuple
+
+from stream_server.events import CHANNELS, START, Entry, Position, make_entry
+from stream_server.store import keys
+from stream_server.store.link import Command, Link
+from stream_server.store.position import at
+
+FIRST: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", 1)
+LAST: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", 1)
+
+
+class Located(NamedTuple):
+    """The log's ends, and the entry at the place that was asked for; ``floor`` is None while the log is empty."""
+
+    head: Position
+    floor: Position | None
+    found: Entry | None
+
+
+class Log:
+    """The log of one store."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def head(self) -> Position:
+        """The last entry; :data:`~stream_server.events.START` while there is none."""
+        (rows,) = await self._link.ask(LAST)
+        return _position(rows) or START
+
+    async def floor(self) -> Position | None:
+        """The first entry that was not trimmed, None while there is none."""
+        (rows,) = await self._link.ask(FIRST)
+        return _position(rows)
+
+    async def read(self, after: Position | str, count: int, upto: Position | None = None) -> list[Entry]:
+        """Up to ``count`` entries after a place (or a stream id) and not beyond ``upto``, in order."""
+        start = after if isinstance(after, str) else after.entry_id
+        end = "+" if upto is None else upto.entry_id
+        (rows,) = await self._link.ask(("XRANGE", keys.LOG, f"({start}", end, "COUNT", count))
+        return [_entry(row) for row in rows]
+
+    async def locate(self, ms: int, seq: int) -> Located:
+        """The ends of the log and the entry with this id, in one round trip and one step."""
+        place = f"{ms}-{seq}"
+        *_, told = await self._link.ask(("MULTI",), LAST, FIRST, ("XRANGE", keys.LOG, place, place), ("EXEC",))
+        head, floor, found = told
+        return Located(_position(head) or START, _position(floor), _entry(found[0]) if found else None)
+
+    async def first_at_or_after(self, ms: int) -> Position | None:
+        """The first entry made at ``ms`` since 1970 or later, None if there is none."""
+        (rows,) = await self._link.ask(("XRANGE", keys.LOG, f"{ms}-0", "+", "COUNT", 1))
+        return _position(rows)
+
+    async def exists(self, status_ids: Iterable[str]) -> set[str]:
+        """Those of these statuses that were not deleted."""
+        asked = list(status_ids)
+        if not asked:
+            return set()
+        told = await self._link.ask(*(("EXISTS", keys.status(status_id)) for status_id in asked))
+        return {status_id for status_id, there in zip(asked, told, strict=True) if there}
+
+    def listen(self) -> AsyncGenerator[bytes | None, None]:
+        """The messages of all channels in order, on a connection of its own; None comes once, first: it is in force.
+
+        Raises Unavailable when the link ends. Whatever was written before the None must be read from the log.
+        """
+        return self._link.listen(CHANNELS)
+
+
+def _position(rows: list[Any]) -> Position | None:
+    return at(rows[0][0], rows[0][1][1]) if rows else None
+
+
+def _entry(row: list[Any]) -> Entry:
+    """Scripts write ``n k a e`` in this order; Redis keeps it."""
+    entry_id, fields = row
+    return make_entry(entry_id, fields[1], fields[3], fields[5], fields[7])

@@ -1,0 +1,112 @@
+-- Before every script. Above it stand two lines that Python makes: KEY, the names of the keys (store/keys.py), and
+-- LIMIT, about how many entries the log keeps.
+-- A script declares one key, its request key: all that it touches carries the same hash tag, so it is on the same
+-- shard. ARGV 1 and 2 are the request's fingerprint and how long its answer is kept (ms); the verb's own follow.
+local REQUEST, FINGERPRINT, KEPT_MS = KEYS[1], ARGV[1], ARGV[2]
+local PUBLIC, NOBODY = 'public', '-'
+local format, floor = string.format, math.floor
+
+local function refuse(why)
+  return redis.error_reply(why)
+end
+
+-- The answer of the same request made before, or nil. Looked at before anything else: the second asking must not be
+-- refused because of what the first one did.
+local function answered()
+  local kept = redis.call('GET', REQUEST)
+  if not kept then
+    return nil
+  end
+  local fingerprint, answer = kept:match('^(%S+) (.*)$')
+  if fingerprint ~= FINGERPRINT then
+    return refuse('DUPLICATE Idempotency-Key')
+  end
+  return {1, answer}
+end
+
+-- Keeps the answer and gives it; what comes after it is for the first asking only.
+local function answer(value, ...)
+  redis.call('SET', REQUEST, FINGERPRINT .. ' ' .. value, 'PX', KEPT_MS)
+  return {0, value, ...}
+end
+
+-- Numbers become text here only: Lua's own conversion writes ids as 3.7e+14.
+local function text(number)
+  return format('%d', number)
+end
+
+-- The pair after (ms, seq): never below it, whatever the clock says; 4,096 in a millisecond, then the next one.
+local function after(ms, seq)
+  local time = redis.call('TIME')
+  local now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+  if now > ms then
+    return now, 0
+  elseif seq < 4095 then
+    return ms, seq + 1
+  end
+  return ms + 1, 0
+end
+
+-- The next (ms, seq) and the next number on the log. Reads only: whoever uses them writes them back.
+local function tick()
+  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n')
+  local ms, seq = after(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
+  return ms, seq, tonumber(last[3] or '0') + 1
+end
+
+-- The id made at (ms, seq): 53 bits, counted from 2024-01-01.
+local function id_at(ms, seq)
+  return text((ms - 1704067200000) * 4096 + seq)
+end
+
+-- ISO 8601 in UTC with milliseconds; the days become a date by Howard Hinnant's civil_from_days.
+local function iso(ms)
+  local seconds = floor(ms / 1000)
+  local days = floor(seconds / 86400)
+  local rest = seconds - days * 86400
+  local shifted = days + 719468
+  local era = floor(shifted / 146097)
+  local doe = shifted - era * 146097
+  local yoe = floor((doe - floor(doe / 1460) + floor(doe / 36524) - floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + floor(yoe / 4) - floor(yoe / 100))
+  local mp = floor((5 * doy + 2) / 153)
+  local day = doy - floor((153 * mp + 2) / 5) + 1
+  local month = mp < 10 and mp + 3 or mp - 9
+  local year = yoe + era * 400 + (month <= 2 and 1 or 0)
+  return format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, day, floor(rest / 3600),
+    floor(rest / 60) % 60, rest % 60, ms - seconds * 1000)
+end
+
+-- The first write of every script that makes an event: where Redis is full or read-only, it fails here, and nothing
+-- was changed. Gives the position, which is also the answer, and what to publish.
+local function append(kind, audience, body, ms, seq, n)
+  local ms_text, seq_text, n_text = text(ms), text(seq), text(n)
+  local id = ms_text .. '-' .. seq_text
+  redis.call('XADD', KEY.log, 'MAXLEN', '~', LIMIT, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
+  redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
+  local position = id .. ' ' .. n_text
+  redis.call('PUBLISH', 'events:' .. kind, position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body)
+  return position
+end
+
+-- A user with the counters as numbers, or nil.
+local function person(uid)
+  local kept = redis.call('HMGET', KEY.user .. uid, 'login', 'card', 'followers', 'following', 'posts', 'signup')
+  if not kept[1] then
+    return nil
+  end
+  return {id = uid, login = kept[1], card = kept[2], followers = tonumber(kept[3]), following = tonumber(kept[4]),
+    posts = tonumber(kept[5]), signup = tonumber(kept[6])}
+end
+
+-- The same bytes as store/user_json.py makes.
+local function person_json(who)
+  return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
+    .. format(',"followers":%d,"following":%d,"posts":%d', who.followers, who.following, who.posts)
+    .. ',"signup":"' .. iso(who.signup) .. '"}'
+end
+
+-- The end of a status: its counters as they are on the log, nothing yet for a new one.
+local function counters(likes, comments, reposts)
+  return format(',"likes":%d,"comments":%d,"reposts":%d}', likes, comments, reposts)
+end

@@ -1,0 +1,13 @@
+-- A token is taken back: user, jti, when it would have ended (ms), and the body of the entry. Twice is once.
+local before = answered()
+if before then
+  return before
+end
+local key = KEY.revoked .. ARGV[3] .. ':' .. ARGV[4]
+if redis.call('EXISTS', key) == 1 then
+  return answer('unchanged')
+end
+local ms, seq, n = tick()
+local position = append('revoke', NOBODY, ARGV[6], ms, seq, n)
+redis.call('SET', key, '1', 'PXAT', ARGV[5])
+return answer(position)

@@ -1,0 +1,23 @@
+-- A new user: login, its lower case, e-mail's lower case ('' for none), card, then fields and values of the hash.
+-- Not an event: nobody is told, so it takes an id from the clock and no number on the log.
+local before = answered()
+if before then
+  return before
+end
+local login, lower, email, card = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+if redis.call('HEXISTS', KEY.logins, lower) == 1 then
+  return refuse('TAKEN login')
+end
+if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then
+  return refuse('TAKEN email')
+end
+local ms, seq = tick()
+local id, signup = id_at(ms, seq), text(ms)
+redis.call('HSET', KEY.logins, lower, id)
+redis.call('HSET', KEY.meta, 'ms', signup, 'seq', text(seq))
+if email ~= '' then
+  redis.call('HSET', KEY.emails, email, id)
+end
+redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'followers', '0', 'following', '0', 'posts', '0',
+  'signup', signup, 'protected', '0', 'card', card, unpack(ARGV, 7))
+return answer(id, signup)

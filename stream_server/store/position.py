@@ -1,0 +1,15 @@
+"""Places on the log as Redis writes them."""
+
+from stream_server.events import Position
+
+
+def at(entry_id: bytes, n: bytes) -> Position:
+    """The place of an entry: its stream id ``<ms>-<seq>`` and its number."""
+    ms, _, seq = entry_id.partition(b"-")
+    return Position(int(ms), int(seq), int(n))
+
+
+def parse(answer: bytes) -> Position | None:
+    """The place in a write's answer ``<ms>-<seq> <n>``; None where nothing was put on the log."""
+    entry_id, _, n = answer.partition(b" ")
+    return at(entry_id, n) if n and b"-" in entry_id else None

@@ -1,0 +1,141 @@
+"""The Lua files beside this module, each one verb; a lost write is repeated once, under the same request key.
+
+A script is called by its hash; a Redis that does not know it (restarted, failed over) is given it again.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from importlib import resources
+from typing import Any, NamedTuple
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from stream_server.errors import Internal, OutcomeUnknown, Unavailable
+from stream_server.events import START, Position
+from stream_server.store import keys, position
+from stream_server.store.link import Command, Link, Lost
+from stream_server.store.refusals import refused
+from stream_server.store.request import Request
+
+PRELUDE = "prelude"
+"""The file that goes before each of the others."""
+
+REPEAT_SHARE = 0.5
+"""A repetition has half the time of the first attempt, so that both together stay under two time-outs."""
+
+Argument = str | bytes | int
+
+
+class Script(NamedTuple):
+    """One verb: its whole text, and the SHA-1 by which Redis knows it."""
+
+    text: str
+    digest: str
+
+
+class Answer(NamedTuple):
+    """What a write answered: ``value`` is kept under its request key, ``extra`` comes the first time only."""
+
+    again: bool
+    value: bytes
+    extra: list[Any]
+
+
+class Scripts:
+    """Calls the scripts of one Redis; ``written`` is the newest entry of the log that this process wrote.
+
+    ``written`` lets a feed know that something it should have heard by now exists.
+    """
+
+    def __init__(self, link: Link, log_max_entries: int) -> None:
+        self._link = link
+        self._scripts = load(log_max_entries)
+        self.written = START
+
+    async def install(self) -> None:
+        """Give all scripts to Redis."""
+        await self._link.ask(*(("SCRIPT", "LOAD", script.text) for script in self._scripts.values()))
+
+    async def write(self, verb: str, request: Request, *arguments: Argument) -> Answer:
+        """One write; raises what the script refused with, Unavailable, or OutcomeUnknown."""
+        reply = (await self._run([self._command(verb, request, arguments)]))[0]
+        if isinstance(reply, ResponseError):
+            raise refused(reply) from reply
+        return self._answer(reply)
+
+    async def write_each(
+        self, writes: Sequence[tuple[str, Request, tuple[Argument, ...]]]
+    ) -> list[Answer | ResponseError]:
+        """Several writes in one round trip, each its own step; a refusal stands in its place."""
+        if not writes:
+            return []
+        replies = await self._run([self._command(*write) for write in writes])
+        return [reply if isinstance(reply, ResponseError) else self._answer(reply) for reply in replies]
+
+    async def read(self, verb: str, key: str, *arguments: Argument) -> Any:
+        """One script that only reads; ``key`` says on which shard."""
+        command = ("EVALSHA", self._scripts[verb].digest, 1, key, "-", 0, *arguments)
+        try:
+            reply = (await self._known([command], self._link.timeout_seconds))[0]
+        except Lost as lost:
+            raise Unavailable("the data store did not answer", retry_after=1) from lost
+        if isinstance(reply, ResponseError):
+            raise refused(reply) from reply
+        return reply
+
+    def _command(self, verb: str, request: Request, arguments: tuple[Argument, ...]) -> Command:
+        key = keys.request(request.key)
+        return ("EVALSHA", self._scripts[verb].digest, 1, key, request.fingerprint, request.ttl_ms, *arguments)
+
+    async def _run(self, commands: list[Command]) -> list[Any]:
+        timeout = self._link.timeout_seconds
+        try:
+            return await self._known(commands, timeout)
+        except Lost:
+            pass
+        # Safe, because the first attempt kept its answer under the request key if it was run at all.
+        try:
+            return await self._known(commands, timeout * REPEAT_SHARE)
+        except (Lost, Unavailable) as lost:
+            raise OutcomeUnknown("the data store did not answer; it may have been written", retry_after=1) from lost
+
+    async def _known(self, commands: list[Command], timeout_seconds: float) -> list[Any]:
+        """The answers; those that Redis did not know the script for are asked again after it was given."""
+        replies = await self._link.exchange(commands, timeout_seconds)
+        unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        if unknown:
+            await self.install()
+            again = await self._link.exchange([commands[i] for i in unknown], timeout_seconds)
+            for i, reply in zip(unknown, again, strict=True):
+                replies[i] = reply
+        return replies
+
+    def _answer(self, reply: list[Any]) -> Answer:
+        again, value, *extra = reply
+        place = position.parse(value)
+        if place is not None and place > self.written:
+            self.written = place
+        return Answer(bool(again), value, extra)
+
+
+def position_of(answer: Answer) -> Position:
+    """The place of the entry that a write made; an answer without one is our own fault."""
+    place = position.parse(answer.value)
+    if place is None:
+        raise Internal("the data store answered without a position")
+    return place
+
+
+def load(log_max_entries: int) -> dict[str, Script]:
+    """All scripts by name, each with the table of keys and the prelude before it."""
+    texts = {
+        file.name.removesuffix(".lua"): file.read_text("utf-8")
+        for file in resources.files(__package__).joinpath("lua").iterdir()
+        if file.name.endswith(".lua")
+    }
+    head = f"{keys.lua_table()}\nlocal LIMIT='{log_max_entries}'\n{texts.pop(PRELUDE)}\n"
+    return {name: _script(head + text) for name, text in texts.items()}
+
+
+def _script(text: str) -> Script:
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -1,0 +1,57 @@
+"""Sessions: which tokens still stand. A token itself is kept nowhere; only that one was taken back is."""
+
+from typing import NamedTuple
+
+import msgspec
+from redis.exceptions import ResponseError
+
+from stream_server.errors import OutcomeUnknown
+from stream_server.store import keys
+from stream_server.store.link import Link, Lost
+from stream_server.store.refusals import refused
+from stream_server.store.request import Request
+from stream_server.store.scripts import Scripts
+
+
+class Standing(NamedTuple):
+    """Whether the token's user exists, and whether the token was taken back."""
+
+    known: bool
+    revoked: bool
+
+
+class Sessions:
+    """The sessions of one store."""
+
+    def __init__(self, link: Link, scripts: Scripts) -> None:
+        self._link = link
+        self._scripts = scripts
+
+    async def standing(self, uid: str, jti: str) -> Standing:
+        """How the token ``jti`` of a user stands, in one round trip."""
+        known, revoked = await self._link.ask(("EXISTS", keys.user(uid)), ("EXISTS", keys.revoked(uid, jti)))
+        return Standing(bool(known), bool(revoked))
+
+    async def revoke(self, uid: str, jti: str, expires_ms: int, request: Request) -> None:
+        """Take a token back; the entry on the log ends its streams everywhere. ``expires_ms`` since 1970."""
+        body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
+        await self._scripts.write("revoke", request, uid, jti, expires_ms, body)
+
+    async def keep_refresh(self, digest: str, uid: str, ttl_seconds: int) -> None:
+        """Let the refresh token with this SHA-256 stand for a user, once, within ``ttl_seconds``."""
+        await self._once("SET", keys.refresh(digest), uid, "EX", ttl_seconds)
+
+    async def take_refresh(self, digest: str) -> str | None:
+        """The user of an unused refresh token, which is used by this; None if there is none."""
+        uid: bytes | None = await self._once("GETDEL", keys.refresh(digest))
+        return None if uid is None else uid.decode()
+
+    async def _once(self, *command: str | int) -> bytes | None:
+        """Not on the log and not repeated: whoever loses the answer logs in again."""
+        try:
+            reply: bytes | ResponseError | None = (await self._link.exchange([command], self._link.timeout_seconds))[0]
+        except Lost as lost:
+            raise OutcomeUnknown("the data store did not answer", retry_after=1) from lost
+        if isinstance(reply, ResponseError):
+            raise refused(reply) from reply
+        return reply

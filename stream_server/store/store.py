@@ -1,0 +1,71 @@
+"""One object that holds everything kept in Redis, and its connections."""
+
+import logging
+import re
+
+from stream_server.errors import ApiError
+from stream_server.events import Position
+from stream_server.store.follows import Follows
+from stream_server.store.link import Link
+from stream_server.store.log import Log
+from stream_server.store.scripts import Scripts
+from stream_server.store.sessions import Sessions
+from stream_server.store.statuses import Statuses
+from stream_server.store.users import Users
+
+logger = logging.getLogger(__name__)
+
+OLDEST = (6, 2)
+"""The oldest Redis that has what is used here (GETDEL, exclusive ranges, PXAT)."""
+
+
+class TooOld(RuntimeError):
+    """This Redis lacks commands that are used here; the message says which version is needed."""
+
+
+class Store:
+    """What is kept in one Redis. Nothing is connected before :meth:`open`."""
+
+    def __init__(self, url: str, *, timeout_seconds: float = 1.0, log_max_entries: int = 1_000_000) -> None:
+        self._link = Link(url, timeout_seconds)
+        self._scripts = Scripts(self._link, log_max_entries)
+        self.users = Users(self._link, self._scripts)
+        self.sessions = Sessions(self._link, self._scripts)
+        self.statuses = Statuses(self._link, self._scripts)
+        self.follows = Follows(self._scripts, self.users)
+        self.log = Log(self._link)
+
+    @property
+    def written(self) -> Position:
+        """The newest entry of the log that this process wrote: a feed that does not hear of it is deaf."""
+        return self._scripts.written
+
+    async def open(self) -> None:
+        """Look whether this Redis will do, and give it the scripts; raises :class:`TooOld` or Unavailable."""
+        (info,) = await self._link.ask(("INFO", "server"))
+        _check_version(info.decode())
+        await self._scripts.install()
+        await self._warn_of_eviction()
+
+    async def ping(self) -> None:
+        """Raises Unavailable when Redis does not answer."""
+        await self._link.ask(("PING",))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._link.close()
+
+    async def _warn_of_eviction(self) -> None:
+        try:
+            (info,) = await self._link.ask(("INFO", "memory"))
+        except ApiError:
+            return  # a hosted Redis may forbid INFO's sections; the warning is not worth a refusal to start
+        policy = re.search(r"^maxmemory_policy:(\S+)", info.decode(), re.MULTILINE)
+        if policy is not None and policy[1] != "noeviction":
+            logger.warning("Redis evicts by %s: under memory pressure it would lose data; set noeviction", policy[1])
+
+
+def _check_version(info: str) -> None:
+    version = re.search(r"^redis_version:(\d+)\.(\d+)", info, re.MULTILINE)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST:
+        raise TooOld("Redis 6.2 or newer is needed")

@@ -1,0 +1,122 @@
+"""Users: sign up, and look up. Logins and e-mails are unique without regard to case; a login never changes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from stream_server.errors import NotFound
+from stream_server.store import keys
+from stream_server.store.link import Link
+from stream_server.store.request import Request
+from stream_server.store.scripts import Scripts
+from stream_server.store.user_json import FIELDS, Card, Kept
+
+CHUNK = 200
+"""Users made by one call of a script: a few milliseconds, in which Redis does nothing else."""
+
+
+class Made(NamedTuple):
+    """One user of a batch; ``created`` is False for a login that was there before."""
+
+    id: str
+    login: str
+    created: bool
+
+
+class Credentials(NamedTuple):
+    """Who a login or e-mail is, and the argon2 hash of the password."""
+
+    id: str
+    password_hash: str
+
+
+class Users:
+    """The users of one store."""
+
+    def __init__(self, link: Link, scripts: Scripts) -> None:
+        self._link = link
+        self._scripts = scripts
+
+    async def create(self, login: str, name: str, email: str, password_hash: str, request: Request) -> bytes:
+        """A new user, as JSON for oneself; raises Conflict ``login_taken`` or ``email_taken``."""
+        card = Card(name).fragment()
+        more = ("name", name, "email", email, "password", password_hash)
+        answer = await self._scripts.write(
+            "sign_up", request, login, login.lower(), email.lower(), card, *more
+        )  # fmt: skip
+        if answer.again:
+            return await self.me(answer.value.decode())
+        signup: bytes = answer.extra[0]
+        return Kept(answer.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own()
+
+    async def create_many(self, people: Sequence[tuple[str, str]], request: Request) -> list[Made]:
+        """Users without password or e-mail for (login, name) pairs; a login that exists gives its user.
+
+        Each chunk is one step; a lost answer is asked for again by the same request.
+        """
+        made: list[Made] = []
+        for start in range(0, len(people), CHUNK):
+            made += await self._create_chunk(people[start : start + CHUNK], request.part(start))
+        return made
+
+    async def get(self, uid: str) -> bytes:
+        """A user as JSON; raises NotFound."""
+        return (await self._kept(uid)).public()
+
+    async def me(self, uid: str) -> bytes:
+        """A user as JSON for oneself, with the e-mail; raises NotFound."""
+        return (await self._kept(uid)).own()
+
+    async def by_login(self, login: str) -> bytes:
+        """A user as JSON, looked up by login; raises NotFound."""
+        (uid,) = await self._link.ask(("HGET", keys.LOGINS, login.lower()))
+        if uid is None:
+            raise NotFound("there is no such user")
+        return await self.get(uid.decode())
+
+    async def many(self, ids: Sequence[str]) -> list[bytes]:
+        """Those of these users who exist, as JSON, in this order."""
+        if not ids:
+            return []
+        rows = await self._link.ask(*(("HMGET", keys.user(uid), *FIELDS) for uid in ids))
+        return [Kept(*row).public() for row in rows if row[0] is not None]
+
+    async def available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
+        """Whether each that is asked for could be signed up with now."""
+        wanted = {"login": (keys.LOGINS, login), "email": (keys.EMAILS, email)}
+        asked = [(name, key, value.lower()) for name, (key, value) in wanted.items() if value is not None]
+        if not asked:
+            return {}
+        taken = await self._link.ask(*(("HEXISTS", key, value) for _, key, value in asked))
+        return {name: not found for (name, _, _), found in zip(asked, taken, strict=True)}
+
+    async def credentials(self, login_or_email: str) -> Credentials | None:
+        """What a password is verified against; None where there is no such user, or none with a password."""
+        key = keys.EMAILS if "@" in login_or_email else keys.LOGINS
+        (uid,) = await self._link.ask(("HGET", key, login_or_email.lower()))
+        if uid is None:
+            return None
+        (password_hash,) = await self._link.ask(("HGET", keys.user(uid.decode()), "password"))
+        return None if password_hash is None else Credentials(uid.decode(), password_hash.decode())
+
+    async def resolve(self, logins: Iterable[str]) -> dict[str, str]:
+        """Lower-cased login to user id, for those that exist."""
+        wanted = list(dict.fromkeys(login.lower() for login in logins))
+        if not wanted:
+            return {}
+        (found,) = await self._link.ask(("HMGET", keys.LOGINS, *wanted))
+        return {login: uid.decode() for login, uid in zip(wanted, found, strict=True) if uid is not None}
+
+    async def _create_chunk(self, people: Sequence[tuple[str, str]], request: Request) -> list[Made]:
+        fields: list[str | bytes] = []
+        for login, name in people:
+            fields += (login, login.lower(), name, Card(name).fragment())
+        answer = await self._scripts.write("sign_up_many", request, *fields)
+        outcomes = answer.value.decode().split(" ")
+        return [Made(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, people, strict=True)]
+
+    async def _kept(self, uid: str) -> Kept:
+        row: list[Any]
+        (row,) = await self._link.ask(("HMGET", keys.user(uid), *FIELDS))
+        if row[0] is None:
+            raise NotFound("there is no such user")
+        return Kept(*row)
