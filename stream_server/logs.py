@@ -1,0 +1,87 @@
+"""Log lines: one JSON object each, bounded, without tokens, and never a storm.
+
+The one decision: whatever a client does, it cannot fill the disk. Lines of one origin (the place in the code
+that logs) are let through a few times in a while; the first one of the next while tells how many were held back.
+There is no access log.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TextIO
+
+import msgspec
+
+BURST = 20
+"""Lines of one origin let through in each :data:`WINDOW_SECONDS`."""
+
+WINDOW_SECONDS = 10.0
+
+LINE_MAX_CHARS = 2000
+TRACE_MAX_CHARS = 16_000
+
+_SECRETS = (
+    (re.compile(r"eyJ[\w-]{5,}\.[\w-]*\.?[\w-]*"), "<token>"),
+    (re.compile(r"(?i)(bearer\s+)[\w.~+/=-]+"), r"\1<token>"),
+    (re.compile(r"(?i)((?:token|password|secret)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,}]+"), r"\1<hidden>"),
+    (re.compile(r"(?i)(rediss?://)[^\s/@]*@"), r"\1<hidden>@"),
+)
+
+
+def redact(text: str) -> str:
+    """``text`` with everything that looks like a token, a password or a URL's credentials taken out."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+class Throttle(logging.Filter):
+    """Lets :data:`BURST` lines of an origin through in each window, and counts the rest."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._seen: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is written; an origin is a place in the code, so their number is bounded."""
+        origin = (record.pathname, record.lineno)
+        began, count = self._seen.get(origin, (self._clock(), 0))
+        if self._clock() - began >= WINDOW_SECONDS:
+            record.suppressed = max(0, count - BURST)
+            began, count = self._clock(), 0
+        self._seen[origin] = (began, count + 1)
+        return count < BURST
+
+
+class Lines(logging.Formatter):
+    """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, and what else there is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, whatever was logged: bounded and redacted."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(record.getMessage())[:LINE_MAX_CHARS],
+        }
+        request_id = getattr(record, "request_id", None)
+        if request_id:
+            line["request_id"] = str(request_id)
+        if getattr(record, "suppressed", 0):
+            line["suppressed"] = record.suppressed  # type: ignore[attr-defined]  # set by Throttle
+        if record.exc_info:
+            line["trace"] = redact(self.formatException(record.exc_info))[-TRACE_MAX_CHARS:]
+        return msgspec.json.encode(line).decode()
+
+
+def configure(level: str, stream: TextIO) -> None:
+    """Write the lines of the whole process to ``stream`` from ``level`` (debug, info, warning, error) on."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Lines())
+    handler.addFilter(Throttle())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())

@@ -1,0 +1,77 @@
+"""What is counted, by name: one table, one registry an app, in Prometheus' text format.
+
+The hot paths count in plain integers of their own; they are read when somebody asks (:meth:`Metrics.watch`),
+so counting costs a delivery nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+class Watched(NamedTuple):
+    """A figure that is read when asked for; ``kind`` is counter or gauge."""
+
+    name: str
+    kind: str
+    help: str
+
+
+WATCHED: tuple[Watched, ...] = (
+    Watched("stream_server_streams", "gauge", "Streams open now."),
+    Watched("stream_server_streams_live", "gauge", "Streams that are at the head of the log."),
+    Watched("stream_server_events_published_total", "counter", "Entries of the log handed to the hub."),
+    Watched("stream_server_events_delivered_total", "counter", "Events written to clients."),
+    Watched("stream_server_events_malformed_total", "counter", "Messages of Redis that were no entries, skipped."),
+    Watched("stream_server_events_repaired_total", "counter", "Entries read from the log because no message came."),
+    Watched("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
+    Watched("stream_server_slow_clients_total", "counter", "Times that a live client was too slow to stay live."),
+    Watched("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
+    Watched("stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."),
+    Watched("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),
+)
+"""The table of what the hub and the feed count; the HTTP figures are :class:`Metrics`' own."""
+
+
+class Metrics(Collector):
+    """The figures of one app."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._read: dict[str, Callable[[], float]] = {}
+        self.requests = Counter(
+            "stream_server_http_requests_total", "Answers given, by route and status.",
+            ("method", "route", "status"), registry=self._registry,
+        )  # fmt: skip
+        self.refusals = Counter(
+            "stream_server_http_refusals_total", "Refusals, by their code.", ("code",), registry=self._registry
+        )
+        self.seconds = Histogram(
+            "stream_server_http_request_seconds", "Time to answer a request; streams are not in it.",
+            ("route",), registry=self._registry,
+        )  # fmt: skip
+        self._registry.register(self)
+
+    def watch(self, name: str, read: Callable[[], float]) -> None:
+        """Show ``read()`` under a name of :data:`WATCHED`; raises KeyError for any other name."""
+        if name not in {row.name for row in WATCHED}:
+            raise KeyError(name)
+        self._read[name] = read
+
+    def collect(self) -> Iterable[Metric]:
+        """The watched figures as they are now (called by the registry)."""
+        for row in WATCHED:
+            read = self._read.get(row.name)
+            if read is not None:
+                family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
+                yield family(row.name, row.help, value=read())
+
+    def text(self) -> bytes:
+        """All figures in Prometheus' text format, of type :data:`CONTENT_TYPE`."""
+        return generate_latest(self._registry)

@@ -1,0 +1,19 @@
+"""HTTP, and HTTP only here: aiohttp's server is known to this package and to ``app``.
+
+It owns the wire: what a request may say, who may say it, and the shape of every answer. The one decision:
+**refuse at the edge, completely, before anything changed**. A handler sees a request whose token, scope,
+query, body and header are checked, makes one call of ``store`` or ``hub``, and passes on the bytes that it gets.
+
+``routes``        the URL table, on one screen; ``route`` is a row of it
+``middleware``    every request's frame: its id, its refusals, its token
+``edges``         what happens before a request is one: parse errors, deadlines, limits of the protocol
+``keys``          what an app and a request carry
+``answers``       JSON answers and refusals
+``body``          reading a body within bounds
+``query``         reading a query that has nothing unknown in it
+``schema``        what JSON bodies may hold
+``idempotency``   the key under which a write is done once
+``users``, ``sessions``, ``statuses``, ``follows``, ``admin``, ``health``   handlers, one noun a file
+``stream``, ``events``   the streams and long polling; ``parameters``, ``subscription``, ``since``, ``framing``,
+                  ``sink`` are their parts
+"""

@@ -1,0 +1,152 @@
+"""What happens before a request is one: aiohttp's parse errors, its limits, and a deadline that it lacks.
+
+Parse errors pass by every middleware, are text and repeat the request; here they get the one shape and repeat
+nothing. A connection that does not send a whole request head in time is closed (slowloris).
+"""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
+
+from stream_server.config import Config
+from stream_server.errors import ApiError, BadRequest, Internal, TooLarge
+from stream_server.web.answers import refusal
+from stream_server.web.middleware import http_refusal
+
+HEADER_SECONDS = 15.0
+"""From the connection, or from a later request's first byte, to the end of that request's head."""
+
+KEEPALIVE_SECONDS = 75.0
+"""An idle connection is kept so long, a little longer than the balancers in front do."""
+
+MAX_LINE_BYTES = 65_536
+"""400 track phrases do not fit into the usual 8 KiB."""
+
+MAX_FIELD_BYTES = 16_384
+"""One header field: a token of 8 KiB and room."""
+
+LINGER_SECONDS = 2.0
+"""How long the rest of a refused body is swallowed, so that its sender can read why."""
+
+SHUTDOWN_SECONDS = 2.0
+"""aiohttp waits for this twice: once for handlers to end, once after cancelling them."""
+
+
+class Protocol(web.RequestHandler):
+    """One connection."""
+
+    __slots__ = ("_header_seconds", "_in_head")
+
+    def __init__(self, manager: "Server", *, header_seconds: float, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._header_seconds = header_seconds
+        self._in_head = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the first request's deadline, which a silent connection misses as well."""
+        super().connection_made(transport)
+        self._limit_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Watch for bytes that leave a request's head unfinished."""
+        super().data_received(data)
+        if self._messages or self._waiter is None or self._waiter.done():
+            self._in_head = False
+        elif not self._in_head:  # only the first byte starts the clock: a trickle does not wind it up again
+            self._limit_head()
+
+    def _limit_head(self) -> None:
+        """Bring aiohttp's own idle timer forward; it closes only who is waiting for a head when it rings."""
+        self._in_head = True
+        if self._keepalive_handle is not None:
+            self._keepalive_handle.cancel()
+        self._next_keepalive_close_time = self._loop.time() + self._header_seconds
+        self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - aiohttp's text repeats the request
+    ) -> web.StreamResponse:
+        """The answer to what could not be parsed, or to a failure that no middleware saw; closes the connection."""
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("the answer had begun, it can only be broken off")
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.logger.error("a request failed outside of its handler", exc_info=exc)
+        response = refusal(_edge_refusal(status, exc))
+        response.force_close()
+        return response
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the answer; aiohttp's own refusals that were raised outside of the middlewares get our shape."""
+        if isinstance(resp, web.HTTPException):
+            refused = http_refusal(request.method, resp)
+            resp = refusal(refused or Internal("something went wrong here"))
+        return await super().finish_response(request, resp, start_time)
+
+
+def _edge_refusal(status: int, error: BaseException | None) -> ApiError:
+    if isinstance(error, LineTooLong):
+        return TooLarge("the request line or a header field is too long")
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return BadRequest("this is no HTTP request that can be understood", code="malformed_body")
+    return Internal("something went wrong here; it was logged")
+
+
+class Server(web.Server):
+    """Makes a :class:`Protocol` for each connection."""
+
+    def __call__(self) -> Protocol:
+        """The next connection."""
+        return Protocol(self, loop=self._loop, **self._kwargs)
+
+
+class Runner(web.AppRunner):
+    """aiohttp's runner with our connections; use it with any site.
+
+    ``header_seconds`` is the deadline of a request's head, ``shutdown_seconds`` what aiohttp waits twice for.
+    """
+
+    def __init__(
+        self,
+        app: web.Application,
+        *,
+        header_seconds: float = HEADER_SECONDS,
+        shutdown_seconds: float = SHUTDOWN_SECONDS,
+    ) -> None:
+        super().__init__(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            lingering_time=LINGER_SECONDS,
+            auto_decompress=False,
+            shutdown_timeout=shutdown_seconds,
+        )
+        self._header_seconds = header_seconds
+
+    async def _make_server(self) -> Server:
+        """As aiohttp's, which has no door for another kind of server: make its server, keep its wiring."""
+        made = await super()._make_server()
+        options = {**made._kwargs, "header_seconds": self._header_seconds}  # noqa: SLF001 - see above
+        return Server(
+            made.request_handler,
+            request_factory=made.request_factory,
+            handler_cancellation=made.handler_cancellation,
+            loop=asyncio.get_running_loop(),
+            **options,
+        )
+
+
+def make_runner(app: web.Application, config: Config) -> Runner:
+    """The runner that serves ``app``."""
+    return Runner(app, shutdown_seconds=min(SHUTDOWN_SECONDS, config.shutdown_seconds / 2))

@@ -1,0 +1,158 @@
+"""The frame of every request: its id, the one shape of its refusals, its token.
+
+Default deny: a route that is not in the table asks for a scope that nobody has.
+"""
+
+import logging
+import re
+import secrets
+import time
+
+from aiohttp import hdrs, web
+
+from filters.params import ParameterError
+from stream_server.auth import Claims
+from stream_server.errors import (
+    CODES,
+    ApiError,
+    BadRequest,
+    Forbidden,
+    Internal,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+)
+from stream_server.web.answers import refusal
+from stream_server.web.keys import AUTH, CLAIMS, KEY_SET, METRICS, REQUEST_ID, ROUTES, STORE
+from stream_server.web.query import check_query
+from stream_server.web.route import ANY, OPEN, Handler, Route
+
+logger = logging.getLogger(__name__)
+
+X_REQUEST_ID = "X-Request-Id"
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Those that metrics tell apart; a client may make up any number of others."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+
+async def _nobody(request: web.Request) -> web.StreamResponse:
+    raise NotFound(f"{request.method} is not served")
+
+
+UNDECLARED = Route("*", "(undeclared)", _nobody, needs="(nobody has this scope)")
+
+
+@web.middleware
+async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give the request its id, and turn whatever is raised into an answer."""
+    began = time.monotonic()
+    given = request.headers.get(X_REQUEST_ID, "")
+    request[REQUEST_ID] = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    try:
+        response = await handler(request)
+    except ConnectionError:
+        raise  # the client left: nobody is there to be told, and nothing is wrong with us
+    except Exception as error:  # noqa: BLE001 - the one place where everything becomes an answer
+        response = _refused(request, error)
+    if not response.prepared:
+        response.headers[X_REQUEST_ID] = request[REQUEST_ID]
+    _count(request, response, time.monotonic() - began)
+    return response
+
+
+@web.middleware
+async def identified(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Check the query and the token against what the route's row in the table says."""
+    if request.match_info.http_exception is not None:
+        return await handler(request)
+    route = request.app[ROUTES].get(request.match_info.route, UNDECLARED)
+    check_query(request, route)
+    if route.needs != OPEN:
+        request[CLAIMS] = await _claims(request)
+        if route.needs != ANY and route.needs not in request[CLAIMS].scopes:
+            raise Forbidden(f"this needs the scope {route.needs}")
+    return await handler(request)
+
+
+MIDDLEWARES = (framed, identified)
+"""In the order in which a request meets them."""
+
+
+def _refused(request: web.Request, error: Exception) -> web.Response:
+    refused = _as_api_error(request, error)
+    if refused is None:
+        logger.error("a request failed", exc_info=error, extra={"request_id": request[REQUEST_ID]})
+        refused = Internal("something went wrong here; it was logged")
+    if request.writer.output_size > 0:
+        raise ConnectionResetError("the answer had begun, it can only be broken off") from None
+    request.app[METRICS].refusals.labels(refused.error_code).inc()
+    response = refusal(refused, challenged=hdrs.AUTHORIZATION in request.headers)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        response.headers[hdrs.ALLOW] = ",".join(sorted(error.allowed_methods))
+    return response
+
+
+def _as_api_error(request: web.Request, error: Exception) -> ApiError | None:
+    """Our name for what was raised; None for a failure of our own."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, ParameterError):
+        return _parameter_refusal(error)
+    if isinstance(error, web.HTTPException):
+        return http_refusal(request.method, error)
+    return None
+
+
+def _parameter_refusal(error: ParameterError) -> ApiError:
+    kind = TooLarge if CODES[error.code] == 413 else BadRequest
+    return kind(error.message, code=error.code, param=error.param)
+
+
+def http_refusal(method: str, error: web.HTTPException) -> ApiError | None:
+    """Our name for what aiohttp refuses by itself; None for a 5xx."""
+    if error.status == 404:
+        return NotFound("there is nothing at this path")
+    if error.status == 405:
+        return MethodNotAllowed(f"{method} is not possible here"[:64], code="method_not_allowed")
+    if error.status == 413:
+        return TooLarge("the request is too large")
+    if error.status == 417:
+        return BadRequest("only 100-continue can be expected", param=hdrs.EXPECT)
+    return BadRequest("the request cannot be understood", code="malformed_body") if error.status < 500 else None
+
+
+async def _claims(request: web.Request) -> Claims:
+    """The claims of the request's token, if it is valid here and now; raises Unauthorized."""
+    token = _bearer(request)
+    if KEY_SET in request.app:
+        await request.app[KEY_SET].provide(token)
+    claims = request.app[AUTH].verify(token, time.time())
+    standing = await request.app[STORE].sessions.standing(claims.sub, claims.jti)
+    if not standing.known:
+        raise Unauthorized("the token's user does not exist")
+    if standing.revoked:
+        raise Unauthorized("the token was revoked", code="token_revoked")
+    return claims
+
+
+def _bearer(request: web.Request) -> str:
+    """The token in the Authorization header (RFC 6750 §2.1), the only place that is looked at."""
+    given = request.headers.getall(hdrs.AUTHORIZATION, [])
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthorized("send `Authorization: Bearer <token>`")
+    return token.strip()
+
+
+def _count(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
+    """Labels are of our own words only: what a client may choose would grow without end."""
+    metrics = request.app[METRICS]
+    route = request.app[ROUTES].get(request.match_info.route)
+    path = "(none)" if route is None else route.path
+    method = request.method if request.method in METHODS else "other"
+    metrics.requests.labels(method, path, str(response.status)).inc()
+    if route is not None and not route.streams:
+        metrics.seconds.labels(path).observe(seconds)

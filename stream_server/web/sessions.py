@@ -1,0 +1,102 @@
+"""Sessions: a password or a refresh token for an access token, and taking it back.
+
+A refresh token is ``<jti>.<32 random bytes>``; the store keeps its SHA-256 only, and gives it out once. The
+``jti`` is that of the access token it came with, so that logging out ends both.
+"""
+
+import secrets
+import time
+from hashlib import sha256
+
+import msgspec
+from aiohttp import web
+
+from stream_server.errors import BadRequest, NotFound, Unauthorized
+from stream_server.store.request import Request
+from stream_server.web import schema
+from stream_server.web.answers import encoded
+from stream_server.web.keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
+
+SCOPES = frozenset({"read", "write", "stream"})
+"""What a log-in gives; ``firehose`` and ``admin`` come from the command line only."""
+
+
+async def log_in(request: web.Request) -> web.Response:
+    """``POST /v1/sessions``: 201 with a token, a refresh token and the user."""
+    asked, _ = await schema.read_body_as(schema.NewSession, request)
+    name = _check_form(asked)
+    if asked.refresh_token is not None:
+        return await _begin(request, await _refreshed(request, asked.refresh_token))
+    return await _begin(request, await _proven(request, name, asked.password or ""))
+
+
+async def log_out(request: web.Request) -> web.Response:
+    """``DELETE /v1/sessions``: 204; the token of this request, its refresh token and its streams end.
+
+    The revocation is kept for as long as the refresh token could live, since that names the same ``jti``.
+    """
+    claims = request[CLAIMS]
+    ends = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
+    await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(ends * 1000), Request.fresh())
+    return web.Response(status=204)
+
+
+def _check_form(asked: schema.NewSession) -> str:
+    """The login or e-mail; raises BadRequest unless the body is one of the three forms."""
+    if asked.refresh_token is not None:
+        _refuse_also(asked, "refresh_token", ("login", "email", "password"))
+        return ""
+    name = asked.login if asked.login is not None else asked.email
+    if name is None:
+        raise BadRequest("give a login, an email or a refresh_token", code="missing_parameter", param="login")
+    if asked.login is not None:
+        _refuse_also(asked, "login", ("email",))
+    if asked.password is None:
+        raise BadRequest("this member is needed", code="missing_parameter", param="password")
+    return name
+
+
+def _refuse_also(asked: schema.NewSession, given: str, others: tuple[str, ...]) -> None:
+    for other in others:
+        if getattr(asked, other) is not None:
+            raise BadRequest(f"not together with {given}", code="conflicting_parameters", param=other)
+
+
+async def _proven(request: web.Request, name: str, password: str) -> str:
+    """The user whose password it is. An unknown name costs the same work and gets the same answer."""
+    found = await request.app[STORE].users.credentials(name)
+    matches = await request.app[PASSWORDS].verify(None if found is None else found.password_hash, password)
+    if found is None or not matches:
+        raise Unauthorized("wrong login or password")
+    return found.id
+
+
+async def _refreshed(request: web.Request, token: str) -> str:
+    """The user of a refresh token, which is used up by this; raises Unauthorized."""
+    sessions = request.app[STORE].sessions
+    uid = await sessions.take_refresh(_digest(token))
+    if uid is None:
+        raise Unauthorized("the refresh token is unknown, used or expired")
+    if (await sessions.standing(uid, token.partition(".")[0])).revoked:
+        raise Unauthorized("the session was ended", code="token_revoked")
+    return uid
+
+
+async def _begin(request: web.Request, uid: str) -> web.Response:
+    config, store = request.app[CONFIG], request.app[STORE]
+    try:
+        user = await store.users.me(uid)
+    except NotFound:
+        raise Unauthorized("the user does not exist") from None
+    token, claims = request.app[AUTH].issue(uid, SCOPES, config.token_ttl_seconds, time.time())
+    refresh = f"{claims.jti}.{secrets.token_urlsafe(32)}"
+    await store.sessions.keep_refresh(_digest(refresh), uid, config.refresh_ttl_seconds)
+    answer = {
+        "token": token, "token_type": "Bearer", "expires_in": config.token_ttl_seconds,
+        "refresh_token": refresh, "user": msgspec.Raw(user),
+    }  # fmt: skip
+    return encoded(answer, status=201)
+
+
+def _digest(token: str) -> str:
+    return sha256(token.encode()).hexdigest()

@@ -1,0 +1,59 @@
+"""Statuses: post, read, delete."""
+
+from aiohttp import web
+
+from stream_server.errors import BadRequest
+from stream_server.store.draft import Draft
+from stream_server.web import query, schema
+from stream_server.web.answers import created, json_answer, listed
+from stream_server.web.idempotency import request_key
+from stream_server.web.keys import CLAIMS, CONFIG, STORE
+
+
+async def post(request: web.Request) -> web.Response:
+    """``POST /v1/statuses``: 201 and the status, which is on the log by then."""
+    new, body = await schema.read_body_as(schema.NewStatus, request)
+    _check_message(new, request.app[CONFIG].message_max_chars)
+    key = request_key(request, body)
+    status = await request.app[STORE].statuses.create(request[CLAIMS].sub, _draft(new), key)
+    return created(status, "/v1/statuses/")
+
+
+async def one(request: web.Request) -> web.Response:
+    """``GET /v1/statuses/{id}``."""
+    return json_answer(await request.app[STORE].statuses.get(query.path_id(request)))
+
+
+async def many(request: web.Request) -> web.Response:
+    """``GET /v1/statuses?ids=``: those of them that exist, in this order."""
+    return listed("statuses", await request.app[STORE].statuses.many(query.read_ids(request)))
+
+
+async def delete(request: web.Request) -> web.Response:
+    """``DELETE /v1/statuses/{id}``: 204; by its author only."""
+    status_id = query.path_id(request)
+    await request.app[STORE].statuses.delete(request[CLAIMS].sub, status_id, request_key(request))
+    return web.Response(status=204)
+
+
+def _check_message(new: schema.NewStatus, most_chars: int) -> None:
+    """The length is a setting; only a repost, which shows another's words, may have none of its own."""
+    if len(new.message) > most_chars:
+        raise BadRequest(f"at most {most_chars} code points", param="message")
+    if not new.message and new.origin is None:
+        raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")
+    if new.message and not new.message.strip():
+        raise BadRequest("not only white space", param="message")
+
+
+def _draft(new: schema.NewStatus) -> Draft:
+    return Draft(
+        message=new.message,
+        location=new.location,
+        place=new.place,
+        in_reply_to=new.in_reply_to,
+        origin=new.origin,
+        lang=new.lang,
+        media=new.media,
+        meta=new.meta,
+    )

@@ -1,0 +1,60 @@
+"""Users: sign up and look up."""
+
+from aiohttp import web
+
+from stream_server.errors import BadRequest, Conflict, NotFound
+from stream_server.store.request import Request
+from stream_server.web import query, schema
+from stream_server.web.answers import created, encoded, json_answer, listed
+from stream_server.web.keys import CLAIMS, PASSWORDS, STORE
+
+
+async def sign_up(request: web.Request) -> web.Response:
+    """``POST /v1/users``: 201 and the user, with the e-mail since it is one's own.
+
+    There is no user yet to whom an Idempotency-Key could belong; who sends it twice hears that the login is taken.
+    """
+    new, _ = await schema.read_body_as(schema.NewUser, request)
+    users = request.app[STORE].users
+    _refuse_taken(await users.available(new.login, new.email))
+    hashed = await request.app[PASSWORDS].hash(new.password)
+    body = await users.create(new.login, new.name, new.email, hashed, Request.fresh())
+    return created(body, "/v1/users/")
+
+
+async def available(request: web.Request) -> web.Response:
+    """``GET /v1/users/available?login=&email=``: whether each could be signed up with now."""
+    asked = schema.convert(schema.Wanted, query.read_query(request))
+    if asked.login is None and asked.email is None:
+        raise BadRequest("ask for a login or an email", code="missing_parameter", param="login")
+    return encoded(await request.app[STORE].users.available(asked.login, asked.email))
+
+
+async def many(request: web.Request) -> web.Response:
+    """``GET /v1/users?ids=``: those of them who exist, in this order."""
+    return listed("users", await request.app[STORE].users.many(query.read_ids(request)))
+
+
+async def one(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}``."""
+    return json_answer(await request.app[STORE].users.get(query.path_id(request)))
+
+
+async def by_login(request: web.Request) -> web.Response:
+    """``GET /v1/users/by-login/{login}``, in any case of letters."""
+    login = request.match_info["login"]
+    if not schema.LOGIN.fullmatch(login):
+        raise NotFound("there is no such user")
+    return json_answer(await request.app[STORE].users.by_login(login))
+
+
+async def me(request: web.Request) -> web.Response:
+    """``GET /v1/users/me``: oneself, with the e-mail."""
+    return json_answer(await request.app[STORE].users.me(request[CLAIMS].sub))
+
+
+def _refuse_taken(free: dict[str, bool]) -> None:
+    """Before the costly hash; two who race for one login are told apart by the store."""
+    for name, is_free in free.items():
+        if not is_free:
+            raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)

@@ -1,0 +1,70 @@
+"""Password hashes: right and wrong, the same work for nobody, and a bounded queue."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from stream_server import passwords
+from stream_server.errors import Unavailable
+from stream_server.passwords import Passwords
+
+
+@pytest.fixture
+def cheap() -> Iterator[Passwords]:
+    """With the cheapest parameters."""
+    made = Passwords(memory_kib=8, rounds=1)
+    yield made
+    made.close()
+
+
+async def test_a_password_fits_its_hash_only(cheap: Passwords) -> None:
+    """The right password passes; another, or its other case, does not; two hashes of one password differ."""
+    first, second = await cheap.hash("correct horse"), await cheap.hash("correct horse")
+    assert first != second
+    assert first.startswith("$argon2id$")
+    assert await cheap.verify(first, "correct horse")
+    assert not await cheap.verify(first, "Correct horse")
+
+
+@pytest.mark.parametrize("hashed", [None, "", "no hash", "$argon2id$broken"])
+async def test_nobody_has_no_password(cheap: Passwords, hashed: str | None) -> None:
+    """Without a usable hash every password is wrong, also the one behind the dummy."""
+    assert not await cheap.verify(hashed, "the password of nobody")
+
+
+async def test_nobody_costs_the_same_work(cheap: Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown login is verified against a hash too, with the same parameters."""
+    seen: list[str] = []
+    monkeypatch.setattr(cheap, "_matches", lambda hashed, password: bool(seen.append(hashed)))
+    known = await cheap.hash("correct horse")
+    await cheap.verify(known, "x")
+    await cheap.verify(None, "x")
+    assert [text.rsplit("$", 2)[0] for text in seen] == [known.rsplit("$", 2)[0]] * 2
+
+
+async def test_a_full_queue_sends_away(cheap: Passwords) -> None:
+    """One more than the bound is refused at once with Retry-After, and the queue takes on again when it is served."""
+    hold = threading.Event()
+    held = [asyncio.create_task(cheap._run(hold.wait)) for _ in range(passwords.MAX_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable) as caught:
+        await cheap.hash("correct horse")
+    assert caught.value.retry_after
+    hold.set()
+    assert all(await asyncio.gather(*held))
+    assert await cheap.hash("correct horse")
+
+
+async def test_who_leaves_the_queue_frees_a_place(cheap: Passwords) -> None:
+    """A client that goes away while it waits does not hold its place."""
+    hold = threading.Event()
+    held = [asyncio.create_task(cheap._run(hold.wait)) for _ in range(passwords.MAX_WAITING)]
+    await asyncio.sleep(0)
+    held[-1].cancel()
+    await asyncio.gather(held[-1], return_exceptions=True)
+    waiting = asyncio.create_task(cheap.hash("correct horse"))
+    hold.set()
+    assert await waiting
+    await asyncio.gather(*held[:-1])
