@@ -20,8 +20,8 @@ PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 
-NOISE = (" + ", " - ", " ~ ")
-"""So uv begins the line of each package; a newcomer's first screen has better use for the room."""
+NOISE = (" + ", " - ", " ~ ", " Downloaded ")
+"""So uv begins lines that repeat what others say, one a package; a newcomer's first screen has better use for the room."""
 
 
 class Failed(Exception):
