@@ -128,8 +128,8 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
 
 
 def environment(config: Config) -> dict[str, str]:
-    """The variables from which :func:`load` makes the same settings again, for a child process."""
-    return {s.variable: str(getattr(config, s.name)) for s in SETTINGS}
+    """This process' environment with the variables from which :func:`load` makes the same settings in a child."""
+    return {**os.environ, **{s.variable: str(getattr(config, s.name)) for s in SETTINGS}}
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:

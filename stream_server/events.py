@@ -54,6 +54,16 @@ class Position(NamedTuple):
         """What clients hold, opaque to them: ``<ms>-<seq>.<n>``."""
         return f"{self.ms}-{self.seq}.{self.n}"
 
+    @property
+    def status_number(self) -> int:
+        """The id of a status made at this place, as a number: ids order as the log does."""
+        return (self.ms - EPOCH_MS) * 4096 + self.seq
+
+    def before(self) -> "Position":
+        """The place just below this one: from there, this entry is the next."""
+        ms, seq = (self.ms, self.seq - 1) if self.seq else (self.ms - 1, 4095)
+        return Position(ms, seq, self.n - 1)
+
 
 START = Position(0, 0, 0)
 """Before the first entry of an empty log."""
@@ -61,7 +71,7 @@ START = Position(0, 0, 0)
 
 def status_id(ms: int, seq: int) -> str:
     """The id that a status made at (ms, seq) has: 53 bits, in time order, a decimal string."""
-    return str((ms - EPOCH_MS) * 4096 + seq)
+    return str(Position(ms, seq, 0).status_number)
 
 
 def iso(ms: int) -> str:
@@ -131,6 +141,13 @@ class _Wire(msgspec.Struct):
     target: _User | None = None
 
 
+class Revocation(msgspec.Struct):
+    """Whose streams end: those of one token (``jti``), or all of a user's."""
+
+    uid: str
+    jti: str | None = None
+
+
 class _Facts(msgspec.Struct):
     status: _Status | None = None
 
@@ -179,6 +196,13 @@ class Entry:
             self._decode()
         assert self._wire is not None
         return self._wire
+
+    def revocation(self) -> Revocation:
+        """What a ``revoke`` entry says; raises :class:`MalformedEntry`."""
+        try:
+            return msgspec.json.decode(self.wire, type=Revocation)
+        except msgspec.MsgspecError as error:
+            raise MalformedEntry(str(error)) from error
 
     def data(self) -> bytes:
         """The whole message as one JSON object: ``{"kind", "cursor", "at", …}``."""

@@ -1,0 +1,80 @@
+"""The live clients that ask the same: one entry in the index, one list of frames, one joined write."""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from filters.combine import Subscription
+from stream_server.events import Entry, Position
+from stream_server.hub.batch import Batch
+from stream_server.hub.control import Control
+from stream_server.hub.personal import Personal
+
+if TYPE_CHECKING:
+    from stream_server.hub.member import Member
+
+
+class Encode(Protocol):
+    """How one event becomes bytes; pure, so that its result is shared by all who frame alike."""
+
+    def __call__(self, cursor: str, kind: str, data: bytes, /) -> bytes: ...
+
+
+class EncodeControl(Protocol):
+    """How one control message becomes bytes."""
+
+    def __call__(self, control: Control, /) -> bytes: ...
+
+
+class Wrap(Protocol):
+    """How a joined write becomes bytes on the socket (a chunk of HTTP/1.1, or nothing for 1.0)."""
+
+    def __call__(self, data: bytes, /) -> bytes: ...
+
+
+class Framing(NamedTuple):
+    """One way of writing a stream; two clients with equal framings can share every byte."""
+
+    name: str
+    encode: Encode
+    control: EncodeControl
+    wrap: Wrap
+
+
+class Group:
+    """Its members, and the frames that wait for the next flush.
+
+    ``since`` is the position before the first waiting frame: where a member that refuses them goes on.
+    """
+
+    __slots__ = ("beat_at", "framing", "frames", "key", "members", "personal", "since", "subscription")
+
+    def __init__(self, key: Hashable, subscription: Subscription, framing: Framing, personal: Personal | None) -> None:
+        self.key = key
+        self.subscription = subscription
+        self.framing = framing
+        self.personal = personal
+        self.members: dict[Member, None] = {}
+        self.frames: list[bytes] = []
+        self.since: Position | None = None
+        self.beat_at = 0.0
+
+    def offer(self, entry: Entry, before: Position) -> bool:
+        """Let ``entry`` wait for the next flush; True if it is the first to wait. ``before`` is the head before it."""
+        return self.offer_frame(entry.frame(self.framing.encode), before)
+
+    def offer_frame(self, frame: bytes, before: Position) -> bool:
+        """Let bytes wait for the next flush; True if they are the first to wait."""
+        self.frames.append(frame)
+        if self.since is not None:
+            return False
+        self.since = before
+        return True
+
+    def take(self) -> Batch:
+        """The waiting frames as one write to all present members."""
+        data = self.framing.wrap(b"".join(self.frames))
+        assert self.since is not None
+        batch = Batch(self, data, self.since, len(self.frames), iter(tuple(self.members)))
+        self.frames = []
+        self.since = None
+        return batch

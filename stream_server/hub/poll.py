@@ -1,0 +1,85 @@
+"""One long poll: the same reading and the same waiting as a stream's, with an end."""
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from stream_server.errors import Unavailable
+from stream_server.events import Entry, Position
+from stream_server.hub.closing import Closing
+from stream_server.hub.control import Gap
+from stream_server.hub.member import Ask, Member
+
+if TYPE_CHECKING:
+    from stream_server.hub.hub import Hub
+
+
+class Polled(NamedTuple):
+    """The answer: ``cursor`` is the last position scanned, or that of the last entry if ``limit`` cut."""
+
+    entries: list[Entry]
+    gaps: list[Gap]
+    position: Position
+    more: bool
+    closing: Closing | None
+
+
+class Poll:
+    """A member that takes no bytes: every frame is refused, which wakes it where it stands, and it reads on."""
+
+    def __init__(self, hub: "Hub", ask: Ask, *, limit: int, lost: Gap | None) -> None:
+        self._hub = hub
+        self._limit = limit
+        self._gaps = [] if lost is None else [lost]
+        self._entries: list[Entry] = []
+        self._waits = True
+        self.member = Member(ask, _never, _always_full)
+
+    async def run(self, wait_seconds: float) -> Polled:
+        """As soon as there is something, or after ``wait_seconds`` (0: at once, or errors.Unavailable)."""
+        member = self.member
+        self._waits = wait_seconds > 0
+        with self._hub.present(member):
+            try:
+                async with asyncio.timeout(wait_seconds or None):
+                    await self._until_something()
+            except TimeoutError:
+                pass  # the end of the wait: the answer is empty, its cursor is not
+            more = member.position != self._hub.head
+            return Polled(self._entries, self._gaps, member.position, more, member.closing)
+
+    async def _until_something(self) -> None:
+        while not await self._scan() and self._waits:
+            await self._hub.live(self.member)
+
+    async def _scan(self) -> bool:
+        """Read to the head, or until there is enough; True if there is an answer."""
+        member = self.member
+        while member.closing is None and member.position != self._hub.head and len(self._entries) < self._limit:
+            await self._read_page()
+        return bool(self._entries or self._gaps or member.closing)
+
+    async def _read_page(self) -> None:
+        member = self.member
+        try:
+            page = await self._hub.reader.page(member.ask, member.position, self._hub.head)
+        except Unavailable:
+            if not self._waits:
+                raise
+            await self._hub.wait_for_log()
+            return
+        if page.gap is not None:
+            self._gaps.append(page.gap)
+        room = self._limit - len(self._entries)
+        self._entries += page.wanted[:room]
+        cut = len(page.wanted) > room
+        member.position = page.wanted[room - 1].position if cut else page.upto
+        await asyncio.sleep(0)
+
+
+def _never(data: bytes) -> None:
+    """Nothing is written to a poll; see :class:`Poll`."""
+
+
+def _always_full() -> float:
+    return math.inf

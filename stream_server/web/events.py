@@ -1,0 +1,52 @@
+"""``/v1/events``: the same events by long polling, one answer a request, with the same cursors."""
+
+from aiohttp import hdrs, web
+
+from stream_server.errors import BadRequest
+from stream_server.hub import control
+from stream_server.hub.poll import Poll, Polled
+from stream_server.web.framing import NDJSON, framing
+from stream_server.web.keys import CLAIMS, CONFIG, HUB
+from stream_server.web.parameters import read_parameters
+from stream_server.web.stream import PARAMETER_BYTES, ending_with_token
+from stream_server.web.subscription import number, plan
+
+WAIT_SECONDS = (25.0, 0.0, 60.0)
+LIMIT = (100.0, 1.0, 1000.0)
+
+
+async def poll(request: web.Request) -> web.Response:
+    """As soon as there is one event, or empty at the end of ``wait``; the cursor advances either way."""
+    config, hub = request.app[CONFIG], request.app[HUB]
+    parameters = await read_parameters(request, PARAMETER_BYTES * config.body_max_bytes)
+    _alias_cursor(parameters)
+    wait = number(parameters, "wait", *WAIT_SECONDS)
+    limit = number(parameters, "limit", *LIMIT)
+    if limit != int(limit):
+        raise BadRequest("must be a whole number", param="limit")
+    made = await plan(request, parameters, framing(NDJSON, chunked=True))
+    one = Poll(hub, made.ask, limit=int(limit), lost=made.lost)
+    with ending_with_token(one.member, request[CLAIMS].exp):
+        polled = await one.run(wait)
+    return web.Response(
+        body=_body(polled, hub.now_ms()),
+        headers={hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"},
+    )
+
+
+def _alias_cursor(parameters: dict[str, str]) -> None:
+    if "cursor" not in parameters:
+        return
+    if "since" in parameters:
+        message = "`cursor` is another name of `since`; give one of them"
+        raise BadRequest(message, code="conflicting_parameters", param="cursor")
+    parameters["since"] = parameters.pop("cursor")
+
+
+def _body(polled: Polled, now_ms: int) -> bytes:
+    parts = [control.gap(gap, now_ms).data for gap in polled.gaps]
+    parts += [entry.data() for entry in polled.entries]
+    if polled.closing is not None:
+        parts.append(control.goodbye(polled.position, now_ms, polled.closing).data)
+    more = b"true" if polled.more else b"false"
+    return b'{"events":[%b],"cursor":"%b","more":%b}' % (b",".join(parts), polled.position.cursor.encode(), more)

@@ -1,0 +1,83 @@
+"""How messages become bytes: server-sent events or one JSON object a line, chunked or raw.
+
+Everything here is pure and shared: two clients with the same framing get the same bytes object.
+"""
+
+from stream_server.errors import NotAcceptable
+from stream_server.hub.control import Control
+from stream_server.hub.group import Framing
+
+SSE = "text/event-stream"
+NDJSON = "application/x-ndjson"
+
+
+def sse(cursor: str, kind: str, data: bytes) -> bytes:
+    """One event of the WHATWG EventSource format; ``data`` is JSON on one line, so no field can be injected."""
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), data)
+
+
+def sse_control(control: Control) -> bytes:
+    """A control message is an event too; ``retry:`` tells EventSource when to come back."""
+    retry = b"" if control.retry_ms is None else b"retry: %d\n" % control.retry_ms
+    return retry + sse(control.cursor, control.kind, control.data)
+
+
+def ndjson(cursor: str, kind: str, data: bytes) -> bytes:  # noqa: ARG001 - both are in the data already
+    """One JSON object and a line feed."""
+    return data + b"\n"
+
+
+def ndjson_control(control: Control) -> bytes:
+    """A control message is a line like any other."""
+    return control.data + b"\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of HTTP/1.1 chunked transfer coding (RFC 9112 §7.1)."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def raw(data: bytes) -> bytes:
+    """HTTP/1.0 knows no chunks: the body ends with the connection."""
+    return data
+
+
+def framing(media_type: str, *, chunked: bool) -> Framing:
+    """The one shared framing for a media type and a version of HTTP."""
+    return _FRAMINGS[media_type, chunked]
+
+
+_FRAMINGS = {
+    (SSE, True): Framing(SSE, sse, sse_control, chunk),
+    (SSE, False): Framing(SSE, sse, sse_control, raw),
+    (NDJSON, True): Framing(NDJSON, ndjson, ndjson_control, chunk),
+    (NDJSON, False): Framing(NDJSON, ndjson, ndjson_control, raw),
+}
+
+_OFFERED = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*": NDJSON, "*/*": NDJSON}
+
+
+def negotiate(accept: str) -> str:
+    """The media type for an ``Accept`` header (RFC 9110 §12.5.1): the highest quality, then the first named."""
+    best, best_quality = "", 0.0
+    for part in accept.split(","):
+        name, _, parameters = part.partition(";")
+        offered = _OFFERED.get(name.strip().lower())
+        quality = _quality(parameters)
+        if offered is not None and quality > best_quality:
+            best, best_quality = offered, quality
+    if not best:
+        message = f"this answers with {SSE} or {NDJSON}"
+        raise NotAcceptable(message, param="Accept")
+    return best
+
+
+def _quality(parameters: str) -> float:
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0

@@ -1,0 +1,78 @@
+"""The parameters of a stream, wherever they stand: query, form or JSON; each once, each a text."""
+
+from collections.abc import Iterable
+from urllib.parse import parse_qsl
+
+import msgspec
+from aiohttp import web
+
+from stream_server.errors import BadRequest, UnsupportedMedia
+from stream_server.web.body import read_body
+
+FORM = "application/x-www-form-urlencoded"
+
+
+async def read_parameters(request: web.Request, most_bytes: int) -> dict[str, str]:
+    """All parameters of a GET or a POST; raises BadRequest for one that is given twice or is no text."""
+    pairs = query_pairs(request)
+    if request.method == "POST" and request.body_exists:
+        pairs += await _body_pairs(request, most_bytes)
+    parameters: dict[str, str] = {}
+    for name, value in pairs:
+        if name in parameters:
+            message = "given twice; join values with a comma"
+            raise BadRequest(message, code="conflicting_parameters", param=name)
+        parameters[name] = value
+    return parameters
+
+
+def query_pairs(request: web.Request) -> list[tuple[str, str]]:
+    """The query's names and values; raises BadRequest where it is not UTF-8."""
+    return _pairs(request.rel_url.raw_query_string)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
+    except UnicodeDecodeError:
+        message = "percent-encoded bytes are not UTF-8"
+    except ValueError:
+        message = "too many parameters"
+    raise BadRequest(message, code="malformed_body")
+
+
+async def _body_pairs(request: web.Request, most_bytes: int) -> list[tuple[str, str]]:
+    body = await read_body(request, most_bytes)
+    if request.content_type == FORM:
+        try:
+            return _pairs(body.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise BadRequest("the form is not UTF-8", code="malformed_body") from None
+    if request.content_type == "application/json":
+        return list(_json_pairs(body))
+    message = f"send {FORM} or application/json"
+    raise UnsupportedMedia(message, param="Content-Type")
+
+
+def _json_pairs(body: bytes) -> Iterable[tuple[str, str]]:
+    try:
+        members = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise BadRequest("the body is not JSON", code="malformed_body") from None
+    if not isinstance(members, dict):
+        raise BadRequest("the body must be a JSON object", code="malformed_body")
+    for name, value in members.items():
+        if value is not None:
+            yield name, _text(name, value)
+
+
+def _text(name: str, value: object) -> str:
+    """A JSON value as it would stand in a query: ``["a", "b"]`` is ``a,b``, ``true`` is ``true``."""
+    if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
+        return ",".join(_text(name, item) for item in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    message = "must be a text, a number, true or false, or a list of these"
+    raise BadRequest(message, param=name)

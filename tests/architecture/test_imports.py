@@ -1,0 +1,80 @@
+"""Who may import what: the walls of the house."""
+
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+
+import pytest
+
+from tests.architecture.source import imports, modules
+
+OURS = ("filters", "stream_server")
+
+ONLY_IN = {
+    "redis": ("stream_server.store", "stream_server.embedded"),
+    "aiohttp.web": ("stream_server.web", "stream_server.app"),
+    "jwt": ("stream_server.auth",),
+}
+"""A library, and the only rooms where it may be seen."""
+
+FORBIDDEN = {
+    "filters": ("stream_server", "redis", "aiohttp", "msgspec", "jwt"),
+    "stream_server.hub": ("redis", "aiohttp", "stream_server.store", "stream_server.web", "stream_server.feed"),
+    "stream_server.store": ("aiohttp", "stream_server.hub", "stream_server.web", "stream_server.feed"),
+}
+"""A room, and what it may not know of."""
+
+
+def _within(name: str, room: str) -> bool:
+    return name == room or name.startswith(room + ".")
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_is_seen_only_in_its_rooms(library: str) -> None:
+    """Exchanging a library means opening one room."""
+    seen = [n for n, p in modules().items() if any(_within(i, library) for i in imports(p))]
+    assert [n for n in seen if not any(_within(n, room) for room in ONLY_IN[library])] == []
+
+
+@pytest.mark.parametrize("room", FORBIDDEN)
+def test_a_room_does_not_know_what_is_outside_it(room: str) -> None:
+    """The pure stays pure, the hub does not know Redis, the store does not know HTTP."""
+    bad = [
+        f"{name} imports {imported}"
+        for name, path in modules().items()
+        if _within(name, room)
+        for imported in imports(path)
+        if any(_within(imported, other) for other in FORBIDDEN[room])
+    ]
+    assert bad == []
+
+
+def test_the_environment_is_read_in_config_only() -> None:
+    """`os.environ` in one place means that the table of settings is the whole truth."""
+    reading = [n for n, p in modules().items() if "os.environ" in p.read_text() or "getenv" in p.read_text()]
+    assert reading == ["stream_server.config"]
+
+
+def test_there_are_no_import_cycles() -> None:
+    """The sorter raises CycleError with the cycle if there is one."""
+    known = modules()
+    graph = {name: {i for i in imports(path) if i in known and i != name} for name, path in known.items()}
+    for name, wanted in graph.items():
+        graph[name] = {i for i in wanted if not _within(name, i)}  # a module's own package is no cycle
+    assert set(TopologicalSorter(graph).static_order()) >= set(known)
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_every_module_can_be_imported_alone(package: str) -> None:
+    """In a fresh interpreter, warnings as errors, and without a thread, a file or a word as a side effect."""
+    names = [name for name in modules() if _within(name, package) and not name.endswith("__main__")]
+    code = (
+        "import importlib, sys, threading\n"
+        "for name in sys.argv[1:]:\n"
+        "    for known in [k for k in sys.modules if k.split('.')[0] in ('filters', 'stream_server')]:\n"
+        "        del sys.modules[known]\n"
+        "    importlib.import_module(name)\n"
+        "    assert threading.active_count() == 1, name\n"
+    )
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code, *names], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -1,0 +1,48 @@
+"""Small nouns: files and functions that fit into a head."""
+
+import ast
+import statistics
+
+from tests.architecture.source import modules, tree
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+MEDIAN_LINES = 8
+
+
+def _functions() -> dict[str, int]:
+    lengths = {}
+    for name, path in modules().items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                lengths[f"{name}.{node.name}:{node.lineno}"] = node.end_lineno - node.lineno + 1
+    return lengths
+
+
+def test_no_file_is_long() -> None:
+    """A file over 400 lines has two nouns in it."""
+    lengths = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
+    assert {name: length for name, length in lengths.items() if length > FILE_LINES} == {}
+
+
+def test_no_function_is_long() -> None:
+    """60 lines is the hard stop, 8 the median."""
+    lengths = _functions()
+    assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
+    assert statistics.median(lengths.values()) <= MEDIAN_LINES
+
+
+def test_packages_open_with_their_contract_and_hold_no_logic() -> None:
+    """An `__init__` is a docstring, and perhaps a version."""
+    for name, path in modules().items():
+        if path.name == "__init__.py":
+            body = tree(path).body
+            assert ast.get_docstring(tree(path)), f"{name} says nothing"
+            assert all(isinstance(node, ast.Expr | ast.Assign) for node in body), f"{name} has logic"
+
+
+def test_nothing_is_called_by_no_noun() -> None:
+    """`utils`, `helpers`, `common`, `misc` name nothing."""
+    vague = {"utils", "util", "helpers", "helper", "common", "misc", "base2", "manager"}
+    assert [name for name in modules() if vague & set(name.split("."))] == []

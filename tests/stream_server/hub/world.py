@@ -1,0 +1,168 @@
+"""A hub with a log of its own and clients whose sockets a test can block, all in memory."""
+
+import asyncio
+import json
+
+from filters.combine import Subscription
+from filters.params import parse_subscription
+from filters.registry import Registry
+from stream_server.events import EPOCH_MS, PUBLIC, START, Entry, Position
+from stream_server.hub import control
+from stream_server.hub.hub import Hub, Limits
+from stream_server.hub.member import Ask
+from stream_server.hub.personal import Personal
+from stream_server.hub.subscriber import Subscriber
+from stream_server.web.framing import NDJSON, framing
+
+REGISTRY = Registry.from_entry_points()
+
+LIMITS = Limits(
+    buffer_bytes=1000,
+    heartbeat_seconds=3600.0,
+    write_timeout_seconds=5.0,
+    goodbye_seconds=1.0,
+    ring_bytes=1 << 20,
+    ring_seconds=3600.0,
+)
+
+
+class Log:
+    """The log behind the ring: every entry ever written, from ``floor_n`` on."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.floor_n = 0
+        self.reads = 0
+
+    async def page(self, after: Position, upto: Position, most: int) -> list[Entry]:
+        """As the real one: after one position, up to another, at most so many; it takes a turn of the loop."""
+        self.reads += 1
+        await asyncio.sleep(0)
+        known = [e for e in self.entries if after < e.position <= upto and e.position.n > self.floor_n]
+        return known[:most]
+
+
+class Socket:
+    """A client's socket: what arrived, and whether it takes more."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.waiting = bytearray()
+        self.reading = asyncio.Event()
+        self.reading.set()
+        self.aborted = False
+
+    def write(self, data: bytes) -> None:
+        """Bytes that were wrapped by the hub."""
+        self._put(unchunk(data))
+
+    def backlog(self) -> float:
+        """What a client that does not read leaves here."""
+        return len(self.waiting)
+
+    async def send(self, data: bytes) -> None:
+        """Bytes that wait for room."""
+        self._put(data)
+        await self.reading.wait()
+
+    def abort(self) -> None:
+        """The connection is dropped."""
+        self.aborted = True
+
+    def block(self) -> None:
+        """Read nothing from now on."""
+        self.reading.clear()
+
+    def unblock(self) -> None:
+        """Read on, what waits first."""
+        self.received += self.waiting
+        self.waiting.clear()
+        self.reading.set()
+
+    def messages(self) -> list[dict[str, object]]:
+        """Every message that arrived."""
+        return [json.loads(line) for line in self.received.splitlines()]
+
+    def texts(self) -> list[str]:
+        """The posts' messages and, as ``-id``, the deletes, in the order of their arrival."""
+        return [_text(message) for message in self.messages() if message["kind"] in ("post", "delete")]
+
+    def kinds(self) -> list[object]:
+        """The kinds that arrived."""
+        return [message["kind"] for message in self.messages()]
+
+    def _put(self, data: bytes) -> None:
+        (self.received if self.reading.is_set() else self.waiting).extend(data)
+
+
+class World:
+    """One hub, its log, and a clock that only the test moves."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.log = Log()
+        self.now_ms = EPOCH_MS + 1_000_000
+        self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms)
+        self.tasks: list[asyncio.Task[object]] = []
+
+    def post(self, text: str, uid: str = "7") -> Entry:
+        """Write and publish a post; its id is its position's."""
+        position = self._next()
+        status = {"id": str(position.status_number), "uid": uid, "message": text}
+        return self._publish(position, "post", {"wire": {"status": status}})
+
+    def delete(self, post: Entry) -> Entry:
+        """Delete a post: ids on the wire, the post as it was for the filters."""
+        status = json.loads(post.wire)["status"]
+        wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
+        return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}})
+
+    def graph(self, kind: str, source: str, target: str) -> Entry:
+        """A follow or an unfollow."""
+        return self._publish(self._next(), kind, {"wire": {"source": {"id": source}, "target": {"id": target}}})
+
+    def revoke(self, uid: str, jti: str) -> Entry:
+        """Take a token back."""
+        return self._publish(self._next(), "revoke", {"wire": {"uid": uid, "jti": jti}}, "-")
+
+    def open(
+        self, since: Position | None = None, *, user: str = "1", following: set[str] | None = None, **filters: str
+    ) -> tuple[Subscriber, Socket]:
+        """A stream from ``since`` (the head if None), running."""
+        position = self.hub.head if since is None else since
+        subscription: Subscription = parse_subscription(filters, REGISTRY)
+        personal = None
+        if following is not None:
+            personal = Personal(user, following, self.hub.head, position)
+            subscription = subscription.with_following(following)
+        ask = Ask(f"c{len(self.tasks)}", user, "j", subscription, framing(NDJSON, chunked=True), position, personal)
+        socket = Socket()
+        stream = Subscriber(self.hub, ask, socket, lost=None, now_ms=lambda: self.now_ms)
+        hello = control.hello(position, self.now_ms, ask.connection, {}, "test")
+        self.tasks.append(asyncio.create_task(stream.run(hello)))
+        return stream, socket
+
+    def _next(self) -> Position:
+        self.now_ms += 1
+        return Position(self.now_ms, 0, self.hub.head.n + 1)
+
+    def _publish(self, position: Position, kind: str, body: object, audience: str = PUBLIC) -> Entry:
+        entry = Entry(position, kind, audience, json.dumps(body).encode())
+        self.log.entries.append(entry)
+        self.hub.publish(entry)
+        return entry
+
+
+def unchunk(data: bytes) -> bytes:
+    """The body of one or more HTTP chunks."""
+    body = b""
+    while data:
+        size, _, rest = data.partition(b"\r\n")
+        body += rest[: int(size, 16)]
+        data = rest[int(size, 16) + 2 :]
+    return body
+
+
+def _text(message: dict[str, object]) -> str:
+    status = message["status"]
+    assert isinstance(status, dict)
+    return f"-{status['id']}" if message["kind"] == "delete" else str(status["message"])
