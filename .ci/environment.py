@@ -21,7 +21,7 @@ RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
-"""So uv begins lines that repeat what others say, one a package; a newcomer's first screen has better use for the room."""
+"""So uv begins lines that repeat what others say, one a package; a newcomer's first screen has no room for it."""
 
 
 class Failed(Exception):

@@ -12,7 +12,8 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -69,20 +70,22 @@ def index_of(path: Path) -> str:
     return next((parser[section]["index-url"].strip() for section in sections), "")
 
 
-def open_url(url: str, index: str) -> Any:
-    """The open answer of ``url``; credentials in ``index`` go to its own host only, also when redirected.
+@contextmanager
+def opened(url: str, index: str) -> Iterator[Any]:
+    """The answer of ``url``; credentials in ``index`` go to its own host only, also when redirected.
 
-    Raises :class:`Unreachable`, whose sentence never holds them.
+    Raises :class:`Unreachable`, whose sentence never holds them, also for what breaks while it is read.
     """
     bare, credentials = split_credentials(url)
     index_bare, of_index = split_credentials(index)
-    request = urllib.request.Request(bare, headers={"Accept": ACCEPT})
     if urllib.parse.urlsplit(bare)[:2] == urllib.parse.urlsplit(index_bare)[:2]:
         credentials = credentials or of_index
-    if credentials:
-        request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
     try:
-        return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+        request = urllib.request.Request(bare, headers={"Accept": ACCEPT})
+        if credentials:
+            request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            yield answer
     except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(sentence(bare, error)) from error
 
@@ -113,9 +116,9 @@ def link(index: str, project: str, filename: str) -> str:
     page = index.rstrip("/") + f"/{project}/"
     if page.startswith("file:"):
         page += "index.html"  # a folder on disk has no server to add it
-    with open_url(page, index) as answer:
+    with opened(page, index) as answer:
         kind, base, body = answer.headers.get("Content-Type", ""), answer.url, answer.read()
-    offered = from_json(body) if "json" in kind else from_html(body)
+        offered = from_json(body) if "json" in kind else from_html(body)
     return urllib.parse.urljoin(base, offered[filename]) if filename in offered else ""
 
 

@@ -87,11 +87,13 @@ def wheel(name: str) -> tuple[str, str]:
 def download(address: str, url: str) -> bytes:
     """The file at ``address``, with a bar while it comes if a person is looking."""
     data = bytearray()
-    with index.open_url(address, url) as answer:
+    with index.opened(address, url) as answer:
         total = int(answer.headers.get("Content-Length") or 0)
         while chunk := answer.read(CHUNK_BYTES):
             data += chunk
             show(len(data), total)
+        if len(data) < total:
+            raise ConnectionError(f"it hung up after {len(data)} of {total} bytes")
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     return bytes(data)

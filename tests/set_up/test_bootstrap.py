@@ -1,0 +1,163 @@
+"""The set-up on machines that are not like ours: private indexes, other bytes, no certificates, other Pythons."""
+
+import datetime as dt
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
+
+ROOT = Path(__file__).parents[2]
+CREDENTIALS = "Basic cmVhZGVyOnBAc3M="  # reader:p@ss
+
+
+def pinned(name: str) -> str:
+    """A constant of the set-up's own, read as text: the file is a script, no part of a package."""
+    found = re.search(rf'^{name} = "([^"]+)"$', (ROOT / ".ci" / "uv_wheel.py").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def wheel_name() -> str:
+    """The file that the set-up looks for on this machine."""
+    code = "import sys; sys.path.insert(0, '.ci'); import uv_wheel as u; print(u.wheel(u.platform_name())[0])"
+    tag = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return f"uv-{pinned('VERSION')}-py3-none-{tag.strip()}"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What the set-up reads, in a folder of its own, with a home folder beside it."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    (tmp_path / "home").mkdir()
+    shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "requirements.lock", "requirements-dev.lock"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def bootstrap(checkout: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Run the set-up with ``environ`` alone."""
+    base = {"PATH": os.defpath, "HOME": str(checkout.parent / "home"), "no_proxy": "*"}
+    command = [sys.executable, ".ci/bootstrap.py"]
+    return subprocess.run(command, cwd=checkout, env=base | environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("page", [html_page, json_page])
+def test_other_bytes_than_the_pinned_are_thrown_away(checkout: Path, page: Page) -> None:
+    """A wheel with another hash is refused in a sentence, and nothing of it is left behind."""
+    with PackageIndex(page, wheel_name(), b"not the wheel") as index:
+        done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
+    assert [path for path, _ in index.seen] == ["/simple/uv/", f"/files/{wheel_name()}"]
+    assert "does not have the pinned hash" in done.stderr
+    assert done.returncode == 1
+    assert not list((checkout / ".venv" / "bin").glob("uv*"))
+
+
+@pytest.mark.parametrize("where", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL", "pip.conf"])
+def test_the_configured_index_is_asked_with_its_credentials(checkout: Path, where: str) -> None:
+    """Whichever way an index is configured, it is the one asked, and its password is never printed."""
+    with PackageIndex(html_page, wheel_name(), b"not the wheel") as index:
+        environ = {where: index.url}
+        if where == "pip.conf":
+            (checkout / "pip.conf").write_text(f"[global]\nindex-url = {index.url}\n")
+            environ = {"PIP_CONFIG_FILE": str(checkout / "pip.conf")}
+        done = bootstrap(checkout, **environ)
+    assert [credentials for _, credentials in index.seen] == [CREDENTIALS, CREDENTIALS]
+    assert "p%40ss" not in done.stderr + done.stdout
+    assert "p@ss" not in done.stderr + done.stdout
+
+
+def test_an_index_that_hangs_up_half_way_is_told(checkout: Path) -> None:
+    """A download cut short says so instead of blaming the hash."""
+    with PackageIndex(html_page, wheel_name(), b"half", announce=4000) as index:
+        done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
+    assert "hung up after 4 of 4000 bytes" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_index_without_our_uv_is_told_before_pip_is_tried(checkout: Path) -> None:
+    """No uv on the index: that is said, and pip's turn (here it lacks too, or finds nothing) ends in no traceback."""
+    with PackageIndex(html_page, "uv-0.0.1.tar.gz", b"") as index:
+        done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url, PIP_INDEX_URL=index.url, PIP_RETRIES="0")
+    assert f"the package index does not offer {wheel_name()}" in done.stderr
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_an_index_that_is_not_there_is_told_in_a_sentence(checkout: Path) -> None:
+    """Nobody listening: the sentence names the host and the way out, not the credentials."""
+    done = bootstrap(checkout, UV_DEFAULT_INDEX="http://reader:p%40ss@127.0.0.1:9/simple")
+    assert "The package index at 127.0.0.1 cannot be reached" in done.stderr
+    assert "UV_DEFAULT_INDEX" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_certificates_are_told_in_a_sentence(checkout: Path, tmp_path: Path) -> None:
+    """A certificate that cannot be verified leads to ca-certificates, the usual lack of a fresh machine."""
+    with PackageIndex(html_page, wheel_name(), b"").behind_tls(self_signed(tmp_path)) as index:
+        done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
+    assert "install your system's ca-certificates package" in done.stderr
+    assert index.seen == []
+    assert done.returncode == 1
+
+
+def self_signed(folder: Path) -> Path:
+    """A certificate for 127.0.0.1 and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now).not_valid_after(now + dt.timedelta(hours=1))
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    path = folder / "self_signed.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, *form)
+        + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+def test_another_python_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Python that does not serve gets exit code 2 and a sentence saying which ones do."""
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / ".ci" / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "SERVES", ((3, 1),))
+    assert module.main() == 2
+    assert f"is Python {'.'.join(platform.python_version_tuple()[:2])}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_the_locks_pin_and_hash_everything(name: str) -> None:
+    """Each requirement has one version and at least one hash, and no line names an index."""
+    text = (ROOT / name).read_text()
+    entries = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert len(entries) > 20
+    assert [entry for entry in entries if not re.match(r"[a-z0-9.-]+==\S+ .*\\\n    --hash=sha256:", entry)] == []
+    assert "://" not in text
+
+
+def test_the_locks_hold_what_the_project_asks_for() -> None:
+    """A dependency that was added without ``make lock`` is found here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    runtime, dev = project["dependencies"], project["optional-dependencies"]["dev"]
+    for name, wanted in (("requirements.lock", runtime), ("requirements-dev.lock", [*runtime, *dev])):
+        locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)
+        names = {re.split(r"[^A-Za-z0-9.-]", line)[0].lower() for line in wanted}
+        assert names <= set(locked)
