@@ -1,0 +1,160 @@
+"""Mentions, hashtags, cashtags and links in a text, by the rules of twitter-text; indices count code points.
+
+Every step is linear in the length of the text, so no text can make it slow.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from filters.alphabet import DIRECTIONS, LATIN_ACCENTS, MARKS, ODD_NUMBERS
+from filters.urls import spans
+
+Indices = tuple[int, int]
+"""Where an entity starts and where it ends, exclusive, in code points."""
+
+
+class Mention(NamedTuple):
+    """``@login``, without its sign."""
+
+    login: str
+    indices: Indices
+
+
+class Hashtag(NamedTuple):
+    """``#text``, without its sign."""
+
+    text: str
+    indices: Indices
+
+
+class Cashtag(NamedTuple):
+    """``$text``, without its sign."""
+
+    text: str
+    indices: Indices
+
+
+class Url(NamedTuple):
+    """A link: as written, as shown (no protocol, no ``www.``) and in full."""
+
+    url: str
+    display_url: str
+    expanded_url: str
+    indices: Indices
+
+
+class Entities(NamedTuple):
+    """All entities of a text, each family in the order of the text."""
+
+    mentions: tuple[Mention, ...] = ()
+    hashtags: tuple[Hashtag, ...] = ()
+    cashtags: tuple[Cashtag, ...] = ()
+    urls: tuple[Url, ...] = ()
+
+
+NO_ENTITIES = Entities()
+"""Those of a text without any."""
+
+_Entity = TypeVar("_Entity", Mention, Hashtag, Cashtag)
+
+_MENTION = re.compile(r"[@\uff20]([A-Za-z0-9_]{1,20})(/[A-Za-z][A-Za-z0-9_\-]{0,24})?")
+_BEFORE_MENTION_NEVER = re.compile(r"[A-Za-z0-9_!#$%&*@\uff20]")
+_AFTER_MENTION_NEVER = re.compile(rf"[@\uff20{LATIN_ACCENTS}]|://")
+_RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
+_REPLY = re.compile(r"\s*[@\uff20]([A-Za-z0-9_]{1,20})")
+
+_TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
+_TAG_LETTER = re.compile(rf"[^\W\d_{ODD_NUMBERS}]|[{MARKS}]")
+_NOT_ODD = rf"(?![{ODD_NUMBERS}])"
+_TAG = re.compile(rf"[#\uff03](?![\ufe0f\u20e3])((?:{_NOT_ODD}[\w{MARKS}{_TAG_SPECIALS}])++)")
+_BEFORE_TAG_NEVER = re.compile(rf"(?![\ufe0e\ufe0f]){_NOT_ODD}[\w{MARKS}{_TAG_SPECIALS}&]")
+_AFTER_TAG_NEVER = re.compile(r"[#\uff03]|://")
+
+_CASHTAG = re.compile(
+    rf"(?:(?<!\S)|(?<=[{DIRECTIONS}]))\$([A-Za-z]{{1,6}}(?:[._][A-Za-z]{{1,2}})?)"
+    r"""(?=\Z|[\s!'#%&()*+,\\\-./:;<=>?@\[\]^_{|}~$"])"""
+)
+
+
+def extract(text: str) -> Entities:
+    """All entities of ``text``. What stands inside a link is part of the link and nothing else."""
+    urls = tuple(_url(text, span.start, span.end, protocol=span.protocol) for span in spans(text))
+    taken = [url.indices for url in urls]
+    return Entities(
+        mentions=_outside(_mentions(text), taken) if "@" in text or "\uff20" in text else (),
+        hashtags=_outside(_hashtags(text), taken) if "#" in text or "\uff03" in text else (),
+        cashtags=_outside(_cashtags(text), taken) if "$" in text else (),
+        urls=urls,
+    )
+
+
+def manual_reply(text: str) -> str | None:
+    """The login that ``text`` begins with as ``@login`` (blanks may come before), else None."""
+    found = _REPLY.match(text)
+    if found is None or _AFTER_MENTION_NEVER.match(text, found.end()):
+        return None
+    return found.group(1)
+
+
+def mentions_or_lists(text: str) -> Iterator[tuple[Mention, str]]:
+    """Each ``@login`` or ``@login/list`` with its ``/list``, empty for a plain mention."""
+    for found in _MENTION.finditer(text):
+        if _may_stand(text, found.start()) and not _AFTER_MENTION_NEVER.match(text, found.end()):
+            yield Mention(found.group(1), found.span()), found.group(2) or ""
+
+
+def _may_stand(text: str, at: int) -> bool:
+    """Whether an ``@`` there can begin a mention: not inside a word or an address, but right behind RT."""
+    if at == 0 or not _BEFORE_MENTION_NEVER.match(text, at - 1):
+        return True
+    return _RETWEET.search(text[max(0, at - 4) : at]) is not None
+
+
+def _mentions(text: str) -> Iterator[Mention]:
+    return (mention for mention, list_name in mentions_or_lists(text) if not list_name)
+
+
+def _hashtags(text: str) -> Iterator[Hashtag]:
+    for found in _TAG.finditer(text):
+        start, end = found.span()
+        if start and _BEFORE_TAG_NEVER.match(text, start - 1):
+            continue
+        if _TAG_LETTER.search(found.group(1)) and not _AFTER_TAG_NEVER.match(text, end):
+            yield Hashtag(found.group(1), (start, end))
+
+
+def _cashtags(text: str) -> Iterator[Cashtag]:
+    return (Cashtag(found.group(1), found.span()) for found in _CASHTAG.finditer(text))
+
+
+def _url(text: str, start: int, end: int, *, protocol: bool) -> Url:
+    url = text[start:end]
+    return Url(url, shown(url), url if protocol else f"http://{url}", (start, end))
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
+
+
+def shown(url: str) -> str:
+    """A link as it is shown and tracked: without its scheme, ``www.`` and a slash at its end."""
+    scheme = _SCHEME.match(url)
+    if scheme is not None:
+        url = url[scheme.end() :]
+    if url[:4].lower() == "www.":
+        url = url[4:]
+    return url.removesuffix("/")
+
+
+def _outside(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
+    """The entities that do not overlap a taken stretch; both come in the order of the text."""
+    kept = []
+    ahead = iter(taken)
+    stretch = next(ahead, None)
+    for entity in found:
+        start, end = entity.indices
+        while stretch is not None and stretch[1] <= start:
+            stretch = next(ahead, None)
+        if stretch is None or end <= stretch[0]:
+            kept.append(entity)
+    return tuple(kept)

@@ -1,0 +1,32 @@
+"""``firehose``: everything public."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.error import ParameterError
+from filters.event import Event
+
+
+class Firehose(Filter):
+    """All public events."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "firehose"
+    role: ClassVar[Role] = "whole"
+    help: ClassVar[str] = "`true`: everything public; the token needs the scope `firehose`."
+    scopes: ClassVar[frozenset[str]] = frozenset({"firehose"})
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        if value != "true":
+            raise ParameterError("firehose is `true` or absent", param="firehose")
+        return cls()
+
+    @property
+    def key(self) -> Hashable:
+        return True
+
+    def matches(self, event: Event) -> bool:
+        return event.public

@@ -1,0 +1,69 @@
+"""``follow``: what certain people do, and what is done to them."""
+
+import re
+from collections.abc import Collection, Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.commas import split
+from filters.error import ParameterError
+from filters.event import Event
+from filters.key import Clause, Key, person
+
+IDS = 5_000
+"""The most ids of one filter."""
+
+ME = "@me"
+"""Stands for those whom the asking user follows."""
+
+_ID = re.compile(r"0|[1-9][0-9]{0,19}")
+
+
+class Follow(Filter):
+    """Events by, in reply to, or reposting the users named (Streaming spec, ``follow``); mentions do not count.
+
+    ``@me`` matches nothing until :meth:`with_following` says whom that means.
+    """
+
+    __slots__ = ("_following", "ids", "me")
+
+    name: ClassVar[str] = "follow"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "User ids, comma-joined; `@me` stands for those whom you follow."
+
+    def __init__(self, ids: Collection[str], *, me: bool = False, following: Collection[str] | None = None) -> None:
+        self.ids = frozenset(ids)
+        self.me = me
+        self._following = following
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        items = split(value, param="follow", most=IDS, noun="ids")
+        ids = frozenset(items) - {ME}
+        for item in ids:
+            if not _ID.fullmatch(item):
+                raise ParameterError(f"follow takes user ids and @me, not {item[:40]!r}", param="follow")
+        return cls(ids, me=ME in items)
+
+    def with_following(self, following: Collection[str]) -> "Follow":
+        """The same with ``@me`` standing for ``following``, a set that its owner goes on changing."""
+        return Follow(self.ids, me=self.me, following=following) if self.me else self
+
+    @property
+    def key(self) -> Hashable:
+        # Two users' @me are two filters, so the set itself takes part.
+        return self.ids, self.me, None if self._following is None else id(self._following)
+
+    def keys(self) -> frozenset[Key]:
+        """Those of the ids, and of those followed at the moment."""
+        return frozenset(map(person, self.ids)).union(map(person, self._following or ()))
+
+    def clauses(self) -> Collection[Clause] | None:
+        # A live set may lose an id between two events: only matches() sees that.
+        return None if self.me else [frozenset({person(user_id)}) for user_id in self.ids]
+
+    def matches(self, event: Event) -> bool:
+        if not self.ids.isdisjoint(event.people):
+            return True
+        following = self._following
+        return following is not None and any(user_id in following for user_id in event.people)

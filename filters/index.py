@@ -1,0 +1,117 @@
+"""Which of many subscriptions match an event, without asking all of them."""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from filters.combine import Subscription
+from filters.event import Event
+from filters.key import Key
+from filters.postings import Postings
+
+T = TypeVar("T", bound=Hashable)
+
+ROOMS = 64
+"""So many different narrowings are looked at once an event; the items of rarer ones are asked one by one."""
+
+
+class _Room(Generic[T]):
+    """The items that narrow alike; ``narrow`` is a subscription that speaks for all, None if each has its own."""
+
+    __slots__ = ("narrow", "postings", "size")
+
+    def __init__(self, narrow: Subscription | None) -> None:
+        self.narrow = narrow
+        self.postings: Postings[T] = Postings()
+        self.size = 0
+
+
+class Index(Generic[T]):
+    """Items with a subscription each, found by event. An item is anything hashable, and is in here once.
+
+    ``failures`` counts the exceptions of filters, ``last_failure`` is the last one: a filter that raises
+    does not match, and does not keep an event from everyone else.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.last_failure: Exception | None = None
+        self._subscriptions: dict[T, Subscription] = {}
+        self._room_of: dict[T, _Room[T]] = {}
+        self._rooms: dict[Hashable, _Room[T]] = {}
+        self._mixed: _Room[T] = _Room(None)
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def __contains__(self, item: T) -> bool:
+        return item in self._subscriptions
+
+    @property
+    def scanned(self) -> int:
+        """How many items have no keys to be found by and are asked about every event."""
+        return sum(len(room.postings.scanned) for room in (self._mixed, *self._rooms.values()))
+
+    def add(self, item: T, subscription: Subscription) -> None:
+        """From now on ``item`` is found by what matches ``subscription``; ValueError if it is in here already."""
+        if item in self._subscriptions:
+            raise ValueError(f"{item!r} is in the index already")
+        room = self._room_for(subscription)
+        room.postings.add(item, subscription)
+        room.size += 1
+        self._room_of[item] = room
+        self._subscriptions[item] = subscription
+
+    def remove(self, item: T) -> None:
+        """``item`` is not found any more; KeyError if it is not in here."""
+        subscription = self._subscriptions.pop(item)
+        room = self._room_of.pop(item)
+        room.postings.remove(item, subscription)
+        room.size -= 1
+        if not room.size and room.narrow is not None:
+            del self._rooms[room.narrow.narrow_key]
+
+    def add_key(self, item: T, key: Key) -> None:
+        """``item``'s live set has grown by what ``key`` stands for."""
+        self._room_of[item].postings.add_key(item, key)
+
+    def remove_key(self, item: T, key: Key) -> None:
+        """``item``'s live set, shrunk already, has lost what ``key`` stands for; what else needs the key keeps it."""
+        keys = self._subscriptions[item].keys()
+        if keys is None or key not in keys:
+            self._room_of[item].postings.remove_key(item, key)
+
+    def match(self, event: Event) -> list[T]:
+        """The items whose subscriptions match, each once, in no order."""
+        matched: list[T] = []
+        for room in self._rooms.values():
+            if room.narrow is not None and self._admits(room.narrow, event):
+                matched.extend(room.postings.find(event, lambda item: self._asks_for(item, event)))
+        if self._mixed.size:
+            found = self._mixed.postings.find(event, lambda item: self._asks_for(item, event))
+            matched.extend(item for item in found if self._admits(self._subscriptions[item], event))
+        return matched
+
+    def _room_for(self, subscription: Subscription) -> _Room[T]:
+        room = self._rooms.get(subscription.narrow_key)
+        if room is None:
+            if len(self._rooms) >= ROOMS:
+                return self._mixed
+            room = self._rooms[subscription.narrow_key] = _Room(subscription)
+        return room
+
+    def _asks_for(self, item: T, event: Event) -> bool:
+        try:
+            return self._subscriptions[item].matches(event)
+        except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
+            return self._failed(error)
+
+    def _admits(self, subscription: Subscription, event: Event) -> bool:
+        try:
+            return subscription.admits(event)
+        except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> bool:
+        self.failures += 1
+        self.last_failure = error
+        return False

@@ -1,0 +1,55 @@
+"""``kinds``: narrows the result to kinds of events."""
+
+from collections.abc import Collection, Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.commas import split
+from filters.error import ParameterError
+from filters.event import Event
+
+KINDS = (
+    "post",
+    "delete",
+    "follow",
+    "unfollow",
+    "like",
+    "unlike",
+    "comment",
+    "uncomment",
+    "user_update",
+    "protect",
+    "unprotect",
+)
+"""Every kind that a stream can ask for; control messages come unasked, personal ones on the user's own stream."""
+
+DEFAULT_KINDS = "post,delete"
+"""What a stream that does not say gets."""
+
+
+class Kinds(Filter):
+    """Events of the kinds named."""
+
+    __slots__ = ("kinds",)
+
+    name: ClassVar[str] = "kinds"
+    role: ClassVar[Role] = "narrow"
+    help: ClassVar[str] = f"Kinds of events, comma-joined, of {', '.join(KINDS)}; `{DEFAULT_KINDS}` if absent."
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self.kinds = frozenset(kinds)
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        kinds = split(value, param="kinds", most=len(KINDS), noun="kinds")
+        for kind in kinds:
+            if kind not in KINDS:
+                raise ParameterError(f"kinds takes {', '.join(KINDS)}, not {kind[:40]!r}", param="kinds")
+        return cls(kinds)
+
+    @property
+    def key(self) -> Hashable:
+        return self.kinds
+
+    def matches(self, event: Event) -> bool:
+        return event.kind in self.kinds

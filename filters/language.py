@@ -1,0 +1,53 @@
+"""``language``: narrows the result to languages."""
+
+import re
+from collections.abc import Collection, Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.commas import split
+from filters.error import ParameterError
+from filters.event import Event
+
+LANGUAGES = 100
+"""The most languages of one filter."""
+
+UNDETERMINED = "und"
+"""The language of what has none that is known (BCP 47), events without any text included."""
+
+_TAG = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
+
+
+class Language(Filter):
+    """Events in one of the languages, by BCP 47 tag: ``en`` takes ``en-GB`` too (RFC 4647, basic filtering)."""
+
+    __slots__ = ("languages",)
+
+    name: ClassVar[str] = "language"
+    role: ClassVar[Role] = "narrow"
+    help: ClassVar[str] = "BCP 47 tags, comma-joined: only these languages; `en` takes `en-GB` too, `und` the unknown."
+
+    def __init__(self, languages: Collection[str]) -> None:
+        self.languages = frozenset(language.lower() for language in languages)
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        languages = split(value, param="language", most=LANGUAGES, noun="languages")
+        for language in languages:
+            if not _TAG.fullmatch(language):
+                raise ParameterError(
+                    f"language takes tags such as en or pt-BR, not {language[:40]!r}", param="language"
+                )
+        return cls(languages)
+
+    @property
+    def key(self) -> Hashable:
+        return self.languages
+
+    def matches(self, event: Event) -> bool:
+        tag = (event.lang or UNDETERMINED).lower()
+        while tag not in self.languages:
+            tag, hyphen, _ = tag.rpartition("-")
+            if not hyphen:
+                return False
+        return True

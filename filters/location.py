@@ -1,0 +1,87 @@
+"""``locations``: boxes on the map."""
+
+import re
+from collections.abc import Collection, Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.commas import split
+from filters.error import ParameterError
+from filters.event import Event
+from filters.grid import Box, filter_keys, spans
+from filters.key import Key
+
+BOXES = 25
+"""The most boxes of one filter."""
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
+class Location(Filter):
+    """Events in one of the boxes, edges included (Streaming spec, ``locations``).
+
+    The point of an event decides alone; only where it has none, any overlap of its place with a box matches.
+    """
+
+    __slots__ = ("boxes",)
+
+    name: ClassVar[str] = "locations"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "Boxes `west,south,east,north` in degrees, comma-joined; west > east crosses the date line."
+
+    def __init__(self, boxes: Collection[Box]) -> None:
+        self.boxes = frozenset(boxes)
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        items = split(value, param="locations", most=BOXES * 4, noun=f"numbers ({BOXES} boxes)")
+        if len(items) % 4:
+            raise ParameterError("locations takes four numbers a box: west,south,east,north", param="locations")
+        numbers = [_degrees(item) for item in items]
+        return cls([_box(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)])
+
+    @property
+    def key(self) -> Hashable:
+        return self.boxes
+
+    def keys(self) -> frozenset[Key]:
+        return frozenset(key for box in self.boxes for key in filter_keys(box))
+
+    def matches(self, event: Event) -> bool:
+        if event.point is not None:
+            lon, lat = event.point
+            return any(_contains(box, lon, lat) for box in self.boxes)
+        place = event.box
+        return place is not None and any(_overlap(box, place) for box in self.boxes)
+
+
+def _degrees(item: str) -> float:
+    if not _NUMBER.fullmatch(item):
+        raise ParameterError(f"locations takes numbers in degrees, not {item[:40]!r}", param="locations")
+    return float(item)
+
+
+def _box(west: float, south: float, east: float, north: float) -> Box:
+    if not (abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90):
+        raise ParameterError("locations has longitudes within ±180 and latitudes within ±90", param="locations")
+    if south >= north:
+        raise ParameterError("a box of locations has its south below its north", param="locations")
+    if west == east:
+        raise ParameterError("a box of locations has its west apart from its east", param="locations")
+    return west, south, east, north
+
+
+def _contains(box: Box, lon: float, lat: float) -> bool:
+    west, south, east, north = box
+    inside = west <= lon <= east if west < east else lon >= west or lon <= east
+    return inside and south <= lat <= north
+
+
+def _overlap(box: Box, place: Box) -> bool:
+    if box[3] < place[1] or place[3] < box[1]:
+        return False
+    return any(
+        left <= east and west <= right
+        for left, right in spans(box[0], box[2])
+        for west, east in spans(place[0], place[2])
+    )

@@ -1,0 +1,64 @@
+"""From the parameters of a stream to its subscription."""
+
+from collections.abc import Collection, Mapping
+
+from filters.base import Filter, Role
+from filters.combine import Subscription
+from filters.error import ParameterError
+from filters.kind import DEFAULT_KINDS
+from filters.registry import Registry
+
+__all__ = ["DEFAULTS", "ParameterError", "parse_subscription"]
+
+DEFAULTS = {"kinds": DEFAULT_KINDS}
+"""The parameters that hold also where a client does not write them."""
+
+
+def parse_subscription(
+    params: Mapping[str, str], registry: Registry, *, me: Collection[str] | None = None
+) -> Subscription:
+    """What a client asks for by ``params``, which holds filters' parameters only, repeated ones joined by a comma.
+
+    ``me`` is the live set of those whom the client follows, for ``@me``; without it that stays open until
+    :meth:`filters.combine.Subscription.with_following`. Raises ParameterError.
+    """
+    filters = _parse(params, registry)
+    whole, union = _of_role(filters, "whole"), _of_role(filters, "any")
+    _check_bases(whole, union, registry)
+    _check_needs(filters)
+    subscription = Subscription([*whole, *union], _of_role(filters, "narrow"))
+    return subscription if me is None else subscription.with_following(me)
+
+
+def _parse(params: Mapping[str, str], registry: Registry) -> list[Filter]:
+    known = registry.names()
+    for name in params:
+        if name not in known:
+            raise ParameterError(f"there is no parameter {name[:40]!r}", param=name[:40], code="unknown_parameter")
+    defaults = {name: value for name, value in DEFAULTS.items() if name in known}
+    return [registry.get(name).parse(value) for name, value in {**defaults, **params}.items()]
+
+
+def _of_role(filters: list[Filter], role: Role) -> list[Filter]:
+    return [parsed for parsed in filters if parsed.role == role]
+
+
+def _check_bases(whole: list[Filter], union: list[Filter], registry: Registry) -> None:
+    """Exactly one base: one that stands alone, or one or more that are OR-ed."""
+    if not whole and not union:
+        names = [name for name in registry.names() if registry.get(name).role != "narrow"]
+        raise ParameterError(f"one of {', '.join(names)} is needed", param=names[0], code="missing_parameter")
+    if whole and len(whole) + len(union) > 1:
+        alone, *others = [base.name for base in (*whole, *union)]
+        raise ParameterError(
+            f"{alone} stands alone and cannot be combined with {', '.join(others)}",
+            param=alone,
+            code="conflicting_parameters",
+        )
+
+
+def _check_needs(filters: list[Filter]) -> None:
+    given = {parsed.name for parsed in filters}
+    for parsed in filters:
+        for name in sorted(parsed.needs - given):
+            raise ParameterError(f"{parsed.name} is only for {name}", param=parsed.name, code="conflicting_parameters")

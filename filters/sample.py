@@ -1,0 +1,57 @@
+"""``sample``: a share of all statuses, the same for everyone who asks for it."""
+
+import re
+from collections.abc import Hashable
+from decimal import Decimal
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.error import ParameterError
+from filters.event import Event
+from filters.share import POINTS, share
+
+SAMPLE_KEY = b"stream-server sample"
+"""Fixed for ever: another key would be another sample, on replay too."""
+
+_PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
+
+
+class Sample(Filter):
+    """The events of a fixed ``percent`` of all public statuses, 0 < percent ≤ 100, by a keyed hash of the status's id.
+
+    A smaller sample lies inside a larger one, and what becomes of a status is in the sample if the status is.
+    """
+
+    __slots__ = ("_below", "percent")
+
+    name: ClassVar[str] = "sample"
+    role: ClassVar[Role] = "whole"
+    help: ClassVar[str] = "A percentage, 0 < p ≤ 100, of all public statuses; the same ones for everyone."
+
+    def __init__(self, percent: Decimal) -> None:
+        self.percent = percent.normalize()
+        # An integer is below the exact bound if it is below the bound rounded up: no float, no error.
+        self._below = -(int(percent * 10**6) * POINTS // -(100 * 10**6))
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        percent = Decimal(value) if _PERCENT.fullmatch(value) else Decimal(0)
+        if not 0 < percent <= 100:
+            raise ParameterError(
+                "sample is a percentage above 0, at most 100, with at most 6 decimal places", param="sample"
+            )
+        return cls(percent)
+
+    @property
+    def key(self) -> Hashable:
+        return self.percent
+
+    def matches(self, event: Event) -> bool:
+        return event.sampled and event.public and event.status_id is not None and point(event) < self._below
+
+
+def point(event: Event) -> int:
+    """Where the event's status stands; computed once an event."""
+    if event.share is None:
+        event.share = share(event.status_id or "", SAMPLE_KEY)
+    return event.share

@@ -1,0 +1,54 @@
+"""The one normalisation of text, and the words that a text yields.
+
+A word is what stands between blanks, without its outer punctuation; if there is punctuation inside, its parts are
+words too: ``rock'n'roll!`` yields ``rock'n'roll``, ``rock``, ``n`` and ``roll``. A symbol such as an emoji is a part of
+its own, so that ``love😍`` yields ``love`` and ``😍``.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from filters.alphabet import MARKS, SYMBOLS
+
+_JOINERS = r"\u200c\u200d"
+_FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
+_SYMBOL = rf"[{SYMBOLS}][\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]*"
+_EMOJI = rf"{_FLAG}|{_SYMBOL}(?:\u200d{_SYMBOL})*"
+_WORD = rf"\w[\w{MARKS}{_JOINERS}]*"
+_PART = re.compile(f"{_EMOJI}|{_WORD}")
+
+
+def fold(text: str) -> str:
+    """``text`` without differences of case and of Unicode form: NFC around full case folding.
+
+    Accents stay (``touché`` is not ``touche``), and so do kinds of apostrophes.
+    """
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def words(folded: str) -> Iterator[str]:
+    """The words of a text that was folded; some may come twice."""
+    for chunk in folded.split():
+        if chunk.isalnum():
+            yield chunk
+        else:
+            yield from _words_of(chunk)
+
+
+def parts(folded: str) -> list[str]:
+    """What is left of a text when it is cut at every mark that belongs to no word, in order."""
+    return _PART.findall(folded)
+
+
+@lru_cache(maxsize=8192)
+def _words_of(chunk: str) -> tuple[str, ...]:
+    """Memoised: ``don't`` and ``delayed.`` come again and again, and take a regular expression each."""
+    found = list(_PART.finditer(chunk))
+    if not found:
+        return ()
+    core = chunk[found[0].start() : found[-1].end()]
+    return (core,) if len(found) == 1 else (core, *(match.group() for match in found))
