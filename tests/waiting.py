@@ -4,12 +4,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import TypeVar, cast
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
 
-async def eventually(check: Callable[[], T | Awaitable[T]], *, seconds: float = 10.0, what: str = "") -> T:
+@overload
+async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 10.0, what: str = "") -> T: ...
+
+
+@overload
+async def eventually(check: Callable[[], T], *, seconds: float = 10.0, what: str = "") -> T: ...
+
+
+async def eventually(check: Callable[[], object], *, seconds: float = 10.0, what: str = "") -> object:
     """The first true answer of ``check`` (a function, plain or async), asked every 10 ms.
 
     Raises AssertionError, naming ``what``, when there was none within ``seconds``.
@@ -20,7 +28,7 @@ async def eventually(check: Callable[[], T | Awaitable[T]], *, seconds: float = 
         if isawaitable(answer):
             answer = await answer
         if answer:
-            return cast("T", answer)
+            return answer
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds:g} s: {what or check}")
         await asyncio.sleep(0.01)

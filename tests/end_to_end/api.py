@@ -1,0 +1,161 @@
+"""The server's HTTP API as a test uses it, with tokens that are minted here."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+import aiohttp
+import jwt
+
+from tests.end_to_end.consumer import MEDIA, Consumer
+from tests.end_to_end.server import SECRET, Server
+
+SCOPES = "read write stream firehose"
+
+
+def mint(sub: str, scope: str = SCOPES, ttl: float = 600, *, secret: str = SECRET, **claims: Any) -> str:
+    """A token as anyone with the key may mint it; ``claims`` replace those made here."""
+    now = time.time()
+    all_claims = {
+        "sub": sub, "iss": "stream-server", "aud": "stream-server", "iat": int(now), "exp": now + ttl,
+        "jti": uuid.uuid4().hex, "scope": scope,
+    } | claims  # fmt: skip
+    return sign(all_claims, secret)
+
+
+def sign(claims: Mapping[str, Any], secret: str = SECRET) -> str:
+    """These claims as a token, without those that are None."""
+    return jwt.encode({k: v for k, v in claims.items() if v is not None}, secret, algorithm="HS256")
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, decoded."""
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> tuple[int, str, str | None]:
+        """(status, code, param) of a refusal, whose shape is checked."""
+        assert self.headers["Content-Type"].startswith("application/json"), self
+        assert set(self.json) == {"error"}, self
+        error = self.json["error"]
+        assert {"code", "message"} <= set(error) <= {"code", "message", "param"}, self
+        assert error["message"], self
+        return self.status, error["code"], error.get("param")
+
+
+class Api:
+    """A session with the server; ``admin`` is a user that may do all."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.session = aiohttp.ClientSession(
+            base_url=server.address,
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=60),
+        )
+        self.admin = ""
+
+    async def __aenter__(self) -> Self:
+        login = "a" + uuid.uuid4().hex[:12]
+        self.admin = (await self.sign_up(login))["id"]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.session.close()
+
+    async def call(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Answer:
+        """One request; nothing is expected of the answer."""
+        headers = dict(more.pop("headers", {}))
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        async with self.session.request(method, path, headers=headers, **more) as answer:
+            return Answer(answer.status, answer.headers, await answer.read())
+
+    async def done(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Any:
+        """One request that must succeed; its JSON."""
+        answer = await self.call(method, path, token=token, **more)
+        assert answer.status < 300, answer
+        return answer.json if answer.body else None
+
+    async def sign_up(self, login: str) -> dict[str, Any]:
+        """A new user, by the front door."""
+        body = {"login": login, "name": login, "email": f"{login}@example.com", "password": "correct horse"}
+        user: dict[str, Any] = await self.done("POST", "/v1/users", json=body)
+        return user
+
+    async def users(self, logins: Iterable[str]) -> dict[str, str]:
+        """Many users in one go: login to id."""
+        wanted = [{"login": login, "name": login} for login in logins]
+        token = mint(self.admin, "admin")
+        made = []
+        for start in range(0, len(wanted), 1000):
+            body = {"users": wanted[start : start + 1000]}
+            made += (await self.done("POST", "/v1/admin/users", token=token, json=body))["users"]
+        return {user["login"]: user["id"] for user in made}
+
+    async def user(self) -> str:
+        """The id of a user that nobody else has."""
+        login = "u" + uuid.uuid4().hex[:12]
+        return (await self.users([login]))[login]
+
+    async def post(self, uid: str, message: str, **more: Any) -> dict[str, Any]:
+        """Post; the status as it was answered."""
+        body = {"message": message} | more
+        status: dict[str, Any] = await self.done("POST", "/v1/statuses", token=mint(uid), json=body)
+        return status
+
+    async def delete(self, uid: str, status_id: str) -> None:
+        """Delete one's status."""
+        await self.done("DELETE", f"/v1/statuses/{status_id}", token=mint(uid))
+
+    async def follow(self, uid: str, target: str) -> None:
+        """Follow somebody."""
+        await self.done("PUT", f"/v1/users/me/following/{target}", token=mint(uid))
+
+    async def unfollow(self, uid: str, target: str) -> None:
+        """Follow them no more."""
+        await self.done("DELETE", f"/v1/users/me/following/{target}", token=mint(uid))
+
+    async def stream(
+        self,
+        params: Mapping[str, str],
+        *,
+        uid: str | None = None,
+        token: str | None = None,
+        framing: str = "ndjson",
+        last_event_id: str | None = None,
+        **more: Any,
+    ) -> Consumer:
+        """An open stream, its `hello` read; ``more`` goes to the request (``data``, ``json``)."""
+        headers = {"Accept": MEDIA[framing], "Authorization": f"Bearer {token or mint(uid or self.admin)}"}
+        if last_event_id is not None:
+            headers["Last-Event-ID"] = last_event_id
+        method = "POST" if more else "GET"
+        response = await self.session.request(method, "/v1/stream", params=dict(params), headers=headers, **more)
+        assert response.status == 200, (response.status, await response.text())
+        assert response.content_type == MEDIA[framing]
+        consumer = Consumer(response, framing)
+        await consumer.until(lambda c: c.messages)
+        assert consumer.messages[0]["kind"] == "hello"
+        return consumer
+
+    async def head(self) -> str:
+        """The cursor of the newest entry of the log."""
+        async with await self.stream({"firehose": "true"}) as consumer:
+            return consumer.cursor
+
+    async def poll(self, params: Mapping[str, str], *, uid: str | None = None, wait: float = 0) -> dict[str, Any]:
+        """One long poll."""
+        query = {**params, "wait": f"{wait:g}"}
+        page: dict[str, Any] = await self.done("GET", "/v1/events", token=mint(uid or self.admin), params=query)
+        return page

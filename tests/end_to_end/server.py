@@ -1,0 +1,104 @@
+"""The real command, started as a user starts it, on a free port and a folder of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+SECRET = "an end-to-end secret that is longer than 32 bytes"
+ROOT = Path(__file__).resolve().parents[2]
+ANNOUNCED = "stream-server listening on "
+
+
+class Server:
+    """``python -m stream_server serve`` with ``flags``; its data folder outlives a kill, so it can start again."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.folder = folder
+        self.flags = flags
+        self.address = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def data(self) -> Path:
+        """Its data folder."""
+        return self.folder / "data"
+
+    @property
+    def log(self) -> str:
+        """All that it wrote to stderr, over all its starts."""
+        return (self.folder / "err.log").read_text(errors="replace")
+
+    def start(self) -> Self:
+        """Start it and wait until it is ready; raises TimeoutError with its log after 20 s."""
+        with (self.folder / "out.log").open("wb") as out, (self.folder / "err.log").open("ab") as err:
+            self.process = subprocess.Popen(
+                self._command(), cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+        end = time.monotonic() + 20
+        while not self._ready():
+            if time.monotonic() > end or self.process.poll() is not None:
+                self.kill()
+                raise TimeoutError(f"the server did not start: {self.log[-3000:]}")
+            time.sleep(0.02)  # the condition is looked at above; this only paces it
+        return self
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """SIGTERM; it must end by itself with code 0 and have no traceback in its log."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(seconds)
+        assert code == 0, f"exit code {code}: {self.log[-3000:]}"
+        assert "Traceback" not in self.log, self.log[-5000:]
+
+    def kill(self) -> None:
+        """SIGKILL, as the out-of-memory killer does it."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(5)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self.process is None or self.process.poll() is not None:
+            return
+        if error is None:
+            self.stop()
+        else:
+            self.kill()
+
+    def _command(self) -> list[str]:
+        return [
+            sys.executable, "-m", "stream_server", "serve", "--port", "0", "--data-dir", str(self.data), *self.flags
+        ]  # fmt: skip
+
+    def _ready(self) -> bool:
+        lines = (self.folder / "out.log").read_text().splitlines()
+        self.address = next((line.removeprefix(ANNOUNCED) for line in lines if line.startswith(ANNOUNCED)), "")
+        if not self.address:
+            return False
+        try:
+            with urllib.request.urlopen(self.address + "/readyz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def environment() -> dict[str, str]:
+    """The environment of the server: this one without settings of its own, limits off, cheap password hashes."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
+    return own | {
+        "STREAM_SERVER_JWT_SECRET": SECRET,
+        "STREAM_SERVER_LIMITS": "off",
+        "STREAM_SERVER_PASSWORD_MEMORY_KIB": "8",
+        "STREAM_SERVER_PASSWORD_ROUNDS": "1",
+        "PYTHONUNBUFFERED": "1",
+    }

@@ -1,0 +1,291 @@
+"""Bad input: a plain 4xx of the one shape that names the parameter, before anything was sent or written."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import jwt
+import pytest
+import redis
+
+from tests.end_to_end.api import SCOPES, Answer, Api, mint, sign
+from tests.end_to_end.server import SECRET, Server
+from tests.waiting import eventually
+
+EXAMPLE_BOX = "13,52,14,53"
+
+# The parameters, and the (status, code, param) of the refusal.
+REFUSED: list[tuple[dict[str, str], int, str, str | None]] = [
+    ({"track": "a", "sample": "5"}, 400, "conflicting_parameters", "sample"),
+    ({"firehose": "true", "sample": "5"}, 400, "conflicting_parameters", None),
+    ({"firehose": "true", "follow": "1"}, 400, "conflicting_parameters", None),
+    ({"sample": "0"}, 400, "invalid_parameter", "sample"),
+    ({"sample": "101"}, 400, "invalid_parameter", "sample"),
+    ({"sample": "-1"}, 400, "invalid_parameter", "sample"),
+    ({"sample": "nan"}, 400, "invalid_parameter", "sample"),
+    ({"sample": "inf"}, 400, "invalid_parameter", "sample"),
+    ({"sample": "1e400"}, 400, "invalid_parameter", "sample"),
+    ({"sample": "0.0000001"}, 400, "invalid_parameter", "sample"),
+    ({"sample": ""}, 400, "invalid_parameter", "sample"),
+    ({"sample": "\u0661"}, 400, "invalid_parameter", "sample"),
+    ({"firehose": "yes please"}, 400, "invalid_parameter", "firehose"),
+    ({"firehose": "true", "partition": "0/4"}, 400, "invalid_parameter", "partition"),
+    ({"firehose": "true", "partition": "5/4"}, 400, "invalid_parameter", "partition"),
+    ({"firehose": "true", "partition": "1/65"}, 400, "invalid_parameter", "partition"),
+    ({"locations": "nan,52,14,53"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,52,inf,53"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,53,14,52"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,52,14,52"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,52,13,53"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,52,14"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,52,181,53"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "13,-91,14,53"}, 400, "invalid_parameter", "locations"),
+    ({"locations": "x,52,14,53"}, 400, "invalid_parameter", "locations"),
+    ({"locations": ""}, 400, "invalid_parameter", "locations"),
+    ({"track": ""}, 400, "invalid_parameter", "track"),
+    ({"track": "a,,b"}, 400, "invalid_parameter", "track"),
+    ({"track": "x" * 61}, 400, "invalid_parameter", "track"),
+    ({"track": "é" * 31}, 400, "invalid_parameter", "track"),
+    ({"follow": "anna"}, 400, "invalid_parameter", "follow"),
+    ({"follow": "-1"}, 400, "invalid_parameter", "follow"),
+    ({"follow": "1,,2"}, 400, "invalid_parameter", "follow"),
+    ({"follow": "1" * 40}, 400, "invalid_parameter", "follow"),
+    ({"track": "a", "kinds": "posts"}, 400, "invalid_parameter", "kinds"),
+    ({"track": "a", "kinds": ""}, 400, "invalid_parameter", "kinds"),
+    ({"track": "a", "language": ""}, 400, "invalid_parameter", "language"),
+    ({"track": "a", "language": "e n"}, 400, "invalid_parameter", "language"),
+    ({"track": "a", "trak": "b"}, 400, "unknown_parameter", "trak"),
+    ({"track": "a", "access_token": "x"}, 400, "unknown_parameter", "access_token"),
+    ({"track": "a", "explain": "maybe"}, 400, "invalid_parameter", "explain"),
+    ({"track": "a", "since": "yesterday"}, 400, "invalid_cursor", "since"),
+    ({"track": "a", "since": ""}, 400, "invalid_cursor", "since"),
+    ({"track": "a", "since": "9999999999999-0.9"}, 400, "invalid_cursor", "since"),
+    ({"track": "a", "since": "1-2-3"}, 400, "invalid_cursor", "since"),
+    ({"track": "a", "since": "2199-01-01T00:00:00Z"}, 400, "invalid_parameter", "since"),
+    ({"track": ",".join(f"w{n}" for n in range(401))}, 413, "too_many", "track"),
+    ({"locations": ",".join([EXAMPLE_BOX] * 26)}, 413, "too_many", "locations"),
+]
+
+POLL_REFUSED: list[tuple[dict[str, str], int, str, str | None]] = [
+    ({"track": "a", "wait": "61"}, 400, "invalid_parameter", "wait"),
+    ({"track": "a", "wait": "-1"}, 400, "invalid_parameter", "wait"),
+    ({"track": "a", "wait": "nan"}, 400, "invalid_parameter", "wait"),
+    ({"track": "a", "limit": "0"}, 400, "invalid_parameter", "limit"),
+    ({"track": "a", "limit": "1001"}, 400, "invalid_parameter", "limit"),
+    ({"track": "a", "limit": "1.5"}, 400, "invalid_parameter", "limit"),
+    ({"track": "a", "since": "-1m", "cursor": "0-0.0"}, 400, "conflicting_parameters", "cursor"),
+]
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+# The content type, the body, and the (status, code) of the refusal of a POST to a stream.
+BODIES: list[tuple[str, bytes, int, str]] = [
+    (JSON, b'{"track": "a"', 400, "malformed_body"),
+    (JSON, b"", 400, "missing_parameter"),
+    (JSON, b'["track"]', 400, "malformed_body"),
+    (JSON, b"[" * 50_000, 400, "malformed_body"),
+    (JSON, b'{"track":' * 5_000 + b"1" + b"}" * 5_000, 400, "invalid_parameter"),
+    (JSON, b'{"track": "\xff\xfe"}', 400, "malformed_body"),
+    (JSON, b'{"sample": NaN}', 400, "malformed_body"),
+    (JSON, b'{"track": {"a": 1}}', 400, "invalid_parameter"),
+    (JSON, b'{"track": "\\ud800"}', 400, "malformed_body"),
+    (JSON, b'{"track": "' + b"a," * 200_000 + b'"}', 413, "too_large"),
+    (FORM, b"track=" + b"a," * 200_000, 413, "too_large"),
+    (FORM, b"track=%ff%fe", 400, "malformed_body"),
+    (FORM, b"track=\xff", 400, "malformed_body"),
+    (FORM, b"track=a&track=b", 400, "conflicting_parameters"),
+    ("text/plain", b"track=a", 415, "unsupported_media_type"),
+]
+
+TEXT = {"message": "not to be"}
+
+# A body of a POST of a status, and the (status, code, param) of the refusal.
+STATUSES: list[tuple[bytes, int, str, str | None]] = [
+    (b'{"message": "a"', 400, "malformed_body", None),
+    (b"[" * 30_000, 400, "malformed_body", None),
+    (b'{"message": "\xff"}', 400, "malformed_body", None),
+    (b'{"message": 5}', 400, "invalid_parameter", "message"),
+    (b"{}", 400, "missing_parameter", "message"),
+    (b'{"message": ""}', 400, "invalid_parameter", "message"),
+    (b'{"message": "  \\n "}', 400, "invalid_parameter", "message"),
+    (json.dumps({"message": "ä" * 281}).encode(), 400, "invalid_parameter", "message"),
+    (json.dumps({"message": "x" * 70_000}).encode(), 413, "too_large", None),
+    (json.dumps(TEXT | {"mesage": "a"}).encode(), 400, "unknown_parameter", "mesage"),
+    (b'{"message": "a", "location": {"lon": NaN, "lat": 1}}', 400, "malformed_body", None),
+    (json.dumps(TEXT | {"location": {"lon": 181, "lat": 0}}).encode(), 400, "invalid_parameter", "location.lon"),
+    (json.dumps(TEXT | {"location": {"lon": 0, "lat": -91}}).encode(), 400, "invalid_parameter", "location.lat"),
+    (json.dumps(TEXT | {"in_reply_to": "12"}).encode(), 404, "not_found", "in_reply_to"),
+]
+
+
+@pytest.fixture
+async def untouched(api: Api) -> AsyncIterator[None]:
+    """Whatever the test sent, the log must not have moved."""
+    before = await api.head()
+    yield
+    assert await api.head() == before
+
+
+def check(answer: Answer, status: int, code: str, param: str | None) -> None:
+    """This refusal, and its parameter where one is certain."""
+    assert answer.error[:2] == (status, code), answer
+    assert param is None or answer.error[2] == param, answer
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/events"])
+async def test_bad_parameters_are_refused_by_name(api: Api, path: str) -> None:
+    """Each wrong parameter of a stream is a 4xx that names it, before any byte of the stream."""
+    for params, status, code, param in REFUSED + (POLL_REFUSED if path == "/v1/events" else []):
+        check(await api.call("GET", path, token=mint(api.admin), params=params), status, code, param)
+
+
+async def test_no_base_filter_is_refused(api: Api) -> None:
+    """A stream of nothing is a mistake; the answer says what to give."""
+    for params in ({}, {"language": "en"}, {"kinds": "post"}):
+        answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params=params)
+        check(answer, 400, "missing_parameter", None)
+        assert "track" in answer.json["error"]["message"]
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/events"])
+async def test_bad_bodies_of_streams_are_refused(api: Api, path: str) -> None:
+    """Malformed, deep, huge, not UTF-8 or of another type: refused, and the connection is not left hanging."""
+    for media, body, status, code in BODIES:
+        answer = await api.call("POST", path, token=mint(api.admin), data=body, headers={"Content-Type": media})
+        assert answer.error[:2] == (status, code), (media, body[:60], answer)
+
+
+async def test_too_many_ids_are_refused(api: Api) -> None:
+    """5,000 ids may be followed, 5,001 may not; both fit into a POST."""
+    for count, status in ((5000, 200), (5001, 413)):
+        ids = ",".join(str(n) for n in range(1, count + 1))
+        headers = {"Authorization": f"Bearer {mint(api.admin)}"}
+        async with api.session.post("/v1/stream", data={"follow": ids}, headers=headers) as response:
+            assert response.status == status
+            if status == 413:
+                assert (await response.json())["error"]["param"] == "follow"
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json", "image/*", "text/event-stream;q=0"])
+async def test_other_media_types_are_not_acceptable(api: Api, accept: str) -> None:
+    """What is neither SSE nor NDJSON is 406."""
+    answer = await api.call(
+        "GET", "/v1/stream", token=mint(api.admin), params={"track": "a"}, headers={"Accept": accept}
+    )
+    assert answer.error[:2] == (406, "not_acceptable")
+
+
+def forged(sub: str) -> dict[str, tuple[str | None, str]]:
+    """Tokens that must not do, by what is wrong with them, and the code of the refusal."""
+    claims = jwt.decode(mint(sub), options={"verify_signature": False})
+    good = mint(sub)
+    head, body, signature = good.split(".")
+    other = mint("12345").split(".")[1]
+    return {
+        "none at all": (None, "invalid_token"),
+        "no token": ("junk", "invalid_token"),
+        "of another key": (mint(sub, secret="another secret of more than 32 bytes!!"), "invalid_token"),
+        "unsigned": (jwt.encode(claims, "", algorithm="none"), "invalid_token"),
+        "of another algorithm": (jwt.encode(claims, SECRET * 2, algorithm="HS512"), "invalid_token"),
+        "with another body": (f"{head}.{other}.{signature}", "invalid_token"),
+        "without a signature": (f"{head}.{body}.", "invalid_token"),
+        "expired": (mint(sub, ttl=-1), "token_expired"),
+        "not yet valid": (mint(sub, nbf=int(time.time()) + 60), "invalid_token"),
+        "for another audience": (mint(sub, aud="other"), "invalid_token"),
+        "from another issuer": (mint(sub, iss="other"), "invalid_token"),
+        "of nobody": (mint("4503599627370496"), "invalid_token"),
+        **{f"without {name}": (sign({**claims, name: None}), "invalid_token") for name in claims},
+    }
+
+
+@pytest.mark.usefixtures("untouched")
+async def test_forged_tokens_open_nothing(api: Api) -> None:
+    """Each is 401 with WWW-Authenticate, on streams, long polls and writes alike."""
+    calls: list[tuple[str, str, dict[str, Any]]] = [
+        ("GET", "/v1/stream", {"params": {"track": "a"}}),
+        ("GET", "/v1/events", {"params": {"track": "a"}}),
+        ("POST", "/v1/statuses", {"json": TEXT}),
+    ]
+    for wrong, (token, code) in forged(api.admin).items():
+        for method, path, more in calls:
+            answer = await api.call(method, path, token=token, **more)
+            assert answer.error[:2] == (401, code), (wrong, path, answer)
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer"), wrong
+
+
+async def test_scopes_are_needed(api: Api) -> None:
+    """A stream needs `stream`, the firehose `firehose` as well, a post `write`; each lack is 403."""
+    rows: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("read write stream", "GET", "/v1/stream", {"params": {"firehose": "true"}}),
+        ("read write stream", "GET", "/v1/events", {"params": {"firehose": "true"}}),
+        ("read write", "GET", "/v1/stream", {"params": {"track": "a"}}),
+        ("read stream", "POST", "/v1/statuses", {"json": TEXT}),
+        (SCOPES, "POST", "/v1/admin/users", {"json": {"users": []}}),
+    ]
+    for scope, method, path, more in rows:
+        answer = await api.call(method, path, token=mint(api.admin, scope), **more)
+        assert answer.error[:2] == (403, "insufficient_scope"), (scope, path, answer)
+
+
+@pytest.mark.usefixtures("untouched")
+async def test_bad_statuses_are_refused_and_nothing_is_written(api: Api) -> None:
+    """Each is a 4xx that names the member; the log has not moved."""
+    for body, status, code, param in STATUSES:
+        answer = await api.call(
+            "POST", "/v1/statuses", token=mint(api.admin), data=body, headers={"Content-Type": JSON}
+        )
+        check(answer, status, code, param)
+
+
+JUNK = (
+    b"",
+    b"junk",
+    b"\xff\xfe\x00",
+    b"1-0",
+    b"1-0 1 post public",
+    b"a-b c post public {}",
+    b"1-0 1 post public {",
+    b'1-0 1 nothing public {"wire":{}}',
+    b"1-0 1 post public []",
+    b"1-0 -1 post public {}",
+    b"9" * 400 + b"-0 1 post public {}",
+    b"99999999999999-0 99999999 post public " + b"[" * 20_000,
+)
+
+
+async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server: Server) -> None:
+    """Every malformed message is counted, none reaches a client or disturbs what comes after it."""
+    url = json.loads((server.data / "server.json").read_text())["redis"]
+    uid = await api.user()
+    async with (
+        await api.stream({"firehose": "true"}) as everything,
+        await api.stream({"track": "after"}, framing="sse") as tracking,
+    ):
+        counted = await malformed(api)
+        with redis.Redis.from_url(url) as client:
+            heard = [client.publish("events:post", junk) for junk in JUNK]
+        assert all(heard), "nobody listens to the channel: the fault did not fire"
+
+        await eventually(partial(counted_to, api, counted + len(JUNK)), what="the junk to be counted")
+        status = await api.post(uid, "after the junk")
+        for consumer in (everything, tracking):
+            await consumer.until(lambda c: c.events)
+            assert consumer.told == [("post", status["id"])]
+            assert not consumer.of("gap")
+
+
+async def counted_to(api: Api, count: float) -> bool:
+    """Whether so many have been counted."""
+    return await malformed(api) >= count
+
+
+async def malformed(api: Api) -> float:
+    """The server's own count of messages that were no entries."""
+    text = (await api.call("GET", "/metrics")).body.decode()
+    line = next(row for row in text.splitlines() if row.startswith("stream_server_events_malformed_total"))
+    return float(line.split()[-1])

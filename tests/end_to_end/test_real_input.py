@@ -1,0 +1,193 @@
+"""Real tweets through the whole house: every kind of client receives exactly what the reference says."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+import pytest
+
+from tests import reference
+from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Message, named
+from tests.end_to_end.posting import Press, Status
+from tests.end_to_end.returning import Poller, Returner, Visitor
+from tests.end_to_end.texts import AIRLINES, Draft, drafts
+
+SLICE = 500
+
+SOUTH_SEA = "176,-20,-170,-10"
+
+
+class Audience(NamedTuple):
+    """Somebody who listens: the parameters, the viewer, and whom the viewer follows at the beginning."""
+
+    params: Mapping[str, str]
+    uid: str
+    following: tuple[str, ...] = ()
+
+
+def audiences(texts: list[Draft], people: Mapping[str, str], viewer: str, followed: tuple[str, ...]) -> list[Audience]:
+    """Twenty of them, of every kind of stream."""
+    airlines = ",".join(people[login] for login in AIRLINES[:2])
+    tag, url = common(texts, "#"), common(texts, "http://")
+    parameters: list[dict[str, str]] = [
+        {"track": "flight"},
+        {"track": "customer service,late flight"},
+        {"track": "@united,@nobody_here"},
+        {"track": f"{tag},#旅行,旅行"},
+        {"track": "can't,don\u2019t,roll,e-mail,wi,under_score"},
+        {"track": f"{url.removeprefix('http://')},example.com,t co"},
+        {"track": "flight.,service!,thanks,¿qué?,3.14"},
+        {"track": "東京,CAFÉ,strasse,हिन्दी,שלום,été"},
+        {"follow": airlines},
+        {"follow": "@me"},
+        {"follow": f"@me,{people[AIRLINES[2]]}", "kinds": "post,delete,follow,unfollow"},
+        {"locations": "-125,25,-66,49"},
+        {"locations": f"{SOUTH_SEA},13,52,14,53"},
+        {"sample": "10"},
+        {"sample": "33.3", "language": "en,de"},
+        {"firehose": "true", "kinds": "post,delete,follow,unfollow"},
+        {"firehose": "true", "language": "en"},
+        {"firehose": "true", "kinds": "delete"},
+        {"track": "bag", "follow": airlines, "locations": "-125,25,-66,49"},
+        {"track": "flight,#fail", "language": "ja,de,und", "kinds": "post"},
+    ]
+    return [Audience(p, viewer, followed if "@me" in p.get("follow", "") else ()) for p in parameters]
+
+
+def common(texts: Iterable[Draft], start: str) -> str:
+    """The commonest word that starts like this and is free of marks behind its start."""
+    words = (w for d in texts for w in d.body["message"].split() if w.startswith(start))
+    plain = Counter(w for w in words if w.removeprefix(start).replace("/", "").replace(".", "").isalnum())
+    return str(plain.most_common(1)[0][0])
+
+
+class Day:
+    """A day on the server: the listeners come, the texts go in, some are deleted, all is compared."""
+
+    def __init__(self, api: Api, stack: AsyncExitStack, texts: list[Draft]) -> None:
+        self.api = api
+        self.stack = stack
+        self.texts = texts
+        self.deletes = 500 if len(texts) > 5000 else 60
+        self.viewer = ""
+        self.people: dict[str, str] = {}
+        self.followed: tuple[str, ...] = ()
+
+    async def dawn(self) -> Press:
+        """The accounts, one a login whatever its case, and a viewer who follows some of them."""
+        logins = {login.lower(): login for login in [*(d.author for d in self.texts), *AIRLINES]}
+        made = await self.api.users(logins.values())
+        ids = {login.lower(): uid for login, uid in made.items()}
+        self.people = {login: ids[login.lower()] for login in [*(d.author for d in self.texts), *AIRLINES]}
+        self.viewer = await self.api.user()
+        self.followed = tuple({self.people[d.author] for d in self.texts[::40]})
+        for target in self.followed:
+            await self.api.follow(self.viewer, target)
+        return Press(self.api, self.people)
+
+    async def write(self, press: Press) -> str:
+        """Everything that is written, with changes of the graph between; answers the head then."""
+        await press.print(self.texts)
+        await press.follow(self.viewer, self.people["united"])
+        await press.answer(max(100, len(self.texts) // 8), seed=1)
+        await press.unfollow(self.viewer, self.followed[0])
+        await press.answer(60, seed=2)
+        return await self.api.head()
+
+    async def delete(self, press: Press) -> str:
+        """Some of it is deleted; answers the head then."""
+        await press.delete(self.deletes, seed=3)
+        return await self.api.head()
+
+
+@pytest.fixture
+async def day(api: Api, full: bool) -> AsyncIterator[Day]:  # noqa: FBT001 - a fixture's value
+    """A day with a slice of the texts, or with all of them."""
+    async with AsyncExitStack() as stack:
+        yield Day(api, stack, drafts(None if full else SLICE))
+
+
+def compare(
+    events: list[Message], expected: list[tuple[str, str]], statuses: Mapping[str, Status], what: object
+) -> None:
+    """Exactly these, in this order, each status as it was answered to its author."""
+    told = [named(e) for e in events]
+    missing, extra = Counter(expected) - Counter(told), Counter(told) - Counter(expected)
+    shown = [(kind, statuses[name]) for kind, name in [*missing, *extra][:3] if name in statuses]
+    assert not missing, f"{what}: {len(missing)} missing, for example {shown}"
+    assert not extra, f"{what}: {len(extra)} too many, for example {shown}"
+    assert told == expected, f"{what}: in another order than the log's"
+    for event in events:
+        if event["kind"] == "post":
+            assert event["status"] == statuses[event["status"]["id"]]
+        if event["kind"] == "delete":
+            status = statuses[event["status"]["id"]]
+            assert event["status"] == {"id": status["id"], "uid": status["uid"], "deleted": True}
+
+
+@pytest.mark.timeout(600)
+async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order(day: Day) -> None:
+    """Twenty consumers of every kind, half SSE and half NDJSON, receive what the reference says, deletes included."""
+    press = await day.dawn()
+    listeners = audiences(day.texts, day.people, day.viewer, day.followed)
+    streams = [
+        await day.stack.enter_async_context(await day.api.stream(a.params, uid=a.uid, framing=("sse", "ndjson")[n % 2]))
+        for n, a in enumerate(listeners)
+    ]
+    await day.write(press)
+    head = await day.delete(press)
+    statuses = {s["id"]: s for s in press.statuses}
+    for audience, stream in zip(listeners, streams, strict=True):
+        await stream.reached(head)
+        expected = reference.receives(
+            audience.params, press.happened, viewer=audience.uid, following=audience.following
+        )
+        assert expected, f"nothing is expected of {audience.params}: the test is blind there"
+        compare(stream.events, expected, statuses, audience.params)
+    everything = next(s for a, s in zip(listeners, streams, strict=True) if "unfollow" in a.params.get("kinds", ""))
+    cursors = {named(e): e["cursor"] for s in streams for e in s.events}
+    assert len(everything.events) > 100
+    assert all(cursors[named(e)] == e["cursor"] for s in streams for e in s.events)
+
+
+@pytest.mark.timeout(600)
+async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Day) -> None:
+    """Clients that come and go all day, by Last-Event-ID or since, and long pollers, receive it all once, in order."""
+    press = await day.dawn()
+    listeners = [a for a in audiences(day.texts, day.people, day.viewer, day.followed) if not a.following]
+    visitors: list[Visitor] = [
+        Poller(day.api, a.params, a.uid, seed=n) if n % 3 == 2 else
+        Returner(day.api, a.params, a.uid, ("sse", "ndjson")[n % 3], seed=n)
+        for n, a in enumerate(listeners)
+    ]  # fmt: skip
+    for visitor in visitors:
+        await visitor.begin()
+    # A post that is deleted while a client is away is left out on its return, so all come up to here first.
+    for head in (await day.write(press), await day.delete(press)):
+        for visitor in visitors:
+            await visitor.reached(head)
+    statuses = {s["id"]: s for s in press.statuses}
+    for visitor in visitors:
+        await visitor.end()
+        compare(visitor.events, reference.receives(visitor.params, press.happened), statuses, visitor.params)
+    assert max(v.visits for v in visitors) > 10, "nobody ever left"
+
+
+@pytest.mark.timeout(600)
+async def test_on_replay_a_post_deleted_by_then_is_left_out_and_its_delete_is_sent(day: Day) -> None:
+    """Who comes when all is over, with a cursor from before, is told what is left and all the deletes."""
+    press = await day.dawn()
+    start = await day.api.head()
+    await day.write(press)
+    head = await day.delete(press)
+    statuses = {s["id"]: s for s in press.statuses}
+    listeners = [a for a in audiences(day.texts, day.people, day.viewer, day.followed) if not a.following]
+    for n, audience in enumerate(listeners):
+        params = {**audience.params, "since": start}
+        async with await day.api.stream(params, uid=audience.uid, framing=("sse", "ndjson")[n % 2]) as stream:
+            await stream.reached(head)
+        expected = reference.replayed(audience.params, press.happened)
+        compare(stream.events, expected, statuses, audience.params)
+        assert not stream.of("gap")

@@ -1,0 +1,244 @@
+"""What a stream must receive, said a second time: plain, slow and written apart from the server.
+
+It works from the contract alone: the statuses as the API answered them, the parameters of a stream,
+and the documents (the track matcher of the design, Twitter's pages on `track`, `follow`, `locations`).
+It shares one thing with the server, the key of the sample, which is a number and not a thought.
+
+A happening is what happened, in the order of the log:
+
+    {"kind": "post", "status": {...}}             the status of the 201
+    {"kind": "delete", "status": {"id": "..."}}
+    {"kind": "follow", "source": {"id": "..."}, "target": {"id": "..."}}     and `unfollow`
+"""
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any
+
+from filters.sample import KEY
+
+Status = Mapping[str, Any]
+Happening = Mapping[str, Any]
+Box = tuple[float, float, float, float]
+
+GRAPH = ("follow", "unfollow")
+
+
+def receives(
+    params: Mapping[str, str],
+    happenings: Iterable[Happening],
+    *,
+    viewer: str = "",
+    following: Collection[str] = (),
+    known: Iterable[Status] = (),
+) -> list[tuple[str, str]]:
+    """(kind, id of the status or of the target) of all that a stream with ``params`` receives, in order.
+
+    ``viewer`` follows the users ``following`` when the stream opens; ``known`` are statuses posted before.
+    """
+    return Stream(params, viewer=viewer, following=following, known=known).through(happenings)
+
+
+def replayed(
+    params: Mapping[str, str], happenings: Iterable[Happening], *, viewer: str = "", following: Collection[str] = ()
+) -> list[tuple[str, str]]:
+    """What a stream that comes when all is over is told of it: posts deleted since are left out, their deletes sent."""
+    everything = list(happenings)
+    gone = {h["status"]["id"] for h in everything if h["kind"] == "delete"}
+    told = receives(params, everything, viewer=viewer, following=following)
+    return [(kind, name) for kind, name in told if kind != "post" or name not in gone]
+
+
+class Stream:
+    """One stream, asked about one happening after another."""
+
+    def __init__(
+        self,
+        params: Mapping[str, str],
+        *,
+        viewer: str = "",
+        following: Collection[str] = (),
+        known: Iterable[Status] = (),
+    ) -> None:
+        self.params = params
+        self.viewer = viewer
+        self.following = set(following)
+        self.statuses: dict[str, Status] = {s["id"]: s for s in known}
+        self.reached: set[str] = set()
+        self.kinds = params.get("kinds", "post,delete").split(",")
+
+    def through(self, happenings: Iterable[Happening]) -> list[tuple[str, str]]:
+        """All that is received out of ``happenings``."""
+        return [told for happening in happenings if (told := self.hears(happening)) is not None]
+
+    def hears(self, happening: Happening) -> tuple[str, str] | None:
+        """What is received when this happens, or None; the graph moves on in either case."""
+        kind = happening["kind"]
+        if kind in GRAPH:
+            matched = self._graph(happening)
+            name = happening["target"]["id"]
+        else:
+            name = happening["status"]["id"]
+            matched = self._post(happening["status"]) if kind == "post" else name in self.reached
+        return (kind, name) if matched and kind in self.kinds else None
+
+    def _post(self, status: Status) -> bool:
+        self.statuses[status["id"]] = status
+        matched = self._base(status) and speaks(status, self.params.get("language"))
+        if matched:
+            # A delete follows its post, so what counts is that the post could reach this stream, not that it was sent.
+            self.reached.add(status["id"])
+        return matched
+
+    def _graph(self, happening: Happening) -> bool:
+        ends = {happening["source"]["id"], happening["target"]["id"]}
+        matched = "firehose" in self.params or bool(ends & self._listed())
+        if happening["source"]["id"] == self.viewer:
+            change = self.following.add if happening["kind"] == "follow" else self.following.discard
+            change(happening["target"]["id"])
+        return matched
+
+    def _base(self, status: Status) -> bool:
+        if "firehose" in self.params:
+            return True
+        if "sample" in self.params:
+            return sampled(status["id"], self.params["sample"])
+        return (
+            ("track" in self.params and tracked(self._words_of(status), self.params["track"]))
+            or ("follow" in self.params and self._follows(status))
+            or ("locations" in self.params and located(status, self.params["locations"]))
+        )
+
+    def _words_of(self, status: Status) -> Status:
+        """A repost without words of its own says what its original says."""
+        return self.statuses[status["origin"]] if is_repost(status) else status
+
+    def _listed(self) -> set[str]:
+        ids = set(self.params.get("follow", "").split(",")) - {""}
+        return ids - {"@me"} | self.following if "@me" in ids else ids
+
+    def _follows(self, status: Status) -> bool:
+        listed = self._listed()
+        concerned = {status["uid"], starts_with_mention_of(status)}
+        if status["in_reply_to"] is not None:
+            concerned.add(self.statuses[status["in_reply_to"]]["uid"])
+        if is_repost(status):
+            concerned.add(self.statuses[status["origin"]]["uid"])
+        return bool(concerned & listed)
+
+
+def is_repost(status: Status) -> bool:
+    """Whether it is a bare repost; with words of its own it is a quote."""
+    return status["origin"] is not None and status["message"] == ""
+
+
+def starts_with_mention_of(status: Status) -> str | None:
+    """The id of the user with whom the text begins, as it does in a reply that was typed by hand."""
+    text = status["message"]
+    start = len(text) - len(text.lstrip())
+    for mention in status["entities"]["mentions"]:
+        if mention["indices"][0] == start:
+            found: str | None = mention.get("id")
+            return found
+    return None
+
+
+def speaks(status: Status, language: str | None) -> bool:
+    """Whether the status is in one of these languages; `en` takes `en-GB`, `en-GB` does not take `en`."""
+    if language is None:
+        return True
+    lang = (status["lang"] or "und").lower()
+    return any(lang == wanted or lang.startswith(wanted + "-") for wanted in language.lower().split(","))
+
+
+def sampled(status_id: str, percent: str) -> bool:
+    """Whether the status is among the ``percent`` of all."""
+    score = int.from_bytes(blake2b(status_id.encode(), key=KEY).digest()[:8], "big")
+    return score < Decimal(percent) * 2**64 / 100
+
+
+def located(status: Status, locations: str) -> bool:
+    """Whether it comes from one of the boxes: by its point, and only without one by its place."""
+    if is_repost(status):
+        return False
+    numbers = [float(n) for n in locations.split(",")]
+    boxes = [halves for i in range(0, len(numbers), 4) for halves in _unwrapped(numbers[i : i + 4])]
+    point, place = status["location"], status["place"]
+    if point is not None:
+        return any(w <= point["lon"] <= e and s <= point["lat"] <= n for w, s, e, n in boxes)
+    if place is None or place.get("box") is None:
+        return False
+    return any(_overlap(box, other) for box in boxes for other in _unwrapped(place["box"]))
+
+
+def _unwrapped(box: list[float]) -> list[Box]:
+    west, south, east, north = box
+    if west <= east:
+        return [(west, south, east, north)]
+    return [(west, south, 180.0, north), (-180.0, south, east, north)]
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
+
+
+def tracked(status: Status, track: str) -> bool:
+    """Whether all terms of one of the phrases are said."""
+    said = tokens(status)
+    return any(all(fold(term) in said for term in phrase.split()) for phrase in track.split(",") if phrase.strip())
+
+
+def tokens(status: Status) -> set[str]:
+    """Every term that matches the status; entities also with their sign, which then means only that kind."""
+    entities = status["entities"]
+    said: set[str] = set()
+    for sign, names in _names(entities).items():
+        said.update(sign + name for name in names)
+        said.update(names if sign != "$" else ())
+    for url in entities["urls"]:
+        for form in (url["expanded_url"], url["display_url"]):
+            said |= _of_url(fold(form))
+    for chunk in fold(_without_entities(status)).split():
+        said |= {_stripped(chunk)} | _parts(chunk)
+    return said - {""}
+
+
+def fold(text: str) -> str:
+    """Case-folded and composed, so that neither case nor the way of writing an accent matters."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def _names(entities: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {
+        "#": [fold(e["text"]) for e in entities["hashtags"]],
+        "@": [fold(e["login"]) for e in entities["mentions"]],
+        "$": [fold(e["text"]) for e in entities["cashtags"]],
+    }
+
+
+def _of_url(url: str) -> set[str]:
+    bare = url.split("://", 1)[-1].removeprefix("www.").rstrip("/")
+    return {bare} | _parts(bare)
+
+
+def _without_entities(status: Status) -> str:
+    text = list(status["message"])
+    for entity in (e for group in status["entities"].values() for e in group):
+        start, end = entity["indices"]
+        text[start:end] = " " * (end - start)
+    return "".join(text)
+
+
+def _of_words(character: str) -> bool:
+    return character == "_" or unicodedata.category(character)[0] in "LMN"
+
+
+def _stripped(chunk: str) -> str:
+    inside = [i for i, c in enumerate(chunk) if _of_words(c)]
+    return chunk[inside[0] : inside[-1] + 1] if inside else ""
+
+
+def _parts(chunk: str) -> set[str]:
+    return set("".join(c if _of_words(c) else " " for c in chunk).split())
