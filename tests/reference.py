@@ -17,7 +17,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
-from filters.sample import KEY
+from filters.sample import SAMPLE_KEY
 
 Status = Mapping[str, Any]
 Happening = Mapping[str, Any]
@@ -155,7 +155,7 @@ def speaks(status: Status, language: str | None) -> bool:
 
 def sampled(status_id: str, percent: str) -> bool:
     """Whether the status is among the ``percent`` of all."""
-    score = int.from_bytes(blake2b(status_id.encode(), key=KEY).digest()[:8], "big")
+    score = int.from_bytes(blake2b(status_id.encode(), key=SAMPLE_KEY).digest()[:8], "big")
     return score < Decimal(percent) * 2**64 / 100
 
 

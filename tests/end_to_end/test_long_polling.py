@@ -1,0 +1,92 @@
+"""Long polling: one answer a request, the same events and cursors as the streams."""
+
+import asyncio
+import time
+
+from tests.end_to_end.api import Api, mint
+from tests.waiting import eventually
+
+
+async def test_it_starts_at_the_head_and_answers_as_soon_as_there_is_one(api: Api) -> None:
+    """Without `since` nothing old comes; a waiting poll is answered by the post, not by the end of the wait."""
+    uid = await api.user()
+    await api.post(uid, "old")
+    first = await api.poll({"follow": uid})
+    assert (first["events"], first["more"]) == ([], False)
+    waiting = asyncio.create_task(api.poll({"follow": uid, "since": first["cursor"]}, wait=60))
+    status = await api.post(uid, "new")
+    page = await asyncio.wait_for(waiting, 10)
+    assert [e["status"] for e in page["events"]] == [status]
+    assert page["cursor"] == page["events"][-1]["cursor"]
+
+
+async def test_cursor_is_an_alias_of_since(api: Api) -> None:
+    """Both names work; giving both is refused."""
+    uid = await api.user()
+    start = (await api.poll({"follow": uid}))["cursor"]
+    status = await api.post(uid, "hello")
+    for name in ("since", "cursor"):
+        page = await api.poll({"follow": uid, name: start})
+        assert [e["status"]["id"] for e in page["events"]] == [status["id"]]
+    both = {"follow": uid, "since": start, "cursor": start}
+    answer = await api.call("GET", "/v1/events", token=mint(uid), params=both)
+    assert answer.error == (400, "conflicting_parameters", "cursor")
+
+
+async def test_limit_cuts_and_the_cursor_is_that_of_the_last_included(api: Api) -> None:
+    """Page after page, each event once, `more` as long as there is more."""
+    uid = await api.user()
+    cursor = (await api.poll({"follow": uid}))["cursor"]
+    posted = [(await api.post(uid, str(n)))["id"] for n in range(7)]
+    pages = []
+    for _ in range(3):
+        page = await api.poll({"follow": uid, "since": cursor, "limit": "3"})
+        assert page["cursor"] == page["events"][-1]["cursor"]
+        cursor = page["cursor"]
+        pages.append(page)
+    assert [e["status"]["id"] for p in pages for e in p["events"]] == posted
+    assert [len(p["events"]) for p in pages] == [3, 3, 1]
+    assert [p["more"] for p in pages] == [True, True, False]
+
+
+async def test_the_cursor_advances_when_nothing_matched(api: Api) -> None:
+    """What was scanned need not be scanned again."""
+    uid = await api.user()
+    page = await api.poll({"track": "nobodysaysthis"})
+    await api.post(uid, "something else")
+    head = await api.head()
+    after = await api.poll({"track": "nobodysaysthis", "since": page["cursor"]}, wait=0.1)
+    assert (after["events"], after["cursor"]) == ([], head)
+
+
+async def test_an_empty_answer_comes_at_the_end_of_the_wait(api: Api) -> None:
+    """Not before it, and not much later."""
+    start = time.monotonic()
+    page = await api.poll({"track": "nobodysaysthis"}, wait=0.5)
+    assert page["events"] == []
+    assert 0.4 < time.monotonic() - start < 10
+
+
+async def test_a_tokens_expiry_ends_the_wait_with_goodbye(api: Api) -> None:
+    """It stands in `events`."""
+    uid = await api.user()
+    params = {"track": "a", "wait": "60"}
+    page = await api.done("GET", "/v1/events", token=mint(uid, ttl=1), params=params)
+    assert [(e["kind"], e["code"]) for e in page["events"]] == [("goodbye", "token_expired")]
+
+
+async def test_waiting_polls_do_not_see_more_than_a_page(api: Api) -> None:
+    """Many pollers wait for one post; each has it, and each has only it."""
+    uid = await api.user()
+    cursor = (await api.poll({"follow": uid}))["cursor"]
+    polls = [asyncio.create_task(api.poll({"follow": uid, "since": cursor}, wait=30)) for _ in range(25)]
+
+    async def all_wait() -> bool:
+        text = (await api.call("GET", "/metrics")).body.decode()
+        row = next(r for r in text.splitlines() if r.startswith("stream_server_streams "))
+        return float(row.split()[-1]) >= len(polls)
+
+    await eventually(all_wait, what="all polls to wait")
+    status = await api.post(uid, "one for all")
+    for page in await asyncio.gather(*polls):
+        assert [e["status"]["id"] for e in page["events"]] == [status["id"]]

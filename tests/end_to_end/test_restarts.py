@@ -1,0 +1,134 @@
+"""The end of a server, polite or not, and what its clients find when it is back."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.api import Api
+from tests.end_to_end.server import Server
+
+OFTEN = ("--heartbeat-seconds", "0.2")
+
+
+async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_folder: Path) -> None:
+    """Every stream gets `goodbye` with a time to return, polls are answered, and the process is gone."""
+    server = Server(own_folder, *OFTEN).start()
+    async with Api(server) as api:
+        streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
+        poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
+        last = await api.post(api.admin, "last words")
+        assert server.process is not None
+        server.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(server.process.wait, 5) == 0
+        for stream in streams:
+            await stream.until_end()
+            assert stream.told == [("post", last["id"])]
+            goodbye = stream.messages[-1]
+            assert (goodbye["kind"], goodbye["code"], stream.cut) == ("goodbye", "shutdown", None)
+            assert goodbye["retry_after"] > 0
+            await stream.close()
+        assert [e["kind"] for e in (await poll)["events"]][-1:] == ["goodbye"]
+    assert "Traceback" not in server.log
+
+
+@pytest.mark.parametrize("rounds", [3])
+async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: int) -> None:
+    """All that was acknowledged before the kill comes after the old cursor, once, in order, and then new events."""
+    cursors: dict[str, str] = {}
+    posted: list[str] = []
+    uid = ""
+    for turn in range(rounds + 1):
+        server = Server(own_folder, *OFTEN).start()
+        try:
+            async with Api(server) as api:
+                uid = uid or await api.user()
+                cursors = await caught_up(api, uid, cursors, posted)
+                posted = [(await api.post(uid, f"{turn} {n}"))["id"] for n in range(30)]
+        finally:
+            server.kill() if turn < rounds else server.stop()
+        assert "Traceback" not in server.log
+
+
+async def caught_up(api: Api, uid: str, cursors: dict[str, str], posted: list[str]) -> dict[str, str]:
+    """Return with the cursors from before the kill, see exactly ``posted``; the cursors to return with next."""
+    after: dict[str, str] = {}
+    for framing in ("sse", "ndjson"):
+        since = {"since": cursors[framing]} if cursors else {}
+        async with await api.stream({"follow": uid, **since}, framing=framing) as consumer:
+            await consumer.reached(await api.head())
+            assert consumer.told == [("post", name) for name in posted]
+            assert not consumer.of("gap")
+            after[framing] = consumer.cursor
+    return after
+
+
+async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(own_folder: Path) -> None:
+    """Posts go on while the server is killed; every acknowledged one is seen, before the kill or after the return."""
+    server = Server(own_folder, *OFTEN).start()
+    acknowledged: list[str] = []
+    async with Api(server) as api:
+        uid = await api.user()
+        consumer = await api.stream({"follow": uid}, framing="sse")
+
+        async def write() -> None:
+            while True:
+                acknowledged.append((await api.post(uid, f"number {len(acknowledged)}"))["id"])
+
+        writing = asyncio.create_task(write())
+        await consumer.until(lambda c: len(c.events) > 40)
+        server.kill()
+        await asyncio.wait({writing})
+        assert writing.exception() is not None, "the writer did not notice the kill"
+        await consumer.until_end()
+        assert not consumer.of("goodbye")
+        seen, cursor = consumer.told, consumer.cursor
+        await consumer.close()
+    with server:
+        async with Api(server) as api, await api.stream({"follow": uid}, uid=uid, last_event_id=cursor) as back:
+            await back.reached(await api.head())
+            told = [name for kind, name in seen + back.told]
+    # A write whose answer was lost by the kill may be on the log as well: at most the one that was under way.
+    assert told[: len(acknowledged)] == acknowledged
+    assert len(told) - len(acknowledged) <= 1
+    assert len(set(told)) == len(told)
+
+
+async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
+    """With two workers, events written by either reach the streams of both, and cursors go from one to the other."""
+    with Server(own_folder, *OFTEN, "--workers", "2") as server:
+        async with Api(server) as api:
+            uid = await api.user()
+            start = await api.head()
+            streams = [await api.stream({"follow": uid}) for _ in range(16)]
+            posted = [("post", (await api.post(uid, f"number {n}"))["id"]) for n in range(20)]
+            head = await api.head()
+            for stream in streams:
+                await stream.reached(head)
+                assert stream.told == posted
+                await stream.close()
+            assert len({tuple(e["cursor"] for e in s.events) for s in streams}) == 1
+            middle = streams[0].events[9]["cursor"]
+            for since, rest in ((start, posted), (middle, posted[10:])):
+                for _ in range(16):
+                    # A connection of its own each time, so that both workers are met.
+                    async with Api(server) as fresh, await fresh.stream({"follow": uid, "since": since}) as back:
+                        await back.reached(head)
+                        assert back.told[: len(rest)] == rest
+    assert "Traceback" not in server.log
+
+
+async def test_a_second_server_on_the_same_folder_is_refused(own_folder: Path) -> None:
+    """It says so in a sentence, ends with a code, and the first is not disturbed."""
+    with Server(own_folder, *OFTEN) as server:
+        second = Server(own_folder / "second", *OFTEN)
+        (own_folder / "second" / "data").symlink_to(server.data)
+        with pytest.raises(TimeoutError):
+            await asyncio.to_thread(second.start)
+        assert second.process is not None
+        assert second.process.returncode not in {0, None}
+        assert "Traceback" not in second.log
+        assert second.log.strip()
+        async with Api(server) as api:
+            assert await api.head()

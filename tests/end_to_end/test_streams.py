@@ -1,0 +1,236 @@
+"""What a stream says of itself, how it begins and how it ends, by the real command."""
+
+import asyncio
+import json
+import time
+from urllib.parse import urlencode
+
+import pytest
+import redis
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.server import Server
+from tests.waiting import eventually
+
+FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
+
+
+@FRAMINGS
+async def test_hello_comes_first_and_says_where_the_head_is(api: Api, framing: str) -> None:
+    """The first message is `hello`; its cursor is the newest event, and what comes later comes behind it."""
+    uid = await api.user()
+    async with await api.stream({"firehose": "true"}) as everything:
+        status = await api.post(uid, "before")
+        await everything.until(lambda c: c.events)
+        async with await api.stream({"follow": uid}, framing=framing) as consumer:
+            hello = consumer.messages[0]
+            assert hello["cursor"] == everything.events[0]["cursor"]
+            assert hello["connection"]
+            assert hello["server"].startswith("stream-server")
+            assert hello["limits"]
+            later = await api.post(uid, "after")
+            await consumer.until(lambda c: c.events)
+            assert consumer.told == [("post", later["id"])]
+            assert status["id"] != later["id"]
+
+
+@FRAMINGS
+async def test_the_answers_head_forbids_caching_and_buffering(api: Api, framing: str) -> None:
+    """Proxies must neither keep nor hold back a stream."""
+    async with await api.stream({"track": "a"}, framing=framing) as consumer:
+        headers = consumer.response.headers
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Accel-Buffering"] == "no"
+
+
+async def test_sse_tells_the_time_to_retry(api: Api) -> None:
+    """`retry:` comes with `hello`."""
+    async with await api.stream({"track": "a"}, framing="sse") as consumer:
+        assert consumer.parser.retry_ms == 2000  # type: ignore[union-attr]  # the parser of SSE
+
+
+@FRAMINGS
+async def test_heartbeats_carry_the_cursor_of_what_was_scanned(api: Api, framing: str) -> None:
+    """An idle client's cursor moves on past events that it was not told, so it resumes exactly."""
+    uid = await api.user()
+    async with await api.stream({"track": "nobodysaysthis"}, framing=framing) as consumer:
+        await consumer.until(lambda c: c.of("heartbeat"))
+        await api.post(uid, "something else")
+        head = await api.head()
+        await consumer.reached(head)
+        assert consumer.events == []
+        assert consumer.of("heartbeat")[-1]["lag_ms"] >= 0
+
+
+@FRAMINGS
+async def test_a_tokens_expiry_ends_its_stream_within_a_second(api: Api, framing: str) -> None:
+    """With `goodbye`, and not before; a long poll ends with it too."""
+    uid = await api.user()
+    expires = time.time() + 1.5
+    token = mint(uid, exp=expires)
+    async with await api.stream({"track": "a"}, token=token, framing=framing) as consumer:
+        await consumer.until_end(4)
+        assert time.time() > expires - 0.1
+        assert consumer.messages[-1]["kind"] == "goodbye"
+        assert consumer.messages[-1]["code"] == "token_expired"
+        assert consumer.cut is None
+
+
+async def test_revoking_a_token_ends_its_streams_and_no_others(api: Api) -> None:
+    """Logging out ends the streams of that token; another token of the same user goes on."""
+    uid = await api.user()
+    token, other = mint(uid), mint(uid)
+    async with (
+        await api.stream({"track": "a"}, token=token) as first,
+        await api.stream({"track": "a"}, token=token, framing="sse") as second,
+        await api.stream({"track": "a"}, token=other) as stays,
+    ):
+        answer = await api.call("DELETE", "/v1/sessions", token=token)
+        assert answer.status == 204
+        for consumer in (first, second):
+            await consumer.until_end()
+            assert consumer.messages[-1]["kind"] == "goodbye"
+            assert consumer.messages[-1]["code"] == "token_revoked"
+        assert (await api.call("GET", "/v1/users/me", token=token)).error[:2] == (401, "token_revoked")
+        status = await api.post(uid, "a")
+        await stays.until(lambda c: c.events)
+        assert stays.told == [("post", status["id"])]
+
+
+async def test_a_plain_redis_listener_hears_posts_and_deletes(api: Api, server: Server) -> None:
+    """SUBSCRIBE to one channel a kind; the payload is the log entry, the same that the log holds."""
+    url = json.loads((server.data / "server.json").read_text())["redis"]
+    uid = await api.user()
+    with redis.Redis.from_url(url) as client, client.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe("events:post", "events:delete")
+        listener.get_message(timeout=5)
+        listener.get_message(timeout=5)
+        status = await api.post(uid, "heard by Redis")
+        await api.delete(uid, status["id"])
+        heard = [await asyncio.to_thread(listener.get_message, timeout=5) for _ in range(2)]
+    assert [message and message["channel"] for message in heard] == [b"events:post", b"events:delete"]
+    entry_id, number, kind, _, body = heard[0]["data"].split(b" ", 4)
+    assert (kind, json.loads(body)["wire"]["status"]["message"]) == (b"post", "heard by Redis")
+    async with await api.stream({"follow": uid, "since": f"{entry_id.decode()}.{number.decode()}"}) as consumer:
+        await consumer.until(lambda c: c.events)
+        assert consumer.told == [("delete", status["id"])]
+
+
+async def test_an_http_1_0_client_is_served(api: Api, server: Server) -> None:
+    """No chunks for it, the bare events, until the connection closes."""
+    uid = await api.user()
+    host, port = server.address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    query = urlencode({"follow": uid})
+    head = f"GET /v1/stream?{query} HTTP/1.0\r\nHost: x\r\nAccept: */*\r\nAuthorization: Bearer {mint(uid)}\r\n\r\n"
+    writer.write(head.encode())
+    async with asyncio.timeout(10):
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert b" 200 " in answer.splitlines()[0]
+        assert b"chunked" not in answer.lower()
+        assert json.loads(await reader.readline())["kind"] == "hello"
+        status = await api.post(uid, "for old times' sake")
+        while (message := json.loads(await reader.readline()))["kind"] == "heartbeat":
+            pass
+    assert (message["kind"], message["status"]["id"]) == ("post", status["id"])
+    writer.close()
+
+
+@FRAMINGS
+@pytest.mark.parametrize("body", ["form", "json", "json list"])
+async def test_parameters_may_come_in_a_body(api: Api, framing: str, body: str) -> None:
+    """A POST with a form or JSON opens the same stream as a GET with a query."""
+    uid, other = await api.user(), await api.user()
+    bodies = {
+        "form": {"data": {"follow": f"{uid},{other}", "kinds": "post"}},
+        "json": {"json": {"follow": f"{uid},{other}", "kinds": "post"}},
+        "json list": {"json": {"follow": [uid, other], "kinds": ["post"]}},
+    }
+    async with await api.stream({}, framing=framing, **bodies[body]) as consumer:  # type: ignore[arg-type]  # see stream
+        status = await api.post(other, "by body")
+        await consumer.until(lambda c: c.events)
+        assert consumer.told == [("post", status["id"])]
+
+
+async def test_last_event_id_wins_over_since_in_the_url(api: Api) -> None:
+    """EventSource repeats the URL it was made with, so its own header must count."""
+    uid = await api.user()
+    start = await api.head()
+    async with await api.stream({"follow": uid}, framing="sse") as consumer:
+        first = await api.post(uid, "one")
+        await consumer.until(lambda c: c.events)
+        last_id = consumer.parser.last_id  # type: ignore[union-attr]  # the parser of SSE
+    second = await api.post(uid, "two")
+    params = {"follow": uid, "since": start}
+    async with await api.stream(params, framing="sse", last_event_id=last_id) as consumer:
+        await consumer.until(lambda c: c.events)
+        assert consumer.told == [("post", second["id"])]
+    async with await api.stream(params, framing="sse") as consumer:
+        await consumer.until(lambda c: len(c.events) > 1)
+        assert consumer.told == [("post", first["id"]), ("post", second["id"])]
+
+
+@FRAMINGS
+async def test_the_graph_is_streamed_when_asked_for(api: Api, framing: str) -> None:
+    """`kinds=follow,unfollow`, to those who follow either end; nothing else comes."""
+    one, two, three = [await api.user() for _ in range(3)]
+    async with await api.stream({"follow": two, "kinds": "follow,unfollow"}, framing=framing) as consumer:
+        await api.follow(one, two)
+        await api.follow(two, three)
+        await api.follow(one, three)
+        await api.post(two, "not this")
+        await api.unfollow(two, three)
+        await consumer.reached(await api.head())
+        seen = [(m["kind"], m["source"]["id"], m["target"]["id"]) for m in consumer.events]
+        assert seen == [("follow", one, two), ("follow", two, three), ("unfollow", two, three)]
+
+
+async def test_explain_names_what_matched(api: Api) -> None:
+    """`matched` is the last member, and there only when asked for."""
+    uid = await api.user()
+    async with (
+        await api.stream({"track": "nothing,warm milk", "explain": "true"}) as explained,
+        await api.stream({"track": "warm milk"}) as plain,
+    ):
+        await api.post(uid, "milk, but warm")
+        for consumer in (explained, plain):
+            await consumer.until(lambda c: c.events)
+        assert list(explained.events[0])[-1] == "matched"
+        assert "track" in json.dumps(explained.events[0]["matched"])
+        assert "matched" not in plain.events[0]
+
+
+async def test_partitions_cover_the_firehose_once(api: Api) -> None:
+    """Each event is in exactly one of the parts, and an author always in the same."""
+    users = list((await api.users(f"p{int(time.time() * 1000) % 10**9}x{n}" for n in range(24))).values())
+    streams = [await api.stream({"firehose": "true", "partition": f"{k}/3"}) for k in (1, 2, 3)]
+    posted = [(await api.post(uid, f"{n}"))["id"] for n in range(2) for uid in users]
+    head = await api.head()
+    for stream in streams:
+        await stream.reached(head)
+        await stream.close()
+    assert sorted(e["status"]["id"] for s in streams for e in s.events) == sorted(posted)
+    authors = [{e["status"]["uid"] for e in s.events} for s in streams]
+    assert sum(map(len, authors)) == len(users)
+    assert all(authors)
+
+
+async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
+    """The number of open streams comes back to what it was."""
+    before = await open_streams(api)
+    consumers: list[Consumer] = [await api.stream({"track": f"t{n}"}) for n in range(20)]
+    assert await open_streams(api) == before + 20
+    for consumer in consumers:
+        await consumer.close()
+
+    async def forgotten() -> bool:
+        return await open_streams(api) == before
+
+    await eventually(forgotten, what="the streams to be forgotten")
+
+
+async def open_streams(api: Api) -> float:
+    """The server's own count."""
+    text = (await api.call("GET", "/metrics")).body.decode()
+    return float(next(row for row in text.splitlines() if row.startswith("stream_server_streams ")).split()[-1])
