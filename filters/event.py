@@ -79,7 +79,7 @@ class Event:
     def words(self) -> frozenset[str]:
         """The words of the text outside its entities, and each link as a whole and in its parts; folded."""
         if self._words is None:
-            found = set(words(fold(self._plain_text())))
+            found = words(fold(self._plain_text()))
             for url in self.entities.urls:
                 found.update(_link_words(url.expanded_url))
                 if not url.display_url.endswith("…"):  # a shortened link would yield half words
@@ -106,25 +106,25 @@ class Event:
     def terms(self) -> frozenset[str]:
         """Each term that ``track`` finds here: words, and entities both with their sign and bare."""
         if self._terms is None:
-            terms = set(self.words)
-            if self.entities is not NO_ENTITIES:
-                for sign, found in (("#", self.tags), ("@", self.mentions), ("$", self.cashtags)):
-                    terms |= found
-                    terms.update(sign + term for term in found)
-            self._terms = frozenset(terms)
+            terms = self.words
+            for sign, found in (("#", self.tags), ("@", self.mentions), ("$", self.cashtags)):
+                if found:
+                    terms = terms.union(found, [sign + term for term in found])
+            self._terms = terms
         return self._terms
 
     @property
     def keys(self) -> frozenset[Key]:
         """All keys by which a filter can find this event."""
         if self._keys is None:
-            keys = set(self.terms)
-            keys.update(map(person, self.people))
+            keys = self.terms
+            if self.people:
+                keys = keys.union(map(person, self.people))
             if self.point is not None:
-                keys.update(point_keys(*self.point))
+                keys = keys.union(point_keys(*self.point))
             elif self.box is not None:
-                keys.update(place_keys(self.box))
-            self._keys = frozenset(keys)
+                keys = keys.union(place_keys(self.box))
+            self._keys = keys
         return self._keys
 
     def _plain_text(self) -> str:

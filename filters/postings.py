@@ -61,17 +61,19 @@ class Postings(Generic[T]):
 
     def find(self, event: Event, ask: Callable[[T], bool]) -> set[T]:
         """The items that match; ``ask`` has the last word where the keys do not."""
-        found: set[T] = set()
         keys = event.keys
-        found.update(*[self._sure[key] for key in self._sure.keys() & keys])
+        found: set[T] = set()
+        for key in self._sure.keys() & keys:
+            found |= self._sure[key]
         for key in self._clauses.keys() & keys:
             for clause, items in self._clauses[key].items():
                 if clause <= keys:
                     found |= items
-        for key in self._open.keys() & keys:
-            found.update(item for item in self._open[key] if item not in found and ask(item))
+        if self._open:
+            for key in self._open.keys() & keys:
+                found.update([item for item in self._open[key] if item not in found and ask(item)])
         if self.scanned:
-            found.update(item for item in self.scanned if item not in found and ask(item))
+            found.update([item for item in self.scanned if item not in found and ask(item)])
         return found
 
     def _add_clause(self, item: T, clause: Clause) -> None:

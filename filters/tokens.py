@@ -7,7 +7,6 @@ its own, so that ``love😍`` yields ``love`` and ``😍``.
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 
 from filters.alphabet import MARKS, SYMBOLS
@@ -30,13 +29,14 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-def words(folded: str) -> Iterator[str]:
-    """The words of a text that was folded; some may come twice."""
-    for chunk in folded.split():
-        if chunk.isalnum():
-            yield chunk
-        else:
-            yield from _words_of(chunk)
+def words(folded: str) -> set[str]:
+    """The words of a text that was folded."""
+    found = set(folded.split())
+    punctuated = [chunk for chunk in found if not chunk.isalnum()]
+    found.difference_update(punctuated)
+    for chunk in punctuated:
+        found.update(_words_of(chunk))
+    return found
 
 
 def parts(folded: str) -> list[str]:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvloop
 from aiohttp import web
@@ -47,7 +47,7 @@ class Supervised(NamedTuple):
     listening: int | None
 
 
-FEEDING: web.AppKey["asyncio.Task[None]"] = web.AppKey("feeding")
+FEEDING = web.AppKey("feeding", asyncio.Task[None])
 """The feed's task: if it ends, the server does."""
 
 RETRY_SPREAD_SECONDS = (0.5, 5.0)
@@ -187,18 +187,19 @@ async def _supervised(config: Config, supervised: Supervised) -> int:
 async def _until_stopped(*duties: Awaitable[object]) -> int:
     """Wait for SIGTERM or SIGINT (0), or for the first duty that ends: it should not have (1)."""
     loop = asyncio.get_running_loop()
-    stopped = loop.create_future()
+    stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, lambda: stopped.done() or stopped.set_result(0))
-    tasks = [asyncio.ensure_future(duty) for duty in duties]
-    done, _ = await asyncio.wait({stopped, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
+        loop.add_signal_handler(number, stopped.set)
+    waiting = asyncio.ensure_future(stopped.wait())
+    tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(duty) for duty in duties]
+    done, _ = await asyncio.wait({waiting, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (waiting, *tasks):
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return 0 if stopped in done else _exit_code(done)
+    await asyncio.gather(waiting, *tasks, return_exceptions=True)
+    return 0 if stopped.is_set() else _exit_code(done)
 
 
-def _exit_code(done: set["asyncio.Future[object]"]) -> int:
+def _exit_code(done: "set[asyncio.Future[Any]]") -> int:
     for task in done:
         if task.exception() is not None:
             logger.error("the server ends", exc_info=task.exception())

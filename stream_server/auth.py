@@ -37,8 +37,16 @@ YEAR_10000 = 253_402_300_800
 TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 """``typ`` of an access token, in lower case (RFC 9068 for the last two)."""
 
-PRIVATE = {"RS256": rsa.RSAPrivateKey, "ES256": ec.EllipticCurvePrivateKey, "EdDSA": ed25519.Ed25519PrivateKey}
-PUBLIC = {"RS256": rsa.RSAPublicKey, "ES256": ec.EllipticCurvePublicKey, "EdDSA": ed25519.Ed25519PublicKey}
+PRIVATE: dict[str, type[Any]] = {
+    "RS256": rsa.RSAPrivateKey,
+    "ES256": ec.EllipticCurvePrivateKey,
+    "EdDSA": ed25519.Ed25519PrivateKey,
+}
+PUBLIC: dict[str, type[Any]] = {
+    "RS256": rsa.RSAPublicKey,
+    "ES256": ec.EllipticCurvePublicKey,
+    "EdDSA": ed25519.Ed25519PublicKey,
+}
 ALGORITHMS = ("HS256", *PUBLIC)
 
 _USER_ID = re.compile(r"[0-9]{1,20}")

@@ -124,7 +124,8 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     environ = os.environ if environ is None else environ
     _refuse_unknown(environ)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    return Config(**{s.name: _value(s, given.get(s.name, environ.get(s.variable, s.default))) for s in SETTINGS})
+    settled: dict[str, Any] = {s.name: _value(s, given.get(s.name, environ.get(s.variable, s.default))) for s in SETTINGS}
+    return Config(**settled)
 
 
 def environment(config: Config) -> dict[str, str]:

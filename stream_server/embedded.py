@@ -8,7 +8,7 @@ The data folder holds what Redis writes (``appendonlydir/``, or ``appendonly.aof
 Redis itself, see the shim), ``redis.version`` (who wrote the data: 6.2 opens a folder of 7 as empty, without an
 error) and ``redis.log``. The socket lives in a private temporary folder, since its path is limited to about a
 hundred bytes; a data folder that nobody asked for lives there too. That folder is removed at the end, by the shim
-if the server cannot; only ``kill -9`` of both leaves it behind, without a process.
+if the server cannot, and after ``kill -9`` of both by the next server on the data folder.
 
 Redis answers before it is served: each start rewrites the append-only file first. One whose tail was torn inside
 a script (power cut) otherwise loses an acknowledged entry at the start after the next.
@@ -32,6 +32,8 @@ from redis import exceptions as refusals
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+
+from stream_server.shim import PREFIX
 
 PREFERRED = (7, 0, 0)
 """From here on a ``redis-server`` of PATH is taken at once."""
@@ -298,11 +300,11 @@ def _packaged() -> list[Path]:
 
 def _scratch() -> Path:
     """A private temporary folder whose path leaves room for the socket's name."""
-    folder = Path(tempfile.mkdtemp(prefix="stream-server-"))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     if len(os.fsencode(folder / "redis.sock")) <= SOCKET_PATH_BYTES:
         return folder
     folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="stream-server-", dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir="/tmp"))
 
 
 def _claim(folder: Path, version: tuple[int, int, int]) -> None:

@@ -31,6 +31,9 @@ LOCK_SECONDS = 2.0
 GRACE_SECONDS = 5.0
 """Time for Redis to end by itself after SIGTERM, before SIGKILL."""
 
+PREFIX = "stream-server-"
+"""How the private folders' names begin."""
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -132,19 +135,32 @@ def end(redis: subprocess.Popen[bytes]) -> int:
         return redis.wait()
 
 
-def run(lock_file: str, log: str, command: list[str]) -> int:
+def holder(lock: int) -> tuple[str, str]:
+    """Who wrote the lock file last: the process id of its Redis, and its private folder; empty if nobody did."""
+    pid, _, scratch = os.fsdecode(os.pread(lock, 4096, 0)).partition(" ")
+    return pid, scratch
+
+
+def sweep(scratch: str) -> None:
+    """Remove the private folder of a server that was killed together with its shim; there is none otherwise."""
+    if os.path.basename(scratch).startswith(PREFIX):
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def run(lock_file: str, log: str, scratch: str, command: list[str]) -> int:
     """Lock, wait for the word, start, attend; 0 if Redis was run."""
     orders = Orders()
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     if not take_lock(lock, orders):
-        tell(f"busy {os.pread(lock, 20, 0).decode('ascii', 'replace').strip()}")
+        tell(f"busy {holder(lock)[0]}")
         return 1
+    sweep(holder(lock)[1])
     tell("locked")
     if orders.hear(None) is not Order.GO:
         return 1
     redis = spawn(command, log, lock)
     os.ftruncate(lock, 0)
-    os.pwrite(lock, str(redis.pid).encode(), 0)
+    os.pwrite(lock, os.fsencode(f"{redis.pid} {scratch}"), 0)
     tell(f"started {redis.pid}")
     tell(f"exit {attend(redis, orders)}")
     return 0
@@ -154,7 +170,7 @@ def main(arguments: list[str]) -> int:
     """Run to the end of Redis, then remove the private folder, which holds the socket."""
     lock_file, log, scratch, *command = arguments
     try:
-        return run(lock_file, log, command)
+        return run(lock_file, log, scratch, command)
     except OSError as error:
         tell(f"failed {error.strerror}: {error.filename or command[0]}")
         return 1

@@ -13,5 +13,6 @@ def alive(pid: int) -> bool:
         except (FileNotFoundError, ProcessLookupError):
             return False
     else:
-        state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+        asked = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        state = asked.stdout
     return state.strip()[:1] not in {"", "Z", "X"}

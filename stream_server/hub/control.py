@@ -20,12 +20,12 @@ class Control(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """What cannot be delivered: after ``start`` up to and with ``end``; ``count`` is None if unknown."""
+    """What cannot be delivered: after ``start`` up to and with ``end``; ``missed`` is None if unknown."""
 
     start: str | None
     end: Position
     reason: str
-    count: int | None
+    missed: int | None
 
 
 def _control(kind: str, position: Position, now_ms: int, **members: object) -> Control:
@@ -45,7 +45,7 @@ def heartbeat(position: Position, now_ms: int, lag_ms: int) -> Control:
 
 def gap(lost: Gap, now_ms: int) -> Control:
     """What was lost is told, with its number where it is known; the stream goes on after it."""
-    members = {"from": lost.start, "to": lost.end.cursor, "reason": lost.reason, "count": lost.count}
+    members = {"from": lost.start, "to": lost.end.cursor, "reason": lost.reason, "count": lost.missed}
     return _control("gap", lost.end, now_ms, **members)
 
 

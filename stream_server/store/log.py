@@ -13,11 +13,15 @@ LAST: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", 1)
 
 
 class Located(NamedTuple):
-    """The log's ends, and the entry at the place that was asked for; ``floor`` is None while the log is empty."""
+    """The log's ends, and the entry at the place that was asked for; ``floor`` is None while the log is empty.
+
+    ``before`` is the newest entry below that place, None if there is none.
+    """
 
     head: Position
     floor: Position | None
     found: Entry | None
+    before: Position | None
 
 
 class Log:
@@ -46,9 +50,12 @@ class Log:
     async def locate(self, ms: int, seq: int) -> Located:
         """The ends of the log and the entry with this id, in one round trip and one step."""
         place = f"{ms}-{seq}"
-        *_, told = await self._link.ask(("MULTI",), LAST, FIRST, ("XRANGE", keys.LOG, place, place), ("EXEC",))
-        head, floor, found = told
-        return Located(_position(head) or START, _position(floor), _entry(found[0]) if found else None)
+        at_place: Command = ("XRANGE", keys.LOG, place, place)
+        below: Command = ("XREVRANGE", keys.LOG, f"({place}", "-", "COUNT", 1)
+        *_, told = await self._link.ask(("MULTI",), LAST, FIRST, at_place, below, ("EXEC",))
+        head, floor, found, before = told
+        entry = _entry(found[0]) if found else None
+        return Located(_position(head) or START, _position(floor), entry, _position(before))
 
     async def first_at_or_after(self, ms: int) -> Position | None:
         """The first entry made at ``ms`` since 1970 or later, None if there is none."""

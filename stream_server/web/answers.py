@@ -46,6 +46,12 @@ def listed(noun: str, items: Iterable[bytes]) -> web.Response:
     return json_answer(b'{"%b":[%b]}' % (noun.encode(), b",".join(items)))
 
 
+def page(noun: str, items: Iterable[bytes], older: str | None, newer: str | None) -> web.Response:
+    """A piece of a list with the cursors of its neighbours: ``{noun: [...], next, prev}``."""
+    ends = msgspec.json.encode({"next": older, "prev": newer})[1:]
+    return json_answer(b'{"%b":[%b],%b' % (noun.encode(), b",".join(items), ends))
+
+
 def refusal(error: ApiError, *, challenged: bool = True) -> web.Response:
     """The answer for ``error``; ``challenged`` says that the request did carry a token."""
     response = encoded(error.body(), status=error.status)

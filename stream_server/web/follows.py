@@ -4,7 +4,7 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, TooLarge
 from stream_server.web import query, schema
-from stream_server.web.answers import encoded, json_answer
+from stream_server.web.answers import encoded, json_answer, page
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
 
@@ -36,4 +36,16 @@ async def batch(request: web.Request) -> web.Response:
         raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
     key = request_key(request, body)
     results = await request.app[STORE].follows.many(request[CLAIMS].sub, asked.follow, asked.unfollow, key)
-    return encoded({"results": results})
+    return encoded({"results": [result._asdict() for result in results]})
+
+
+async def followers(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/followers``: newest first, each with ``since``."""
+    piece = query.read_piece(request)
+    return page("users", *await request.app[STORE].follows.followers(query.path_id(request), *piece))
+
+
+async def following(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/following``: newest first, each with ``since``."""
+    piece = query.read_piece(request)
+    return page("users", *await request.app[STORE].follows.followed(query.path_id(request), *piece))

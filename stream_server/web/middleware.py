@@ -10,7 +10,7 @@ import time
 
 from aiohttp import hdrs, web
 
-from filters.params import ParameterError
+from filters.error import ParameterError
 from stream_server.auth import Claims
 from stream_server.errors import (
     CODES,

@@ -1,6 +1,7 @@
 """Reading a query that has nothing unknown, nothing twice, and only UTF-8 in it."""
 
 import re
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -14,6 +15,7 @@ MAX_IDS = 200
 TOKENS = frozenset({"access_token", "token"})
 """Names under which clients have put tokens into URLs, which end in logs and histories of browsers."""
 
+_COUNT = re.compile(r"[0-9]{1,3}")
 _ID = re.compile(r"[0-9]{1,20}")
 
 
@@ -50,6 +52,25 @@ def read_ids(request: web.Request) -> list[str]:
     if len(ids) > MAX_IDS:
         raise TooLarge(f"at most {MAX_IDS} ids", code="too_many", param="ids")
     return [checked_id(one, "ids") for one in ids]
+
+
+class Piece(NamedTuple):
+    """Which piece of a list is asked for: ``count`` items, older than ``before`` or newer than ``after``."""
+
+    count: int
+    before: str | None
+    after: str | None
+
+
+def read_piece(request: web.Request) -> Piece:
+    """``count`` (1 to 200, else 30) and one of the cursors, or none; raises BadRequest."""
+    given = read_query(request)
+    text = given.get("count", "30")
+    if not _COUNT.fullmatch(text) or not 1 <= int(text) <= MAX_IDS:
+        raise BadRequest(f"a number from 1 to {MAX_IDS}", param="count")
+    if "before" in given and "after" in given:
+        raise BadRequest("not together with before", code="conflicting_parameters", param="after")
+    return Piece(int(text), given.get("before"), given.get("after"))
 
 
 def path_id(request: web.Request) -> str:

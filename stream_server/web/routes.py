@@ -7,6 +7,7 @@ from stream_server.web.keys import ROUTES
 from stream_server.web.route import ANY, OPEN, Route
 
 IDS = frozenset({"ids"})
+PIECE = frozenset({"count", "before", "after"})
 
 TABLE: tuple[Route, ...] = (
     Route("GET", "/", health.hint, OPEN),
@@ -22,6 +23,8 @@ TABLE: tuple[Route, ...] = (
     Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write"),
     Route("GET", "/v1/users/by-login/{login}", users.by_login, "read"),
     Route("GET", "/v1/users/{id}", users.one, "read"),
+    Route("GET", "/v1/users/{id}/followers", follows.followers, "read", PIECE),
+    Route("GET", "/v1/users/{id}/following", follows.following, "read", PIECE),
     Route("POST", "/v1/sessions", sessions.log_in, OPEN),
     Route("DELETE", "/v1/sessions", sessions.log_out, ANY),
     Route("POST", "/v1/statuses", statuses.post, "write"),

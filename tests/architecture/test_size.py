@@ -39,7 +39,8 @@ def test_packages_open_with_their_contract_and_hold_no_logic() -> None:
         if path.name == "__init__.py":
             body = tree(path).body
             assert ast.get_docstring(tree(path)), f"{name} says nothing"
-            assert all(isinstance(node, ast.Expr | ast.Assign) for node in body), f"{name} has logic"
+            plain = ast.Expr | ast.Assign | ast.ImportFrom  # a public surface may name what it offers
+            assert all(isinstance(node, plain) for node in body), f"{name} has logic"
 
 
 def test_nothing_is_called_by_no_noun() -> None:
