@@ -143,7 +143,7 @@ def holder(lock: int) -> tuple[str, str]:
 
 def sweep(scratch: str) -> None:
     """Remove the private folder of a server that was killed together with its shim; there is none otherwise."""
-    if os.path.basename(scratch).startswith(PREFIX):
+    if scratch.rpartition("/")[2].startswith(PREFIX):
         shutil.rmtree(scratch, ignore_errors=True)
 
 

@@ -1,0 +1,203 @@
+"""Several workers on one port: spread, replaced when dead or frozen, ended with their supervisor."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from stream_server.supervisor import CannotListen, Supervisor, listen, listen_alone, reserve
+from tests.end_to_end.supervised import MODULE
+from tests.processes import alive
+from tests.program import Program, running
+from tests.waiting import eventually
+
+
+@asynccontextmanager
+async def supervised(*options: object) -> AsyncIterator[tuple[Program, set[int]]]:
+    """A supervisor whose two workers serve, and the workers' process ids."""
+    async with running(MODULE, *options) as program:
+        await program.hear("ready")
+        yield program, await eventually(partial(both, program), what="an answer from each of two workers")
+
+
+async def ask(program: Program, word: str = "pid") -> int:
+    """The process id of the worker that took the connection; 0 if none did within a second."""
+    port = await program.hear("port")
+    try:
+        async with asyncio.timeout(1):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(f"{word}\n".encode())
+                return int(await reader.readline() or 0)
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return 0
+
+
+async def both(program: Program, *, but: int = 0) -> set[int]:
+    """The two workers' process ids, none of them ``but``; empty if 40 connections did not show two."""
+    pids = set()
+    for _ in range(40):
+        pid = await ask(program)
+        if pid == 0:
+            return set()
+        pids.add(pid)
+    return pids if len(pids) == 2 and but not in pids else set()
+
+
+async def gone(*pids: int) -> None:
+    """Wait until none of the processes runs."""
+    await eventually(lambda: not any(map(alive, pids)), seconds=20, what=f"the end of {pids}")
+
+
+def goodbyes(program: Program) -> list[str]:
+    """Why the workers ended, as they said themselves."""
+    return [message["goodbye"] for message in program.said if "goodbye" in message]
+
+
+@pytest.mark.parametrize("options", [["--loop", "uvloop"], ["--loop", "asyncio"], ["--inherit"]], ids=" ".join)
+async def test_workers_share_a_free_port_and_end_with_sigterm(options: list[str]) -> None:
+    """Port 0 is one port for both; SIGTERM to the supervisor ends them in good order, and its exit code is 0."""
+    async with supervised(*options) as (program, pids):
+        assert program.pid not in pids
+        os.kill(program.pid, signal.SIGTERM)
+        assert await program.end() == 0
+        assert not any(map(alive, pids))
+        assert goodbyes(program) == ["SIGTERM", "SIGTERM"]
+        assert await program.hear("restarts") == 0
+
+
+async def test_ctrl_c_reaches_the_supervisor_only() -> None:
+    """SIGINT to the terminal's whole group is SIGTERM for the workers, once."""
+    async with supervised() as (program, pids):
+        program.interrupt()
+        assert await program.end() == 0
+        assert goodbyes(program) == ["SIGTERM", "SIGTERM"]
+        assert not any(map(alive, pids))
+
+
+async def test_a_dead_worker_is_replaced() -> None:
+    """After kill -9 of one the other goes on, and a new one takes its place; it is reported and counted."""
+    async with supervised() as (program, pids):
+        killed, left = pids
+        os.kill(killed, signal.SIGKILL)
+        fresh = await eventually(partial(both, program, but=killed), what="a new worker")
+        assert left in fresh
+        assert f"(pid {killed}) ended with code -9; starting it again in 0.1 s" in await program.hear("report")
+        os.kill(program.pid, signal.SIGTERM)
+        await program.end()
+        assert await program.hear("restarts") == 1
+
+
+@pytest.mark.parametrize("how", ["stopped", "blocked"])
+async def test_a_frozen_worker_is_killed_and_replaced(how: str) -> None:
+    """A process that stands still, or only its event loop, would let its share of connections hang."""
+    async with supervised("--beat-seconds", 3) as (program, pids):
+        if how == "stopped":
+            frozen = min(pids)
+            os.kill(frozen, signal.SIGSTOP)
+        else:
+            frozen = await ask(program, "freeze")
+        assert alive(frozen)
+        assert f"(pid {frozen}) has not beaten for 3 s: killing it" in await program.hear("report")
+        await gone(frozen)
+        assert len(await eventually(partial(both, program, but=frozen), what="a new worker")) == 2
+
+
+async def test_killing_the_supervisor_ends_workers_and_redis() -> None:
+    """After kill -9 of the supervisor its workers end in good order by themselves, and its Redis is gone too."""
+    async with supervised("--redis") as (program, pids):
+        rest = [await program.hear("redis"), await program.hear("shim")]
+        assert all(map(alive, [*pids, *rest]))
+        program.kill()
+        await gone(*pids, *rest)
+        await program.end()
+        assert goodbyes(program) == ["orphaned", "orphaned"]
+
+
+async def test_a_frozen_orphan_ends_too() -> None:
+    """A worker whose loop stands still and whose supervisor is dead is ended by its own watch."""
+    async with supervised("--frozen-seconds", 2) as (program, pids):
+        frozen = await ask(program, "freeze")
+        program.kill()
+        await gone(*pids)
+        await program.end()
+        assert goodbyes(program) == ["orphaned"]
+        assert frozen in pids
+
+
+async def test_a_worker_that_does_not_end_is_killed() -> None:
+    """SIGTERM that is not heard is followed by SIGKILL when the time is over."""
+    async with supervised("--deaf", "--stop-seconds", 0.5) as (program, pids):
+        os.kill(program.pid, signal.SIGTERM)
+        assert await program.end() == 0
+        assert goodbyes(program) == []
+        assert sum("does not end: killing it" in message.get("report", "") for message in program.said) == 2
+        assert not any(map(alive, pids))
+
+
+async def test_a_second_signal_does_not_wait() -> None:
+    """Whoever presses Ctrl-C twice does not wait for the workers' goodbyes."""
+    async with supervised("--deaf", "--stop-seconds", 600) as (program, pids):
+        program.interrupt()
+        await asyncio.sleep(0)
+        await eventually(partial(interrupted, program, pids), what="the end after a second signal")
+        assert await program.end() == 0
+
+
+def interrupted(program: Program, pids: set[int]) -> bool:
+    """Press Ctrl-C again; whether the workers are gone."""
+    if any(map(alive, pids)):
+        os.killpg(program.pid, signal.SIGINT)
+        return False
+    return True
+
+
+async def test_workers_that_can_never_serve_end_the_supervisor() -> None:
+    """A command that fails at once, again and again, is given up with its exit code and a report."""
+    async with running(MODULE, "--hopeless", "--workers", 1) as program:
+        assert await program.end() == 3
+        reports = [message["report"] for message in program.said if "report" in message]
+        assert [report.partition("; ")[2] for report in reports[:-1]] == [
+            "starting it again in 0.1 s",
+            "starting it again in 0.2 s",
+        ]
+        assert reports[-1].endswith("ended with code 3, as all before it: giving up")
+
+
+async def test_a_command_that_is_none_is_raised_and_leaves_nothing() -> None:
+    """A worker that cannot even be executed is the caller's error."""
+    keeper = Supervisor(["/absent/program"], {}, 2, report=lambda _: None)
+    with pytest.raises(FileNotFoundError):
+        await keeper.run()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_port_in_use_is_refused(host: str) -> None:
+    """Not even another server that shares its port among workers is joined, though the kernel would allow it."""
+    with reserve(host, 0) as reserved:
+        port = reserved.getsockname()[1]
+        with listen(host, port), listen(host, port):
+            with pytest.raises(CannotListen, match=f"cannot listen on {host} port {port}: Address already in use"):
+                reserve(host, port)
+            with pytest.raises(CannotListen):
+                listen_alone(host, port)
+
+
+def test_a_reserved_port_takes_no_connection() -> None:
+    """Only a worker's socket listens, so that no connection waits where nobody accepts."""
+    with reserve("127.0.0.1", 0) as reserved, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(reserved.getsockname())
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    """A name that does not resolve and a foreign address are told in a sentence."""
+    for host in ("no.such.host.invalid", "192.0.2.1"):
+        with pytest.raises(CannotListen, match=f"cannot listen on {host} port 0: "):
+            reserve(host, 0)
