@@ -1,0 +1,66 @@
+"""The commands, and how each kind of failure ends them: one sentence, one exit code, no traceback."""
+
+from typing import Any
+
+import click
+
+from stream_server import __version__
+from stream_server.client import ClientFailure, Unreachable
+from stream_server.commands.doctor import doctor
+from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, Failure
+from stream_server.commands.replay import replay
+from stream_server.commands.serve import serve
+from stream_server.commands.tail import tail
+from stream_server.commands.token import token
+from stream_server.config import InvalidSetting
+
+EPILOG = """
+\b
+Examples:
+  stream-server serve --demo                      try it: a demo user, and what to paste
+  stream-server serve --data-dir ./data           a server that keeps its data
+  stream-server token --data-dir ./data --user ada --create
+  stream-server replay tweets.jsonl --data-dir ./data --rate 50
+  stream-server tail --data-dir ./data --user ada --track "redis,postgres"
+  stream-server doctor --data-dir ./data
+\b
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 nobody to connect to, 130 Ctrl-C.
+Every option of a setting may come from the environment: --data-dir is STREAM_SERVER_DATA_DIR.
+"""
+
+
+class Commands(click.Group):
+    """The group of commands; what they raise becomes a sentence here."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except InvalidSetting as error:
+            raise Failure(str(error), USAGE) from None
+        except ClientFailure as error:
+            raise Failure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED) from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """In the order in which they are needed, not by name."""
+        return list(self.commands)
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="stream-server")
+def cli() -> None:
+    """A real-time streaming API: write over HTTP, and every client whose filters match hears of it.
+
+    Everything a client does is HTTP; these are for who runs the server, and for trying it.
+    """
+
+
+for command in (serve, token, tail, replay, doctor):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    cli(prog_name="stream-server")

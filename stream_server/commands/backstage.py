@@ -1,0 +1,110 @@
+"""The Redis and the key of a running server, for the commands that sign tokens.
+
+A server with an embedded Redis says in its data folder where that is (``server.json``, readable by its owner
+alone), and keeps its key there. Who may read that folder may be anybody, so nothing is given away here.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from stream_server.auth import Auth, secret_for
+from stream_server.commands.exits import UNREACHABLE, USAGE, Failure
+from stream_server.config import Config
+from stream_server.errors import ApiError, Unavailable
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+
+NOTE = "server.json"
+"""What a running server leaves in its data folder: ``{"redis": URL, "address": URL}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Where a running server and its Redis are."""
+
+    redis: str
+    address: str
+
+
+def read_note(data_dir: str) -> Note | None:
+    """The note in the data folder; None if there is none, or none that can be read."""
+    try:
+        found: Any = json.loads((Path(data_dir).expanduser() / NOTE).read_text())
+        return Note(str(found["redis"]), str(found["address"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def address(url: str | None, config: Config) -> str:
+    """Where the server is: ``url``, else what its note says, else the address of the settings."""
+    note = read_note(config.data_dir) if config.data_dir else None
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return url or (note.address if note is not None else f"http://{host}:{config.port}")
+
+
+def find(config: Config) -> Config:
+    """``config`` with the Redis of the running server; a :class:`Failure` says what to do if it is not to be had."""
+    if config.redis:
+        return config
+    if not config.data_dir:
+        raise Failure(
+            "which server? Give its --data-dir (a server started without one, as the demo, keeps its key to itself: "
+            "use the token that it printed), or its --redis and --jwt-secret",
+            USAGE,
+        )
+    note = read_note(config.data_dir)
+    if note is None:
+        raise Failure(f"no server is running on the data folder {config.data_dir}", UNREACHABLE)
+    return replace(config, redis=note.redis)
+
+
+class Backstage:
+    """Accounts and tokens of one server, made without asking it."""
+
+    def __init__(self, store: Store, auth: Auth) -> None:
+        self._store = store
+        self._auth = auth
+
+    def token(self, user_id: str, scopes: frozenset[str], ttl_seconds: int) -> str:
+        """A token for the user with that id."""
+        return self._auth.issue(user_id, scopes, ttl_seconds, time.time())[0]
+
+    async def user(self, login: str, *, create: bool = False) -> str:
+        """The id of whoever has ``login``; with ``create``, of a new account if nobody has."""
+        if create:
+            made = await self._store.users.create_many([(login, login)], Request.fresh())
+            return made[0][0]
+        found = await self._store.users.resolve([login])
+        if login.lower() not in found:
+            raise Failure(f"nobody has the login {login}; --create makes the account")
+        return found[login.lower()]
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[Backstage]:
+    """The backstage of the server that ``config`` finds; a :class:`Failure` says what is missing."""
+    config = find(config)
+    auth = Auth(config, _secret(config))
+    store = Store(config.redis, timeout_seconds=config.redis_timeout_seconds)
+    try:
+        await store.open()
+        yield Backstage(store, auth)
+    except Unavailable:
+        raise Failure("the server's Redis cannot be reached", UNREACHABLE) from None
+    except ApiError as error:
+        raise Failure(error.message) from None
+    finally:
+        await store.close()
+
+
+def _secret(config: Config) -> str:
+    if config.jwt_secret or config.jwt_algorithm != "HS256":
+        return ""
+    if not config.data_dir or not (Path(config.data_dir) / "jwt.secret").exists():
+        raise Failure("the key that signs tokens is missing: give the server's --jwt-secret or --data-dir", USAGE)
+    return secret_for(config.data_dir)

@@ -1,0 +1,210 @@
+"""What ``doctor`` asks, and what it makes of the answers."""
+
+import os
+import resource
+import shutil
+import sys
+import time
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from stream_server.auth import Auth, secret_for
+from stream_server.client import ApiClient, ClientFailure, Refused
+from stream_server.config import Config, InvalidSetting
+from stream_server.embedded import EmbeddedFailed, find
+from stream_server.errors import ApiError
+from stream_server.store.link import Link
+from stream_server.store.store import OLDEST
+
+OLDEST_PYTHON = (3, 11)
+
+FEW_DESCRIPTORS = 4096
+"""Fewer open files than this hold fewer streams than one process can serve."""
+
+SKEW_SECONDS = 2.0
+"""Ids and times come from Redis' clock, tokens are judged by the server's."""
+
+PUBSUB_BYTES = 64 * 2**20
+"""A smaller output buffer lets Redis cut a worker that was busy for a moment."""
+
+LEAST_FREE_BYTES = 2**30
+
+
+class State(Enum):
+    """How a check came out; only the last one is a failure."""
+
+    GOOD = "good"
+    ADVICE = "advice"
+    BROKEN = "broken"
+
+
+class Finding(NamedTuple):
+    """One check's outcome as a sentence."""
+
+    state: State
+    sentence: str
+
+
+def good(sentence: str) -> Finding:
+    """All is well."""
+    return Finding(State.GOOD, sentence)
+
+
+def advice(sentence: str) -> Finding:
+    """It works, and could be better."""
+    return Finding(State.ADVICE, sentence)
+
+
+def broken(sentence: str) -> Finding:
+    """It does not work."""
+    return Finding(State.BROKEN, sentence)
+
+
+def python() -> Finding:
+    """The interpreter's version."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return broken(f"Python {version} is too old: 3.11 or newer is needed")
+    return good(f"Python {version}")
+
+
+def redis_binary(*, needed: bool) -> Finding:
+    """Whether an embedded Redis could be started; not ``needed`` where one is given."""
+    try:
+        binary = find()
+    except EmbeddedFailed as error:
+        return broken(str(error)) if needed else advice(str(error))
+    return good(f"redis-server {'.'.join(map(str, binary.version))} for the embedded Redis: {binary.path}")
+
+
+def descriptors() -> Finding:
+    """How many connections a process may hold."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < FEW_DESCRIPTORS:
+        return advice(f"a process may open {soft} files, so about that many streams: raise it (`ulimit -n {hard}`)")
+    return good(f"a process may open {soft} files")
+
+
+def data_folder(path: str) -> list[Finding]:
+    """Whether the data folder can be written, and by its owner alone."""
+    if not path:
+        return [good("no --data-dir: data are kept in a temporary folder and end with the server")]
+    folder = Path(path).expanduser()
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return [broken(f"the data folder {folder} cannot be written")]
+    found = [good(f"the data folder {folder} can be written")]
+    if folder.exists() and folder.stat().st_mode & 0o022:
+        found.append(advice(f"others can write into {folder}: `chmod 700` it"))
+    if shutil.disk_usage(there).free < LEAST_FREE_BYTES:
+        found.append(advice(f"less than 1 GiB is free for {folder}: a full disk stops all writes"))
+    return found
+
+
+def key(config: Config) -> Finding:
+    """Whether tokens can be verified with the settings' key."""
+    try:
+        kept = bool(config.data_dir) and (Path(config.data_dir) / "jwt.secret").exists()
+        Auth(config, secret_for(config.data_dir if kept else "") if not config.jwt_secret else "")
+    except InvalidSetting as error:
+        return broken(str(error))
+    if config.jwt_secret or config.jwt_algorithm != "HS256":
+        return good(f"the key of {config.jwt_algorithm} tokens is usable")
+    return good("the key of tokens is " + ("kept in the data folder" if kept else "made at the first start"))
+
+
+async def server(url: str) -> Finding:
+    """Whether a server answers there, and is ready."""
+    try:
+        async with ApiClient(url, attempts=1, seconds=3) as api:
+            await api.request("GET", "/readyz")
+    except Refused as refused:
+        return broken(f"the server at {url} is not ready ({refused.status}): events would not arrive")
+    except ClientFailure:
+        return advice(f"no server answers at {url}")
+    return good(f"the server at {url} is ready")
+
+
+async def redis(url: str, timeout_seconds: float) -> list[Finding]:
+    """What the Redis at ``url`` is like; its credentials are not repeated."""
+    link = Link(url, timeout_seconds)
+    try:
+        began = time.time()
+        info, clock = await link.ask(("INFO",), ("TIME",))
+        found = [_version(_fields(info)), _skew(float(clock[0]) + float(clock[1]) / 1e6, began, time.time())]
+        found += await _configured(link, _fields(info))
+    except ApiError:
+        return [broken("Redis cannot be reached, or refuses to answer")]
+    finally:
+        await link.close()
+    return found
+
+
+async def _configured(link: Link, info: dict[str, str]) -> list[Finding]:
+    names = ("appendonly", "appendfsync", "maxmemory-policy", "client-output-buffer-limit")
+    try:
+        answers = await link.ask(*(("CONFIG", "GET", name) for name in names))
+    except ApiError:
+        return [advice("Redis does not show its settings (CONFIG is forbidden), so they were not checked")]
+    settings = {pair[0].decode(): pair[1].decode() for pair in answers if pair}
+    return [
+        *_persistence(settings, info),
+        _eviction(settings.get("maxmemory-policy", "")),
+        _pubsub(settings.get("client-output-buffer-limit", "")),
+    ]
+
+
+def _version(info: dict[str, str]) -> Finding:
+    version = info.get("redis_version", "0.0")
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        return broken(f"Redis {version} is too old: 6.2 or newer is needed")
+    return good(f"Redis {version} answers")
+
+
+def _skew(theirs: float, began: float, ended: float) -> Finding:
+    """The clocks differ by at least as much as theirs lies outside of the question's span."""
+    skew = max(began - theirs, theirs - ended, 0.0)
+    if skew > SKEW_SECONDS:
+        return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")
+    return good("the clocks of Redis and this machine agree")
+
+
+def _persistence(settings: dict[str, str], info: dict[str, str]) -> list[Finding]:
+    if settings.get("appendonly") != "yes":
+        return [advice("Redis has appendonly off: what was written since its last snapshot is lost when it restarts")]
+    if settings.get("appendfsync") != "always":
+        return [advice("appendfsync is not `always`: a crash loses as much as the disk is behind, 2 s and more")]
+    # Redis counts its rewrites since 7; in 6.2 the last one's duration is -1 before the first.
+    if info.get("aof_rewrites", "1") == "0" or info.get("aof_last_rewrite_time_sec") == "-1":
+        return [
+            good("everything is on disk before it is answered"),
+            advice(
+                "after each start of Redis run BGREWRITEAOF: a tail torn by a power cut otherwise costs "
+                "an entry at the start after the next"
+            ),
+        ]
+    return [good("everything is on disk before it is answered")]
+
+
+def _eviction(policy: str) -> Finding:
+    if policy != "noeviction":
+        return broken(f"maxmemory-policy is {policy}: Redis would drop data when memory is short; set noeviction")
+    return good("Redis drops nothing when memory is short (noeviction)")
+
+
+def _pubsub(limits: str) -> Finding:
+    """The setting reads ``normal 0 0 0 slave … pubsub <hard> <soft> <seconds>``."""
+    words = limits.split()
+    soft = int(words[words.index("pubsub") + 2]) if "pubsub" in words else 0
+    if 0 < soft < PUBSUB_BYTES:
+        return advice(
+            f"client-output-buffer-limit pubsub is {soft >> 20} MiB, so a busy worker may be cut: "
+            "set `pubsub 256mb 64mb 60`"
+        )
+    return good("Redis waits for a busy worker (client-output-buffer-limit pubsub)")
+
+
+def _fields(info: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+    return {name: value for name, colon, value in lines if colon}

@@ -1,0 +1,64 @@
+"""``doctor``: what is wrong with this machine, in plain sentences."""
+
+import asyncio
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from stream_server import config
+from stream_server.commands import backstage, checks, settings
+from stream_server.commands.checks import Finding, State
+from stream_server.commands.exits import FAILED, OK
+from stream_server.config import Config
+
+MARKS = {State.GOOD: ("✓", "green"), State.ADVICE: ("!", "yellow"), State.BROKEN: ("✗", "bold red")}
+
+ASCII = {State.GOOD: "ok", State.ADVICE: "!!", State.BROKEN: "NO"}
+"""The marks where the terminal has no others."""
+
+EPILOG = """
+\b
+Examples:
+  stream-server doctor                             this machine, and a server on port 8000 if there is one
+  stream-server doctor --data-dir ./data           that server, its folder and its embedded Redis
+  stream-server doctor --redis redis://10.0.0.5    that Redis
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000.")
+@settings.options(*settings.BACKSTAGE)
+@click.pass_context
+def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
+    """Check this machine, a Redis and a running server.
+
+    ✓ is well, ! could be better, ✗ is broken; the exit code is 1 if anything is broken.
+    """
+    settled = config.load(flags)
+    findings = asyncio.run(examine(settled, backstage.address(url, settled)))
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in findings:
+        console.print(_line(finding, unicode=console.encoding.startswith("utf")))
+    context.exit(FAILED if any(finding.state is State.BROKEN for finding in findings) else OK)
+
+
+async def examine(settled: Config, url: str) -> list[Finding]:
+    """All findings, in the order in which a person would look."""
+    note = backstage.read_note(settled.data_dir) if settled.data_dir else None
+    redis_url = settled.redis or (note.redis if note is not None else "")
+    return [
+        checks.python(),
+        checks.redis_binary(needed=not settled.redis),
+        checks.descriptors(),
+        *checks.data_folder(settled.data_dir),
+        checks.key(settled),
+        *(await checks.redis(redis_url, settled.redis_timeout_seconds) if redis_url else []),
+        await checks.server(url),
+    ]
+
+
+def _line(finding: Finding, *, unicode: bool) -> Text:
+    mark, style = MARKS[finding.state]
+    return Text.assemble((mark if unicode else ASCII[finding.state], style), " ", finding.sentence)

@@ -1,0 +1,112 @@
+"""Messages of a stream as lines for a terminal: readable, and harmless.
+
+A post is a stranger's text. Written to a terminal as it is, its control characters could move the cursor, rewrite
+what was shown, or set the clipboard; the Unicode ones that turn the direction of writing could show a line that is not
+there. All of them are shown as what they are instead.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rich.text import Text
+
+from stream_server.client import Message
+
+DANGEROUS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+"""C0 and C1 controls, DEL, line and paragraph separators, overrides of direction, lone surrogates."""
+
+HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
+"""What is coloured in a text; for the eye only, the entities are the server's to find."""
+
+_READABLE = {"\n": "⏎ ", "\r": "", "\t": " "}
+
+
+def harmless(text: str) -> str:
+    r"""``text`` on one line, with what a terminal would obey shown as ``\x1b`` and the like."""
+    return DANGEROUS.sub(_shown, text)
+
+
+def harmless_json(line: bytes) -> str:
+    r"""A JSON line of the same value, with what a terminal would obey written as ``\u001b`` escapes."""
+    return DANGEROUS.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode(errors="replace"))
+
+
+def _shown(found: re.Match[str]) -> str:
+    character = found[0]
+    if character in _READABLE:
+        return _READABLE[character]
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def render(message: Message) -> Text:
+    """One line for a message: when, what, who, which."""
+    line = Text(harmless(message.at[11:19]) + " ", style="dim")
+    line.append_text(RENDERERS.get(message.kind, _other)(message.data))
+    return line
+
+
+def _post(data: dict[str, Any]) -> Text:
+    status = _member(data, "status")
+    line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
+    if status.get("origin"):
+        line.append(f"reposts @{_text(_member(status, 'original'), 'login')} ", style="green")
+    said = Text(harmless(_said(status)))
+    for pattern, style in HIGHLIGHTS:
+        said.highlight_regex(pattern, style)
+    return line.append_text(said).append(_where(status), style="yellow")
+
+
+def _said(status: dict[str, Any]) -> str:
+    return str(status.get("message") or _member(status, "original").get("message") or "")
+
+
+def _where(status: dict[str, Any]) -> str:
+    point = status.get("location")
+    named = _text(_member(status, "place"), "name")
+    if isinstance(point, dict):
+        named = f"{named} {point.get('lat')}, {point.get('lon')}".strip()
+    return f"  ({harmless(named)})" if named else ""
+
+
+def _delete(data: dict[str, Any]) -> Text:
+    return Text(f"status {_text(_member(data, 'status'), 'id')} was deleted", style="red")
+
+
+def _relation(verb: str) -> Callable[[dict[str, Any]], Text]:
+    def render_relation(data: dict[str, Any]) -> Text:
+        source, target = _text(_member(data, "source"), "login"), _text(_member(data, "target"), "login")
+        return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
+
+    return render_relation
+
+
+def _gap(data: dict[str, Any]) -> Text:
+    count = data.get("count")
+    lost = f"{count} events" if isinstance(count, int) else "events"
+    return Text(f"GAP: {lost} cannot be delivered ({_text(data, 'reason')})", style="bold red")
+
+
+def _other(data: dict[str, Any]) -> Text:
+    shown = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
+    return Text(harmless(str(shown)), style="dim")
+
+
+def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
+    found = data.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(data: dict[str, Any], name: str) -> str:
+    return harmless(str(data.get(name) or ""))
+
+
+RENDERERS: dict[str, Callable[[dict[str, Any]], Text]] = {
+    "post": _post,
+    "delete": _delete,
+    "follow": _relation("follows"),
+    "unfollow": _relation("no longer follows"),
+    "gap": _gap,
+}
+"""How each kind is shown; others as they are."""

@@ -1,0 +1,58 @@
+"""``serve``: the server, until it is told to stop."""
+
+from typing import Any
+
+import click
+
+from stream_server import config
+from stream_server.commands import settings
+from stream_server.commands.exits import UNREACHABLE, Failure
+from stream_server.embedded import EmbeddedFailed
+from stream_server.errors import Unavailable
+from stream_server.store.store import TooOld
+from stream_server.supervisor import CannotListen
+
+EPILOG = """
+\b
+Examples:
+  stream-server serve --demo                     a server with a demo user, and what to try
+  stream-server serve --data-dir ./data          keeps its data in ./data
+  stream-server serve --redis redis://10.0.0.5   uses that Redis
+  stream-server serve --workers 4 --port 80      four processes on one port
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--demo", is_flag=True, help="Make a demo user and print what to try; posts keep coming.")
+@click.option("--supervised", type=click.INT, hidden=True)
+@click.option("--listening", type=click.INT, hidden=True)
+@settings.options()
+@click.pass_context
+def serve(
+    context: click.Context,
+    /,
+    demo: bool,  # noqa: FBT001 - click's way
+    supervised: int | None,
+    listening: int | None,
+    **flags: Any,
+) -> None:
+    """Run the server, with a Redis of its own unless one is given.
+
+    It stops at Ctrl-C or SIGTERM, after a goodbye to every stream.
+    """
+    # Here, since the server's rooms take a while to import and the other commands need none of them.
+    from stream_server import app  # noqa: PLC0415 - see above
+
+    settled = config.load(flags)
+    try:
+        worker = None if supervised is None else app.Supervised(supervised, listening)
+        code = app.serve(settled, with_demo=demo, announce=_say, supervised=worker)
+    except (EmbeddedFailed, CannotListen, TooOld) as error:
+        raise Failure(str(error)) from None
+    except Unavailable:
+        raise Failure("the Redis of --redis cannot be reached", UNREACHABLE) from None
+    context.exit(code)
+
+
+def _say(text: str) -> None:
+    click.echo(text)

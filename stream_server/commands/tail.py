@@ -1,0 +1,130 @@
+"""``tail``: a stream in the terminal, for as long as it is looked at."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from stream_server.client import Message, StreamClient
+from stream_server.commands import backstage, credential, screen
+from stream_server.commands.exits import USAGE, Failure
+
+FILTERS = {
+    "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
+    "follow": "User ids, or @me for those whom you follow.",
+    "locations": "Boxes: west,south,east,north.",
+    "sample": "Percent of all posts.",
+    "language": "Only these languages: en,fr.",
+    "kinds": "Only these kinds: post,delete,follow,unfollow.",
+    "partition": "k/n: one of n parts of the firehose.",
+}
+
+EPILOG = """
+\b
+Examples:
+  stream-server tail --token-file t --track "redis,event stream"
+  stream-server tail --token-file t --locations -122.75,36.8,-121.75,37.8
+  stream-server tail --data-dir ./data --user ada --follow @me --since -15m
+  stream-server tail --data-dir ./data --user ada --firehose --json | jq .status.message
+"""
+
+
+def _filters(command: Any) -> Any:
+    for name, text in reversed(FILTERS.items()):
+        command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
+    return command
+
+
+@click.command(epilog=EPILOG)
+@_filters
+@click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
+@click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
+@click.option("--since", help="Start there: a cursor, an ISO time, or -15m.")
+@click.option("--json", "as_json", is_flag=True, help="The messages as JSON lines.")
+@click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
+@credential.options
+def tail(
+    *, firehose: bool, more: tuple[str, ...], since: str | None, as_json: bool, framing: str, **given: Any
+) -> None:
+    """Show a stream in the terminal.
+
+    It comes back by itself when the connection is lost, and goes on where it was.
+    """
+    parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
+    token = credential.token_source(given)
+    url = backstage.address(given["url"], credential.load(given))
+    view = View(as_json=as_json)
+    client = StreamClient(url, token, parameters, since=since, framing=framing, control=True, told=view.tell)
+    asyncio.run(_show(client, view))
+
+
+def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
+    """The stream's parameters out of the options; a repeated one is one list."""
+    parameters = {name: ",".join(given[name]) for name in FILTERS if given[name]}
+    for pair in more:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise Failure(f"--param {pair}: write NAME=VALUE", USAGE)
+        parameters[name] = value
+    return parameters
+
+
+async def _show(client: StreamClient, view: "View") -> None:
+    with view.status or nullcontext():
+        async with client:
+            async for message in client:
+                view.show(message)
+
+
+class View:
+    """Lines on standard output; on a terminal with a status line under them, else with words about it on stderr."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self.status: Status | None = self._out.status("connecting") if self._out.is_terminal else None
+        self._events = 0
+        self._lag_ms = 0.0
+
+    def show(self, message: Message) -> None:
+        """Print one message, and what the stream's own ones say."""
+        if self._as_json and (not message.control or message.kind == "gap"):
+            self._out.print(screen.harmless_json(message.raw))
+        elif not message.control or message.kind in {"gap", "warning"}:
+            self._out.print(screen.render(message))
+        elif message.kind == "hello":
+            self._say("connected")
+        self._count(message)
+
+    def tell(self, sentence: str) -> None:
+        """Say what happens to the connection."""
+        self._say(screen.harmless(sentence))
+
+    def _say(self, sentence: str) -> None:
+        if self.status is not None:
+            self.status.update(sentence)
+        elif sentence != "connected":
+            self._err.print(sentence)
+
+    def _count(self, message: Message) -> None:
+        if message.kind == "heartbeat":
+            self._lag_ms = float(message.data.get("lag_ms") or 0)
+        elif not message.control:
+            self._events += 1
+            self._lag_ms = age_ms(message.at, datetime.now(UTC))
+        if self.status is not None and message.kind not in {"hello", "goodbye"}:
+            self.status.update(f"live · {self._events:,} events · {self._lag_ms:,.0f} ms behind")
+
+
+def age_ms(at: str, now: datetime) -> float:
+    """How long ago ``at`` (ISO 8601) was, in ms; 0 for what this machine's clock takes for the future."""
+    try:
+        return max(0.0, (now - datetime.fromisoformat(at)).total_seconds() * 1000)
+    except (ValueError, TypeError):
+        return 0.0
