@@ -46,8 +46,12 @@ def _of_role(filters: list[Filter], role: Role) -> list[Filter]:
 def _check_bases(whole: list[Filter], union: list[Filter], registry: Registry) -> None:
     """Exactly one base: one that stands alone, or one or more that are OR-ed."""
     if not whole and not union:
-        names = [name for name in registry.names() if registry.get(name).role != "narrow"]
-        raise ParameterError(f"one of {', '.join(names)} is needed", param=names[0], code="missing_parameter")
+        bases = [name for name in registry.names() if registry.get(name).role != "narrow"]
+        raise ParameterError(
+            f"one of {', '.join(bases)} is needed",
+            param="track" if "track" in bases else ", ".join(bases),
+            code="missing_parameter",
+        )
     if whole and len(whole) + len(union) > 1:
         alone, *others = [base.name for base in (*whole, *union)]
         raise ParameterError(

@@ -1,0 +1,132 @@
+"""The contract test of filters: every filter passes it, the built-in ones and third parties'.
+
+Call :func:`check_filter` in a test of your own; it raises AssertionError with a sentence that says what is wrong.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+from filters.base import Filter
+from filters.entities import extract
+from filters.error import ParameterError
+from filters.event import Event
+
+GARBAGE = (
+    "",
+    " ",
+    ",",
+    ",,,",
+    "\x00",
+    "\ud800",
+    "nan",
+    "-1",
+    "1e999",
+    "NaN,inf,-inf,0",
+    "١٢٣",
+    "true,true",
+    "%s{0}",
+    "x" * 5_000,
+    "1," * 20_000,
+    "🏳️‍🌈" * 100,
+)
+"""Values that parse to a filter or to a ParameterError, and to nothing else."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_ROLES = ("any", "whole", "narrow")
+_CODES = ("invalid_parameter", "too_many")
+
+
+def example_events() -> list[Event]:
+    """One or more events of every shape: with text in several scripts, places, people, and nothing at all."""
+    texts = (
+        "",
+        "hello world",
+        "@alice's #Tag costs $TWTR, see http://www.example.com/a_b?c=d",
+        "Tokyoの@bobに到着 touché 😍",
+    )
+    posts = [
+        Event(
+            "post", author="1", people=frozenset({"1"}), status_id=str(n), text=text, entities=extract(text), lang="en"
+        )
+        for n, text in enumerate(texts, start=1)
+    ]
+    return [
+        *posts,
+        Event("post", author="2", people=frozenset({"2", "1"}), status_id="12345", text="hello", lang="pt-BR"),
+        Event("post", author="2", people=frozenset({"2"}), status_id="99", point=(-73.5, 40.5)),
+        Event("post", author="3", people=frozenset({"3"}), status_id="98", box=(170.0, -20.0, -170.0, -10.0)),
+        Event("post", author="3", people=frozenset({"3"}), status_id="97", box=(-180.0, -90.0, 180.0, 90.0)),
+        Event("delete", author="1", people=frozenset({"1"}), status_id="2", text="hello world", lang="en"),
+        Event("follow", author="1", people=frozenset({"1", "2"}), sampled=False),
+        Event("protect", author="9", people=frozenset({"9"}), sampled=False, public=False),
+    ]
+
+
+def check_filter(
+    filter_class: type[Filter], good: Iterable[str], bad: Iterable[str] = (), events: Iterable[Event] | None = None
+) -> None:
+    """Check all that the contract of :class:`filters.base.Filter` promises.
+
+    ``good`` are values that a client may write, ``bad`` ones that must be refused; ``events`` is what the parsed
+    filters are tried on, :func:`example_events` if absent. Give events that match, or there is little to check.
+    """
+    check_class(filter_class)
+    check_refusals(filter_class, tuple(bad))
+    tried = example_events() if events is None else list(events)
+    for value in good:
+        parsed = filter_class.parse(value)
+        check_identity(parsed, filter_class.parse(value))
+        for event in tried:
+            check_match(parsed, event)
+
+
+def check_class(filter_class: type[Filter]) -> None:
+    """What the class says of itself is complete."""
+    name = filter_class.name
+    assert _NAME.fullmatch(name), f"{filter_class.__name__}.name is no parameter's name: {name!r}"
+    assert filter_class.role in _ROLES, f"{name}: role is {filter_class.role!r}, not one of {_ROLES}"
+    assert filter_class.help.strip(), f"{name}: help is empty"
+    assert all(isinstance(scope, str) for scope in filter_class.scopes), f"{name}: scopes are not strings"
+    assert filter_class.name not in filter_class.needs, f"{name} needs itself"
+
+
+def check_refusals(filter_class: type[Filter], bad: Collection[str]) -> None:
+    """Bad values are refused by ParameterError naming the parameter, and no value raises anything else."""
+    name = filter_class.name
+    for value in bad:
+        assert _refusal(filter_class, value), f"{name} takes {value[:60]!r}, which it must refuse"
+    for value in (*bad, *GARBAGE):
+        refusal = _refusal(filter_class, value)
+        if refusal is not None:
+            assert refusal.param == name, f"{name} blames {refusal.param!r} for {value[:60]!r}"
+            assert refusal.code in _CODES, f"{name} refuses {value[:60]!r} as {refusal.code!r}"
+
+
+def check_identity(parsed: Filter, again: Filter) -> None:
+    """Parsing twice gives equal filters that can share their work."""
+    name = parsed.name
+    assert parsed == again, f"{name}: parsing the same value twice gives unequal filters"
+    assert hash(parsed) == hash(again), f"{name}: equal filters have unequal hashes"
+    assert parsed.key == again.key, f"{name}: equal filters have unequal keys"
+
+
+def check_match(parsed: Filter, event: Event) -> None:
+    """Matching is a pure yes or no, and neither keys nor clauses say otherwise."""
+    matched = parsed.matches(event)
+    assert matched is True or matched is False, f"{parsed!r}.matches({event!r}) is {matched!r}, neither True nor False"
+    assert parsed.matches(event) is matched, f"{parsed!r} changed its mind about {event!r}"
+    keys, clauses = parsed.keys(), parsed.clauses()
+    if matched and keys is not None:
+        assert keys & event.keys, f"{parsed!r} matches {event!r}, which has none of its keys: the index would miss it"
+    if clauses is not None:
+        assert keys is not None, f"{parsed!r} has clauses, but no keys"
+        exactly = any(clause <= event.keys for clause in clauses)
+        assert exactly is matched, f"{parsed!r} and its clauses disagree about {event!r}"
+
+
+def _refusal(filter_class: type[Filter], value: str) -> ParameterError | None:
+    try:
+        filter_class.parse(value)
+    except ParameterError as refusal:
+        return refusal
+    return None
