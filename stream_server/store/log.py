@@ -51,7 +51,8 @@ class Log:
         """The ends of the log and the entry with this id, in one round trip and one step."""
         place = f"{ms}-{seq}"
         at_place: Command = ("XRANGE", keys.LOG, place, place)
-        below: Command = ("XREVRANGE", keys.LOG, f"({place}", "-", "COUNT", 1)
+        under = f"({place}" if ms or seq else place  # Redis refuses to go below 0-0
+        below: Command = ("XREVRANGE", keys.LOG, under, "-", "COUNT", 1)
         *_, told = await self._link.ask(("MULTI",), LAST, FIRST, at_place, below, ("EXEC",))
         head, floor, found, before = told
         entry = _entry(found[0]) if found else None

@@ -1,0 +1,150 @@
+"""Follows: both sides, both counters and the event change together."""
+
+import json
+
+import pytest
+import redis
+
+from stream_server.errors import BadRequest, Conflict, InvalidCursor, NotFound
+from stream_server.events import START
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint
+
+
+async def test_follow_changes_both_sides_and_tells(store: Store, people: People) -> None:
+    """The event carries both users as they are after it, in the bytes that a look-up gives."""
+    ann, bob = await people.users(2)
+    answer = await store.follows.follow(ann, bob, Request.fresh())
+    assert json.loads(answer) == {"following": True, "requested": False}
+    (entry,) = await store.log.read(START, 10)
+    assert (entry.kind, entry.audience) == ("follow", "public")
+    source, target = await store.users.many([ann, bob])
+    assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
+    assert (json.loads(source)["following"], json.loads(target)["followers"]) == (1, 1)
+
+
+async def test_unfollow_undoes_it(store: Store, people: People) -> None:
+    """Both counters are back, both lists empty, and the event says so."""
+    ann, bob = await people.users(2)
+    await store.follows.follow(ann, bob, Request.fresh())
+    answer = await store.follows.unfollow(ann, bob, Request.fresh())
+    assert json.loads(answer) == {"following": False, "requested": False}
+    entry = (await store.log.read(START, 10))[-1]
+    source, target = await store.users.many([ann, bob])
+    assert entry.kind == "unfollow"
+    assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
+    assert (json.loads(source)["following"], json.loads(target)["followers"]) == (0, 0)
+    assert (await store.follows.following(ann)).following == set()
+
+
+async def test_twice_is_once(store: Store, people: People, raw: "redis.Redis") -> None:
+    """What is so already changes nothing and tells nobody."""
+    ann, bob = await people.users(2)
+    for _ in range(3):
+        await store.follows.follow(ann, bob, Request.fresh())
+    assert (await people.me(bob))["followers"] == 1
+    for _ in range(3):
+        await store.follows.unfollow(ann, bob, Request.fresh())
+    assert (await people.me(bob))["followers"] == 0
+    assert raw.xlen("{core}:log") == 2
+
+
+@pytest.mark.parametrize("verb", ["follow", "unfollow"])
+async def test_refusals_change_nothing(store: Store, people: People, raw: "redis.Redis", verb: str) -> None:
+    """Oneself, the unknown, and an unknown oneself are refused by name."""
+    ann = await people.user("Ann")
+    before = footprint(raw)
+    change = getattr(store.follows, verb)
+    with pytest.raises(BadRequest) as oneself:
+        await change(ann, ann, Request.fresh())
+    with pytest.raises(NotFound) as unknown:
+        await change(ann, "1", Request.fresh())
+    with pytest.raises(NotFound) as nobody:
+        await change("1", ann, Request.fresh())
+    assert [error.value.param for error in (oneself, unknown, nobody)] == ["id", "id", None]
+    assert footprint(raw) == before
+
+
+async def test_a_batch_tells_each_outcome(store: Store, people: People, raw: "redis.Redis") -> None:
+    """One that cannot be does not keep the others from being done; the same request again does nothing."""
+    ann, bob, carl, dora = await people.users(4)
+    await store.follows.follow(ann, dora, Request.fresh())
+    request = Request.of_client(ann, "k", b"batch")
+    outcomes = await store.follows.many(ann, [bob, "1", ann, carl], [dora, carl], request)
+    assert outcomes == [
+        (bob, "followed"), ("1", "not_found"), (ann, "oneself"), (carl, "followed"),
+        (dora, "unfollowed"), (carl, "unfollowed"),
+    ]  # fmt: skip
+    assert (await store.follows.following(ann)).following == {bob}
+    before = footprint(raw)
+    assert await store.follows.many(ann, [bob, "1", ann, carl], [dora, carl], request) == outcomes
+    assert footprint(raw) == before
+    with pytest.raises(Conflict):
+        await store.follows.many(ann, [carl], [], Request.of_client(ann, "k", b"other"))
+    with pytest.raises(NotFound):
+        await store.follows.many("1", [carl], [], Request.fresh())
+    assert await store.follows.many(ann, [], [], Request.fresh()) == []
+
+
+async def test_following_and_the_head_agree(store: Store, people: People) -> None:
+    """The set comes with the position up to which it is true: that of the last entry, not of the last id."""
+    ann, bob = await people.users(2)
+    assert await store.follows.following(ann) == (set(), START)
+    await store.follows.follow(ann, bob, Request.fresh())
+    await people.user("later")
+    viewer = await store.follows.following(ann)
+    assert viewer.following == {bob}
+    assert viewer.head == await store.log.head() == (await store.log.read(START, 10))[-1].position
+
+
+async def test_pages_miss_nobody_also_within_one_millisecond(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """Followers that began in the same millisecond are told apart by their ids, both ways."""
+    star, *fans = await people.users(12)
+    for i, fan in enumerate(fans):
+        await store.follows.follow(fan, star, Request.fresh())
+        raw.zadd(f"{{core}}:followers:{star}", {fan: 1_795_000_000_000 + i // 5})
+    expected = sorted(fans, key=lambda fan: (fans.index(fan) // 5, fan), reverse=True)
+    seen, before, backward = [], None, []
+    while True:
+        page = await store.follows.followers(star, 3, before=before)
+        seen += [json.loads(user)["id"] for user in page.users]
+        assert (page.prev is None) == (before is None)
+        if page.next is None:
+            break
+        before = page.next
+    assert seen == expected
+    after: str | None = f"{1_794_000_000_000}-0"
+    while after is not None:
+        page = await store.follows.followers(star, 4, after=after)
+        backward = [json.loads(user)["id"] for user in page.users] + backward
+        after = page.prev
+    assert backward == expected
+
+
+async def test_a_page_tells_since_when(store: Store, people: People) -> None:
+    """Each of the list is a user, with when it began."""
+    ann, bob = await people.users(2)
+    await store.follows.follow(ann, bob, Request.fresh())
+    (entry,) = await store.log.read(START, 1)
+    (followed,) = (await store.follows.followed(ann, 30)).users
+    (follower,) = (await store.follows.followers(bob, 30)).users
+    assert json.loads(followed)["id"] == bob
+    assert json.loads(follower)["since"] == json.loads(entry.data())["at"]
+
+
+async def test_bad_pages_are_refused(store: Store, people: People) -> None:
+    """A made-up cursor and an unknown user are told."""
+    ann = await people.user("Ann")
+    for cursor in ("", "x", "1", "1-", "-1-2", "1-2-3", "1e3-2", "1-2\n"):
+        with pytest.raises(InvalidCursor) as refusal:
+            await store.follows.followers(ann, 3, before=cursor)
+        assert refusal.value.param == "before"
+        with pytest.raises(InvalidCursor) as refusal:
+            await store.follows.followed(ann, 3, after=cursor)
+        assert refusal.value.param == "after"
+    with pytest.raises(NotFound):
+        await store.follows.followers("1", 3)
+    assert await store.follows.followers(ann, 3) == ([], None, None)

@@ -1,0 +1,48 @@
+"""The table of keys."""
+
+import pytest
+
+from stream_server.store import keys
+
+
+def test_truth_carries_the_core_tag() -> None:
+    """All truth lies on one shard, whatever the variable part says."""
+    assert all(key.prefix.startswith("{core}:") for key in keys.TRUTH)
+
+
+def test_derived_data_carries_its_owners_tag() -> None:
+    """Derived data spreads by its owner's id."""
+    assert all(key.tail.startswith("{<") and key.tail.endswith(">}") for key in keys.DERIVED)
+
+
+def test_names_and_prefixes_are_unique() -> None:
+    """No two rows could ever mean the same key."""
+    assert len({key.name for key in keys.TABLE}) == len(keys.TABLE)
+    patterns = [key.pattern for key in keys.TABLE]
+    assert len(set(patterns)) == len(patterns)
+
+
+def test_lua_sees_what_is_used() -> None:
+    """Scripts know the rows that are used, and no other."""
+    line = keys.lua_table()
+    assert "status='{core}:status:'" in line
+    assert "home" not in line
+    assert "likes" not in line
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (keys.user("7"), "{core}:user:7"),
+        (keys.status("7"), "{core}:status:7"),
+        (keys.profile("7"), "{core}:profile:7"),
+        (keys.following("7"), "{core}:following:7"),
+        (keys.followers("7"), "{core}:followers:7"),
+        (keys.request("s:1"), "{core}:request:s:1"),
+        (keys.revoked("7", "{x}"), "{core}:revoked:7:{x}"),
+        (keys.refresh("ab"), "{core}:refresh:ab"),
+    ],
+)
+def test_keys_are_made_from_the_table(made: str, expected: str) -> None:
+    """Each key has its prefix, and its first tag is the core's whatever a client put into the rest."""
+    assert made == expected

@@ -1,0 +1,59 @@
+"""Sessions: tokens that were taken back, refresh tokens that were used."""
+
+import asyncio
+import json
+
+import redis
+
+from stream_server.events import START
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint
+
+FAR_MS = 4_000_000_000_000
+
+
+async def test_standing_of_known_and_unknown(store: Store, people: People) -> None:
+    """A token stands while its user exists and nobody took it back."""
+    uid = await people.user("Ann")
+    assert await store.sessions.standing(uid, "j") == (True, False)
+    assert await store.sessions.standing("1", "j") == (False, False)
+
+
+async def test_revoking_is_an_entry_of_the_log(store: Store, people: People) -> None:
+    """Taking a token back ends its streams by an entry, which concerns no client; others' tokens stay."""
+    ann, bob = await people.users(2)
+    await store.sessions.revoke(ann, 'j"1', FAR_MS, Request.fresh())
+    assert await store.sessions.standing(ann, 'j"1') == (True, True)
+    assert await store.sessions.standing(bob, 'j"1') == (True, False)
+    (entry,) = await store.log.read(START, 10)
+    assert (entry.kind, entry.audience) == ("revoke", "-")
+    assert json.loads(entry.body) == {"wire": {"uid": ann, "jti": 'j"1'}}
+
+
+async def test_revoking_twice_is_once(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The second time puts nothing on the log."""
+    uid = await people.user("Ann")
+    for _ in range(2):
+        await store.sessions.revoke(uid, "j", FAR_MS, Request.fresh())
+    assert raw.xlen("{core}:log") == 1
+
+
+async def test_a_revocation_ends_with_its_token(store: Store, people: People, raw: "redis.Redis") -> None:
+    """It is kept until the token would have ended, no longer."""
+    uid = await people.user("Ann")
+    await store.sessions.revoke(uid, "j", FAR_MS, Request.fresh())
+    left = raw.pttl(f"{{core}}:revoked:{uid}:j")
+    assert isinstance(left, int)
+    assert left > 10**12
+    before = footprint(raw)
+    await store.sessions.revoke(uid, "old", 1, Request.fresh())
+    assert await store.sessions.standing(uid, "old") == (True, False)
+    assert footprint(raw) == (before[0] + 1, before[1] + 1)  # the answer under its key, and the entry
+
+
+async def test_a_refresh_token_is_used_once(store: Store) -> None:
+    """Of many who show it at once, one gets the user."""
+    await store.sessions.keep_refresh("d1", "7", 60)
+    shown = await asyncio.gather(*(store.sessions.take_refresh("d1") for _ in range(20)))
+    assert sorted(shown, key=str) == ["7"] + [None] * 19

@@ -1,0 +1,199 @@
+"""Statuses: posted, read and deleted, each with its event in the same step."""
+
+import json
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import Forbidden, NotFound
+from stream_server.events import START, iso
+from stream_server.store.draft import Draft, Location, Media, Place
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint
+
+FULL: dict[str, Any] = {
+    "location": Location(-0.1275, 51.50722),
+    "place": Place("London", "GB", (-0.5, 51.25, 0.25, 51.75)),
+    "lang": "en-GB",
+    "media": [Media("https://example.org/a.png", "image")],
+    "meta": {"a": [1, {"b": None}], "é": "\u2028"},
+}
+
+
+async def test_a_status_has_everything_its_author_gave(store: Store, people: People) -> None:
+    """What was given comes back, with an id, the author's login, the time and counters."""
+    ann = await people.user("Ann")
+    bob = await people.user("Bob")
+    message = 'hi @BOB and @nobody, "quoted" \\ #tag\n\té 👩‍👩‍👧 \u2028'
+    made = await people.status(ann, message, **FULL)
+    assert made | {"id": "", "posted": "", "entities": {}} == {
+        "id": "", "uid": ann, "login": "Ann", "message": message, "posted": "",
+        "location": {"lon": -0.1275, "lat": 51.50722},
+        "place": {"name": "London", "country": "GB", "box": [-0.5, 51.25, 0.25, 51.75]},
+        "lang": "en-GB", "entities": {}, "in_reply_to": None, "in_reply_to_uid": None, "origin": None,
+        "media": [{"url": "https://example.org/a.png", "type": "image"}], "meta": FULL["meta"],
+        "likes": 0, "comments": 0, "reposts": 0,
+    }  # fmt: skip
+    first, second = made["entities"]["mentions"]
+    assert (first["login"].lower(), first["id"]) == ("bob", bob)
+    assert second["login"] == "nobody"
+    assert "id" not in second
+    assert [tag["text"] for tag in made["entities"]["hashtags"]] == ["tag"]
+
+
+async def test_answer_entry_and_reading_are_the_same_bytes(store: Store, people: People) -> None:
+    """Lua and Python write one form."""
+    ann = await people.user("Ann")
+    for draft in (Draft(message="plain"), Draft(message="full", **FULL)):
+        made = await store.statuses.create(ann, draft, Request.fresh())
+        entry = (await store.log.read(START, 10))[-1]
+        status_id = json.loads(made)["id"]
+        assert entry.body == b'{"wire":{"status":%b}}' % made
+        assert (entry.kind, entry.audience) == ("post", "public")
+        assert await store.statuses.get(status_id) == made
+        assert status_id == str(entry.position.status_number)
+        assert json.loads(made)["posted"] == iso(entry.position.ms)
+
+
+async def test_the_hash_keeps_natural_fields(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The data can be read without this program."""
+    ann = await people.user("Ann")
+    made = await people.status(ann, "héllo", **FULL)
+    kept = raw.hgetall(f"{{core}}:status:{made['id']}")
+    assert isinstance(kept, dict)
+    assert kept[b"message"].decode() == "héllo"
+    assert kept[b"uid"].decode() == ann
+    assert iso(int(kept[b"posted"])) == made["posted"]
+    assert json.loads(kept[b"location"]) == made["location"]
+    assert kept[b"audience"] == b"public"
+    assert raw.zrange(f"{{core}}:profile:{ann}", 0, -1) == [made["id"].encode()]
+    assert raw.zscore(f"{{core}}:profile:{ann}", made["id"]) == int(made["id"])
+
+
+async def test_a_reply_knows_to_whom(people: People) -> None:
+    """The author of what is replied to stands beside its id."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann)
+    reply = await people.status(bob, "yes", in_reply_to=first["id"])
+    assert (reply["in_reply_to"], reply["in_reply_to_uid"]) == (first["id"], ann)
+
+
+async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: People) -> None:
+    """The original is inside, with its count raised by this very repost, live and when read."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first @u1", **FULL)
+    repost = await people.status(bob, "", origin=first["id"])
+    assert repost["origin"] == first["id"]
+    assert repost["original"] == first | {"reposts": 1}
+    assert json.loads(await store.statuses.get(repost["id"])) == repost
+    assert json.loads(await store.statuses.get(first["id"]))["reposts"] == 1
+    (entry,) = (await store.log.read(START, 10))[1:]
+    assert json.loads(entry.body)["wire"]["status"] == repost
+
+
+async def test_a_repost_of_a_repost_is_one_of_the_original(people: People) -> None:
+    """Only words of one's own make an original; a quote is one."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first")
+    repost = await people.status(bob, "", origin=first["id"])
+    again = await people.status(ann, "", origin=repost["id"])
+    quote = await people.status(bob, "so true", origin=repost["id"])
+    requote = await people.status(ann, "", origin=quote["id"])
+    assert [again["origin"], quote["origin"], requote["origin"]] == [first["id"], first["id"], quote["id"]]
+    assert requote["original"]["message"] == "so true"
+    assert requote["original"]["origin"] == first["id"]
+    assert "original" not in requote["original"]
+    assert quote["original"]["reposts"] == 3
+
+
+async def test_many_keeps_order_and_leaves_out_the_unknown(store: Store, people: People) -> None:
+    """Several statuses come in one call, originals and all."""
+    ann = await people.user("Ann")
+    first = await people.status(ann, "first")
+    repost = await people.status(ann, "", origin=first["id"])
+    found = [json.loads(one) for one in await store.statuses.many([repost["id"], "1", first["id"]])]
+    assert found == [repost, first | {"reposts": 1}]
+    assert await store.statuses.many([]) == []
+
+
+async def test_pointing_to_what_is_not_there_changes_nothing(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """An unknown author, reply or origin is refused by name."""
+    ann = await people.user("Ann")
+    first = await people.status(ann, "first")
+    repost = await people.status(ann, "", origin=first["id"])
+    await store.statuses.delete(ann, first["id"], Request.fresh())
+    before = footprint(raw)
+    cases = [
+        ("1", {}, None),
+        (ann, {"in_reply_to": "1"}, "in_reply_to"),
+        (ann, {"in_reply_to": first["id"]}, "in_reply_to"),
+        (ann, {"origin": "1"}, "origin"),
+        (ann, {"origin": first["id"]}, "origin"),
+        (ann, {"origin": repost["id"]}, "origin"),
+    ]
+    for uid, more, param in cases:
+        with pytest.raises(NotFound) as refusal:
+            await people.status(uid, "x", **more)
+        assert refusal.value.param == param
+    assert footprint(raw) == before
+
+
+async def test_a_delete_says_ids_and_is_matched_as_its_post(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The wire has ids only; the facts are the post as it was, whatever was counted since."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first @u1 #x", **FULL)
+    await people.status(bob, "", origin=first["id"])
+    await store.statuses.delete(ann, first["id"], Request.fresh())
+    entry = (await store.log.read(START, 10))[-1]
+    assert (entry.kind, entry.audience) == ("delete", "public")
+    assert json.loads(entry.body) == {
+        "wire": {"status": {"id": first["id"], "uid": ann, "deleted": True}},
+        "facts": {"status": first},
+    }
+    with pytest.raises(NotFound):
+        await store.statuses.get(first["id"])
+    assert (await people.me(ann))["posts"] == 0
+    assert not raw.exists(f"{{core}}:profile:{ann}", f"{{core}}:status:{first['id']}")
+
+
+async def test_a_repost_outlives_its_original(store: Store, people: People) -> None:
+    """It is shown with the original gone, and its delete is matched with the original as it was."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first", **FULL)
+    repost = await people.status(bob, "", origin=first["id"])
+    await store.statuses.delete(ann, first["id"], Request.fresh())
+    shown = json.loads(await store.statuses.get(repost["id"]))
+    assert shown == repost | {"original": None}
+    await store.statuses.delete(bob, repost["id"], Request.fresh())
+    entry = (await store.log.read(START, 10))[-1]
+    assert json.loads(entry.body)["facts"] == {"status": repost}
+
+
+async def test_deleting_a_repost_takes_back_its_count(store: Store, people: People) -> None:
+    """The original's counter moves with its reposts."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first")
+    repost = await people.status(bob, "", origin=first["id"])
+    await store.statuses.delete(bob, repost["id"], Request.fresh())
+    assert json.loads(await store.statuses.get(first["id"])) == first
+
+
+async def test_only_the_author_deletes(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Others are refused, and so is a second time; nothing changes."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann)
+    before = footprint(raw)
+    with pytest.raises(Forbidden) as refusal:
+        await store.statuses.delete(bob, first["id"], Request.fresh())
+    assert refusal.value.error_code == "not_yours"
+    with pytest.raises(NotFound):
+        await store.statuses.delete(ann, "1", Request.fresh())
+    assert footprint(raw) == before
+    await store.statuses.delete(ann, first["id"], Request.fresh())
+    with pytest.raises(NotFound):
+        await store.statuses.delete(ann, first["id"], Request.fresh())
+    assert raw.xlen("{core}:log") == 2
