@@ -17,7 +17,7 @@ async def read_body(request: web.Request, most_bytes: int) -> bytes:
     that breaks off, is framed wrongly, or takes longer than :data:`BODY_SECONDS`.
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise UnsupportedMedia("send the body without a content coding", param=hdrs.CONTENT_ENCODING)
+        raise UnsupportedMedia("send the body without a content coding", param="Content-Encoding")
     if (request.content_length or 0) > most_bytes:
         raise _too_large(most_bytes)
     try:
@@ -46,5 +46,5 @@ async def read_json(request: web.Request, most_bytes: int) -> bytes:
     """The body, if its type says that it is JSON in UTF-8; raises UnsupportedMedia otherwise."""
     charset = (request.charset or "utf-8").lower()
     if request.content_type != "application/json" or charset not in {"utf-8", "utf8"}:
-        raise UnsupportedMedia("send application/json in UTF-8", param=hdrs.CONTENT_TYPE)
+        raise UnsupportedMedia("send application/json in UTF-8", param="Content-Type")
     return await read_body(request, most_bytes)

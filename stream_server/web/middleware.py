@@ -120,7 +120,7 @@ def http_refusal(method: str, error: web.HTTPException) -> ApiError | None:
     if error.status == 413:
         return TooLarge("the request is too large")
     if error.status == 417:
-        return BadRequest("only 100-continue can be expected", param=hdrs.EXPECT)
+        return BadRequest("only 100-continue can be expected", param="Expect")
     return BadRequest("the request cannot be understood", code="malformed_body") if error.status < 500 else None
 
 
