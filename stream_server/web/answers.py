@@ -14,6 +14,7 @@ HEADERS = {
     hdrs.CONTENT_TYPE: "application/json; charset=utf-8",
     hdrs.CACHE_CONTROL: "no-store",
     "X-Content-Type-Options": "nosniff",
+    hdrs.SERVER: REALM,
 }
 
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}

@@ -23,7 +23,7 @@ from stream_server.errors import (
     TooLarge,
     Unauthorized,
 )
-from stream_server.web.answers import refusal
+from stream_server.web.answers import REALM, refusal
 from stream_server.web.keys import AUTH, CLAIMS, KEY_SET, METRICS, REQUEST_ID, ROUTES, STORE
 from stream_server.web.query import check_query
 from stream_server.web.route import ANY, OPEN, Handler, Route
@@ -59,6 +59,7 @@ async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = _refused(request, error)
     if not response.prepared:
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
+        response.headers.setdefault(hdrs.SERVER, REALM)
     _count(request, response, time.monotonic() - began)
     return response
 

@@ -55,9 +55,9 @@ def read_ids(request: web.Request) -> list[str]:
 
 
 class Piece(NamedTuple):
-    """Which piece of a list is asked for: ``count`` items, older than ``before`` or newer than ``after``."""
+    """Which piece of a list is asked for: at most ``most`` items, older than ``before`` or newer than ``after``."""
 
-    count: int
+    most: int
     before: str | None
     after: str | None
 

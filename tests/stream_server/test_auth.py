@@ -64,7 +64,7 @@ def test_what_is_issued_is_verified() -> None:
     auth = Auth(config())
     made, claims = auth.issue("42", frozenset({"read", "stream"}), 60, NOW)
     assert auth.verify(made, NOW) == claims
-    assert (claims.sub, claims.scopes, claims.exp) == ("42", {"read", "stream"}, NOW + 60)
+    assert (claims.sub, claims.scopes, claims.exp) == ("42", frozenset({"read", "stream"}), NOW + 60)
 
 
 def test_two_tokens_have_two_names() -> None:

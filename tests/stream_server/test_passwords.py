@@ -37,7 +37,12 @@ async def test_nobody_has_no_password(cheap: Passwords, hashed: str | None) -> N
 async def test_nobody_costs_the_same_work(cheap: Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown login is verified against a hash too, with the same parameters."""
     seen: list[str] = []
-    monkeypatch.setattr(cheap, "_matches", lambda hashed, password: bool(seen.append(hashed)))
+
+    def refuse(hashed: str, password: str) -> bool:
+        seen.append(hashed)
+        return False
+
+    monkeypatch.setattr(cheap, "_matches", refuse)
     known = await cheap.hash("correct horse")
     await cheap.verify(known, "x")
     await cheap.verify(None, "x")

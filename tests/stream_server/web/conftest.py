@@ -1,0 +1,82 @@
+"""The routes on a real store and a real socket, without feed or hub: those are tested in their own rooms."""
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from stream_server.auth import Auth
+from stream_server.config import Config
+from stream_server.metrics import Metrics
+from stream_server.passwords import Passwords
+from stream_server.store.store import Store
+from stream_server.web import keys, middleware, routes
+from stream_server.web.edges import Runner
+from tests.redis_process import RedisProcess
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """Settings that a test module may override."""
+    return {}
+
+
+@pytest.fixture
+def config(settings: dict[str, Any]) -> Config:
+    """The settings of the app under test."""
+    return tokens.config(password_memory_kib=8, password_rounds=1, redis_timeout_seconds=1.0, **settings)
+
+
+@pytest.fixture
+async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
+    """The app, wired as the server does it."""
+    store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds)
+    await store.open()
+    passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
+    app = web.Application(middlewares=middleware.MIDDLEWARES)
+    app[keys.CONFIG], app[keys.STORE], app[keys.AUTH] = config, store, Auth(config)
+    app[keys.PASSWORDS], app[keys.METRICS] = passwords, Metrics()
+    app[keys.READINESS] = _well
+    routes.add(app)
+    yield app
+    passwords.close()
+    await store.close()
+
+
+def _well() -> tuple[bool, dict[str, object]]:
+    return True, {"lag_ms": 0}
+
+
+@pytest.fixture
+async def address(app: web.Application) -> AsyncIterator[tuple[str, int]]:
+    """Where it listens: a free port of this machine, behind the connections that the server uses."""
+    runner = Runner(app, header_seconds=0.3, shutdown_seconds=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield runner.addresses[0][:2]
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def world(address: tuple[str, int], redis_server: RedisProcess) -> AsyncIterator[World]:
+    """A client of it, and a look into its Redis."""
+    looking = redis_server.client()
+    async with aiohttp.ClientSession(f"http://{address[0]}:{address[1]}") as session:
+        yield World(session, looking)
+    looking.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_token_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Whatever a test does, no token and no password of it stands in any log line, redacted or not."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    for record in caplog.get_records("call"):
+        line = logging.Formatter().format(record)
+        assert "eyJ" not in line
+        assert "correct horse" not in line

@@ -1,0 +1,238 @@
+"""What happens before a request is one, on bare sockets."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from stream_server.web import body, keys
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+from tests.waiting import eventually
+
+Address = tuple[str, int]
+
+
+@asynccontextmanager
+async def connected(address: Address) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A bare connection."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+async def answer_to(address: Address, sent: bytes) -> bytes:
+    """All that comes back until the server closes."""
+    async with connected(address) as (reader, writer):
+        writer.write(sent)
+        async with asyncio.timeout(10):
+            return await reader.read()
+
+
+UNPARSABLE = {
+    "rubbish": b"\x16\x03\x01 hello secret-in-the-request\r\n\r\n",
+    "a bad method": b"G\x00T /secret-in-the-request HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a bad version": b"GET /secret-in-the-request HTTP/9\r\nHost: a\r\n\r\n",
+    "a bad header": b"GET / HTTP/1.1\r\nHost: a\r\nsecret-in-the-request\r\n\r\n",
+    "NUL in a header": b"GET / HTTP/1.1\r\nHost: a\r\nX: secret-in-the-request\x00\r\n\r\n",
+    "two lengths": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "length and chunks": b"POST /secret-in-the-request HTTP/1.1\r\n"
+    b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "no length": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", UNPARSABLE.values(), ids=UNPARSABLE)
+async def test_what_cannot_be_parsed_gets_the_one_shape(
+    address: Address, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    """A 400 in JSON that repeats nothing, then the connection ends; no traceback is logged."""
+    answer = await answer_to(address, sent)
+    head, _, content = answer.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
+    assert b"application/json; charset=utf-8" in head
+    assert json.loads(content)["error"]["code"] == "malformed_body"
+    assert b"secret-in-the-request" not in answer
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /secret" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX: secret" + b"x" * 20_000 + b"\r\n\r\n",
+    ],
+)
+async def test_a_line_that_is_too_long_is_told_so(address: Address, sent: bytes) -> None:
+    """413 for a request line over 64 KiB and a header field over 16 KiB, without an echo."""
+    answer = await answer_to(address, sent)
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_large"
+    assert b"secret" not in answer
+
+
+async def test_a_line_of_sixty_kilobytes_passes(address: Address) -> None:
+    """400 track phrases fit into a URL."""
+    sent = b"GET /v1/none?" + b"x" * 60_000 + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    answer = await answer_to(address, sent)
+    assert answer.startswith(b"HTTP/1.1 404")
+
+
+async def test_an_expectation_that_is_not_known(address: Address) -> None:
+    """It is refused before any middleware, as a 400 in the one shape."""
+    sent = b"POST /v1/users HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    answer = await answer_to(address, sent)
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"] == {
+        "code": "invalid_parameter", "message": "only 100-continue can be expected", "param": "Expect",
+    }  # fmt: skip
+
+
+async def test_http_1_0_is_answered(address: Address) -> None:
+    """An HTTP/1.0 client gets its answer, and the end of the connection as the end of it."""
+    answer = await answer_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.0 200")
+    assert answer.endswith(b'{"alive":true}')
+
+
+async def test_requests_in_a_row_share_a_connection(address: Address) -> None:
+    """Two pipelined requests are answered in order on one connection."""
+    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+    answer = await answer_to(address, request + b"\r\n" + request + b"Connection: close\r\n\r\n")
+    assert answer.count(b'{"alive":true}') == 2
+
+
+async def closed(reader: asyncio.StreamReader) -> bool:
+    """Wait until the server ends the connection."""
+    async with asyncio.timeout(10):
+        return await reader.read() == b""
+
+
+async def test_a_silent_connection_is_closed(address: Address) -> None:
+    """Who connects and says nothing is let go at the header deadline."""
+    async with connected(address) as (reader, _):
+        assert await closed(reader)
+
+
+async def test_half_a_head_is_closed(address: Address) -> None:
+    """A head that does not end is let go at the same deadline."""
+    async with connected(address) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
+        assert await closed(reader)
+
+
+async def test_a_trickle_does_not_wind_the_clock_up(address: Address) -> None:
+    """A byte now and then keeps nothing open (slowloris), while others are served."""
+    async with connected(address) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nX: ")
+
+        async def trickle() -> None:
+            while True:
+                writer.write(b"x")
+                await asyncio.sleep(0.02)  # the attack itself, not a wait for something
+
+        attack = asyncio.create_task(trickle())
+        assert b"alive" in await answer_to(address, b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert await closed(reader)
+        attack.cancel()
+        await asyncio.gather(attack, return_exceptions=True)
+
+
+async def test_the_second_head_has_the_deadline_too(address: Address) -> None:
+    """A kept connection may be idle for longer, but a head that has begun must end."""
+    async with connected(address) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b'{"alive":true}' in await reader.readuntil(b"}")
+        writer.write(b"GET /he")
+        assert await closed(reader)
+
+
+async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Address) -> None:
+    """Between requests the longer keep-alive time counts: a silent newcomer is gone, the idle one still served."""
+    async with connected(address) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        await reader.readuntil(b"}")
+        for _ in range(2):  # each takes a whole header deadline to be let go
+            async with connected(address) as (silent, _):
+                assert await closed(silent)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert b'{"alive":true}' in await reader.read()
+
+
+async def test_a_slow_body_is_given_up(
+    address: Address, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body that does not come whole in time is a 400, and nothing is written."""
+    monkeypatch.setattr(body, "BODY_SECONDS", 0.2)
+    ann = await world.user("ann")
+    before = world.state()
+    head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 20\r\n\r\n"
+    answer = await answer_to(address, head.encode() + b'{"message":')
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "malformed_body"
+    assert world.state() == before
+
+
+async def test_a_body_that_is_framed_wrongly(address: Address, world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Chunks that are none: 400 in the one shape, nothing written, no traceback."""
+    ann = await world.user("ann")
+    before = world.state()
+    head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
+    head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = await answer_to(address, head.encode() + b"zz\r\n{}\r\n0\r\n\r\n")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "malformed_body"
+    assert world.state() == before
+    assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.WARNING]
+
+
+async def test_a_leaver_is_noticed_at_once(
+    address: Address, world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler whose client goes away is cancelled (streams rely on it), and nothing is logged."""
+    ann = await world.user("ann")
+    seen: list[str] = []
+
+    async def wait_for_ever(uid: str) -> bytes:
+        seen.append("began")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cancelled")
+        return b""
+
+    monkeypatch.setattr(app[keys.STORE].users, "me", wait_for_ever)
+    async with connected(address) as (_, writer):
+        head = f"GET /v1/users/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n\r\n"
+        writer.write(head.encode())
+        await eventually(lambda: seen == ["began"])
+    await eventually(lambda: seen == ["began", "cancelled"])
+
+
+async def test_an_answer_that_had_begun_is_broken_off(
+    address: Address, app: web.Application, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure after the first byte cannot become an answer: the body has no clean end, the log has the one line."""
+
+    class Broken:
+        @staticmethod
+        def text() -> bytes:
+            raise RuntimeError("late")
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write(b"first")
+        Broken.text()
+        return response
+
+    route = next(route for route, row in app[keys.ROUTES].items() if row.path == "/healthz")
+    monkeypatch.setattr(route, "_handler", late)
+    answer = await answer_to(address, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert answer.endswith(b"first\r\n")
+    assert len([record for record in caplog.records if record.exc_info]) == 1

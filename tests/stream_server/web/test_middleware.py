@@ -1,0 +1,231 @@
+"""The frame of every request: who may, what is told, and that nothing of the inside leaks."""
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from stream_server.web import keys, routes
+from stream_server.web.route import OPEN, Route
+from tests.redis_process import RedisProcess
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+
+OPEN_ROUTES = {
+    "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "POST /v1/users", "GET /v1/users/available",
+    "POST /v1/sessions",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", routes.TABLE, ids=lambda row: f"{row.method} {row.path}")
+async def test_every_route_but_the_open_ones_wants_a_token(world: World, row: Route) -> None:
+    """Walks the whole table: 401 without a token, and the list of open routes is exactly the documented one."""
+    answer = await world.call(row.method, row.path.replace("{id}", "1").replace("{login}", "ann"))
+    assert (row.needs == OPEN) == (f"{row.method} {row.path}" in OPEN_ROUTES)
+    assert (answer.status == 401) == (row.needs != OPEN)
+
+
+@pytest.mark.parametrize("row", [row for row in routes.TABLE if row.needs not in {"", "*"}], ids=lambda row: row.path)
+async def test_every_route_wants_its_scope(world: World, row: Route) -> None:
+    """A token with every scope but the route's is refused with 403, and the header says why."""
+    ann = await world.user("ann")
+    others = {"read", "write", "stream", "firehose", "admin"} - {row.needs}
+    headers = {"Authorization": f"Bearer {tokens.fresh(ann, ' '.join(others))}"}
+    path = row.path.replace("{id}", "1").replace("{login}", "ann")
+    answer = await world.call(row.method, path, headers=headers)
+    assert answer.error == (403, "insufficient_scope", None)
+    assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
+
+
+async def test_a_route_that_nobody_declared_is_closed(app: web.Application, world: World) -> None:
+    """Default deny: a handler that was added beside the table is reached by nobody, whatever the token says."""
+    ann = await world.user("ann")
+    declared: Any = app[keys.ROUTES]
+    declared.clear()
+    assert (await world.call("GET", "/healthz")).error == (401, "invalid_token", None)
+    headers = {"Authorization": f"Bearer {tokens.fresh(ann, 'read write stream firehose admin')}"}
+    assert (await world.call("GET", "/healthz", headers=headers)).error == (403, "insufficient_scope", None)
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_the_scheme_has_no_case(world: World, scheme: str) -> None:
+    """RFC 9110: names of schemes are compared without regard to case."""
+    headers = {"Authorization": f"{scheme} {tokens.fresh(await world.user('ann'))}"}
+    assert (await world.call("GET", "/v1/users/me", headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("value", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer a.b.c", "Bearer é", "Token x"])
+async def test_what_is_no_token_is_401(world: World, value: str) -> None:
+    """Each with a challenge that names the error, since something was shown."""
+    answer = await world.call("GET", "/v1/users/me", headers={"Authorization": value})
+    assert answer.error == (401, "invalid_token", None)
+    assert answer.headers["WWW-Authenticate"].startswith('Bearer realm="stream-server", error="invalid_token"')
+
+
+async def test_no_token_is_told_how(world: World) -> None:
+    """Without any credentials the challenge names no error (RFC 6750)."""
+    answer = await world.call("GET", "/v1/users/me")
+    assert answer.error == (401, "invalid_token", None)
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="stream-server"'
+
+
+@pytest.mark.parametrize(
+    ("claims", "code"),
+    [
+        ({"exp": 1}, "token_expired"),
+        ({"aud": "someone-else"}, "invalid_token"),
+        ({"sub": "404"}, "invalid_token"),
+        ({"jti": None}, "invalid_token"),
+    ],
+)
+async def test_a_wrong_token_is_401(world: World, claims: dict[str, Any], code: str) -> None:
+    """Expired, meant for others, of an unknown user, incomplete: each with its code."""
+    await world.user("ann")
+    made = tokens.token(tokens.payload(time.time(), **{"sub": "42", **claims}))
+    answer = await world.call("GET", "/v1/users/me", headers={"Authorization": f"Bearer {made}"})
+    assert answer.error == (401, code, None)
+    assert made not in str(answer.headers) + answer.body.decode()
+
+
+@pytest.mark.parametrize("name", ["access_token", "token"])
+@pytest.mark.parametrize("path", ["/v1/users/me", "/v1/stream", "/v1/events", "/healthz"])
+async def test_a_token_in_the_url_is_refused(world: World, name: str, path: str) -> None:
+    """On every kind of route, also beside a good header; the refusal does not repeat it."""
+    ann = await world.user("ann")
+    made = tokens.fresh(ann)
+    answer = await world.call("GET", f"{path}?{name}={made}", ann)
+    assert answer.error == (400, "unknown_parameter", name)
+    assert made not in answer.body.decode()
+
+
+async def test_unknown_paths_and_methods(world: World) -> None:
+    """404 for a path that is not there, 405 with Allow for a method, both in the one shape, HEAD without a body."""
+    assert (await world.call("GET", "/v1/nothing")).error == (404, "not_found", None)
+    refused = await world.call("PATCH", "/v1/users")
+    assert refused.error == (405, "method_not_allowed", None)
+    assert refused.headers["Allow"] == "GET,HEAD,POST"
+    head = await world.call("HEAD", "/healthz")
+    assert (head.status, head.body) == (200, b"")
+    assert (await world.call("HEAD", "/v1/stream")).status == 405
+    assert (await world.call("OPTIONS", "/v1/users")).error == (405, "method_not_allowed", None)
+
+
+@pytest.mark.parametrize(("given", "kept"), [("abc-1", True), ("a" * 64, True), ("a" * 65, False), ("a b", False)])
+async def test_a_request_has_an_id(world: World, given: str, kept: bool) -> None:  # noqa: FBT001 - a table's column
+    """The client's, if it is one, else a new one, on refusals as well."""
+    answer = await world.call("GET", "/v1/nothing", headers={"X-Request-Id": given})
+    assert (answer.headers["X-Request-Id"] == given) == kept
+    assert answer.headers["X-Request-Id"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "data", "refusal"),
+    [
+        ({"Content-Type": "text/plain"}, b"{}", (415, "unsupported_media_type", "Content-Type")),
+        ({"Content-Type": "application/x-ndjson"}, b"{}", (415, "unsupported_media_type", "Content-Type")),
+        ({"Content-Type": "application/json; charset=latin-1"}, b"{}", (415, "unsupported_media_type", "Content-Type")),
+        ({"Content-Encoding": "gzip"}, b"\x1f\x8b" + b"0" * 50, (415, "unsupported_media_type", "Content-Encoding")),
+        ({"Content-Encoding": "deflate"}, b"x", (415, "unsupported_media_type", "Content-Encoding")),
+        ({}, b'{"message":"' + b"a" * 65536 + b'"}', (413, "too_large", None)),
+    ],
+)
+async def test_a_body_that_is_not_read_is_refused(
+    world: World, headers: dict[str, str], data: bytes, refusal: tuple[int, str, str | None]
+) -> None:
+    """Other types, other charsets, content codings, and more than 64 KiB."""
+    ann = await world.user("ann")
+    headers = {"Content-Type": "application/json", **headers}
+    assert (await world.call("POST", "/v1/statuses", ann, data=data, headers=headers)).error == refusal
+    assert world.redis.xlen("{core}:log") == 0
+
+
+async def test_a_chunked_body_is_bounded_while_it_comes(world: World) -> None:
+    """A body without a length is refused at the bound, before its end is there."""
+    ann = await world.user("ann")
+    sent = 0
+
+    async def endless() -> Any:
+        nonlocal sent
+        while True:
+            sent += 16384
+            yield b" " * 16384
+            await asyncio.sleep(0)
+
+    headers = {"Content-Type": "application/json"}
+    try:
+        answer = await world.call("POST", "/v1/statuses", ann, data=endless(), headers=headers)
+        assert answer.error == (413, "too_large", None)
+    except aiohttp.ClientConnectionError:
+        pass  # the client was still writing when the server had said no and closed
+    assert sent < 64 * 2**20
+
+
+async def test_our_own_fault_is_told_and_logged_once(
+    world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A failure inside is a plain 500; the one traceback stands in the log with the request's id, not in the answer."""
+    ann = await world.user("ann")
+
+    async def broken(uid: str) -> bytes:
+        raise RuntimeError("redis://secret@inside:6379 at /some/path")
+
+    monkeypatch.setattr(app[keys.STORE].users, "me", broken)
+    answer = await world.call("GET", "/v1/users/me", ann)
+    assert answer.error == (500, "internal", None)
+    assert b"inside" not in answer.body
+    failures = [record for record in caplog.records if record.exc_info]
+    assert len(failures) == 1
+    assert failures[0].request_id == answer.headers["X-Request-Id"]  # type: ignore[attr-defined]  # logged as extra
+
+
+async def test_redis_away_is_a_clean_503(
+    world: World, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While Redis is silent a request gets 503 with Retry-After, no address of the inside, no traceback in the log."""
+    ann = await world.user("ann")
+    redis_server.pause()
+    try:
+        answer = await world.call("GET", "/v1/users/me", ann)
+        assert answer.error == (503, "unavailable", None)
+        assert answer.headers["Retry-After"] == "1"
+        assert (await world.call("GET", "/healthz")).status == 200
+        assert b"sock" not in answer.body
+    finally:
+        redis_server.resume()
+    assert (await world.call("GET", "/v1/users/me", ann)).status == 200
+    assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.ERROR]
+
+
+async def test_health_and_the_first_page(world: World, app: web.Application) -> None:
+    """Alive always; ready as the app says, 503 with what is known when not; ``/`` says what this is."""
+    assert (await world.call("GET", "/healthz")).json == {"alive": True}
+    assert (await world.call("GET", "/readyz")).json == {"ready": True, "lag_ms": 0}
+    assert (await world.call("GET", "/")).json["name"] == "stream-server"
+
+
+async def test_readiness_can_fail(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not ready is 503, in a shape that has the error and the detail."""
+    state: Any = app._state  # the app itself is frozen while it serves
+    monkeypatch.setitem(state, keys.READINESS, lambda: (False, {"lag_ms": 5000}))
+    answer = await world.call("GET", "/readyz")
+    assert (answer.status, answer.json["error"]["code"], answer.json["lag_ms"]) == (503, "unavailable", 5000)
+    assert answer.headers["Retry-After"] == "1"
+
+
+async def test_metrics_name_routes_and_codes_only(world: World, app: web.Application) -> None:
+    """Requests by route, refusals by code; nothing that a client made up becomes a label."""
+    await world.call("GET", "/v1/users/4711")
+    await world.call("GET", "/made-up")
+    await world.call("BREW", "/made-up")
+    app[keys.METRICS].watch("stream_server_streams", lambda: 7)
+    text = (await world.call("GET", "/metrics")).body.decode()
+    assert 'stream_server_http_requests_total{method="GET",route="/v1/users/{id}",status="401"} 1.0' in text
+    assert 'stream_server_http_refusals_total{code="invalid_token"} 1.0' in text
+    assert "stream_server_streams 7.0" in text
+    assert "4711" not in text
+    assert "made-up" not in text
+    assert "BREW" not in text

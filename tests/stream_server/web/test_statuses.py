@@ -1,0 +1,208 @@
+"""Post, read and delete over HTTP, and every bad body."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+
+
+async def test_a_post_is_on_the_log_and_can_be_read(world: World) -> None:
+    """201 with the status and its place; the log has the same; one and several can be read, 404 and gaps as asked."""
+    ann = await world.user("ann")
+    whole = {
+        "message": "Hello @ann, #world\n\tagain 🎉", "location": {"lon": 13.4, "lat": 52.5},
+        "place": {"name": "Berlin", "country": "DE", "box": [13.0, 52.3, 13.8, 52.7]}, "lang": "en-GB",
+        "media": [{"url": "https://example.org/a.png", "type": "image"}], "meta": {"a": [1, {"b": None}]},
+    }  # fmt: skip
+    answer = await world.call("POST", "/v1/statuses", ann, json=whole)
+    status = answer.json
+    assert answer.status == 201
+    assert answer.headers["Location"] == f"/v1/statuses/{status['id']}"
+    assert {name: status[name] for name in whole} == whole
+    assert status["entities"]["mentions"][0]["id"] == ann
+    entry = world.redis.xrevrange("{core}:log", count=1)[0][1]
+    assert json.loads(entry[b"e"])["wire"]["status"] == status
+    assert (await world.call("GET", f"/v1/statuses/{status['id']}", ann)).json == status
+    assert (await world.call("GET", f"/v1/statuses?ids=1,{status['id']}", ann)).json == {"statuses": [status]}
+    assert (await world.call("GET", "/v1/statuses/1", ann)).error == (404, "not_found", None)
+
+
+async def test_replies_reposts_and_quotes(world: World) -> None:
+    """A reply names whom it answers; a repost may be without words and has its original inside; a quote may reply."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    first = await world.status(ann)
+    body = {"message": "yes", "in_reply_to": first, "origin": first}
+    quote = (await world.call("POST", "/v1/statuses", bob, json=body)).json
+    assert (quote["in_reply_to"], quote["in_reply_to_uid"], quote["origin"]) == (first, ann, first)
+    repost = (await world.call("POST", "/v1/statuses", bob, json={"origin": first})).json
+    assert (repost["message"], repost["original"]["id"]) == ("", first)
+    before = world.state()
+    for member in ("in_reply_to", "origin"):
+        body = {"message": "x", member: "404"}
+        assert (await world.call("POST", "/v1/statuses", bob, json=body)).error == (404, "not_found", member)
+    assert world.state() == before
+
+
+async def test_only_the_author_deletes(world: World) -> None:
+    """403 for another, 404 for what is not there, 204 for the author, 404 afterwards."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    status = await world.status(ann)
+    before = world.state()
+    refused = await world.call("DELETE", f"/v1/statuses/{status}", bob)
+    assert refused.error == (403, "not_yours", None)
+    assert "WWW-Authenticate" not in refused.headers
+    assert (await world.call("DELETE", "/v1/statuses/1", ann)).error == (404, "not_found", None)
+    assert (await world.call("DELETE", "/v1/statuses/me", ann)).error == (400, "invalid_parameter", "id")
+    assert world.state() == before
+    gone = await world.call("DELETE", f"/v1/statuses/{status}", ann)
+    assert (gone.status, gone.body) == (204, b"")
+    assert (await world.call("GET", f"/v1/statuses/{status}", ann)).status == 404
+    assert (await world.call("DELETE", f"/v1/statuses/{status}", ann)).status == 404
+
+
+def status(**change: Any) -> bytes:
+    """A status' body with a change."""
+    return json.dumps({"message": "hello", **change}).encode()
+
+
+def deep(levels: int) -> Any:
+    """Lists in lists."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+BAD: list[tuple[bytes, int, str, str | None]] = [
+    (b"", 400, "malformed_body", None),
+    (b"{", 400, "malformed_body", None),
+    (b"null", 400, "malformed_body", None),
+    (b"[]", 400, "malformed_body", None),
+    (b'"hello"', 400, "malformed_body", None),
+    (b'{"message":"hello"} {}', 400, "malformed_body", None),
+    (b"\xef\xbb\xbf" + status(), 400, "malformed_body", None),
+    (b'{"message":"\xff\xfe"}', 400, "malformed_body", None),
+    (b'{"message":"\xed\xa0\x80"}', 400, "malformed_body", None),
+    (b'{"message":"\\ud800"}', 400, "malformed_body", None),
+    (b'{"message":"a\nb"}', 400, "malformed_body", None),
+    (b"{'message':'a'}", 400, "malformed_body", None),
+    (b"[" * 60_000, 400, "malformed_body", None),
+    (b'{"message":"a","meta":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", 400, "malformed_body", None),
+    (b'{"message":"a","location":{"lon":NaN,"lat":0}}', 400, "malformed_body", None),
+    (b'{"message":"a","location":{"lon":-Infinity,"lat":0}}', 400, "malformed_body", None),
+    (b'{"message":"a","location":{"lon":1e999,"lat":0}}', 400, "invalid_parameter", "location.lon"),
+    (b"{}", 400, "missing_parameter", "message"),
+    (status(message=""), 400, "missing_parameter", "message"),
+    (status(message=" \n\t "), 400, "invalid_parameter", "message"),
+    (status(message="x" * 281), 400, "invalid_parameter", "message"),
+    (status(message="a\0b"), 400, "invalid_parameter", "message"),
+    (status(message="a\rb"), 400, "invalid_parameter", "message"),
+    (status(message="a\x1b[31m"), 400, "invalid_parameter", "message"),
+    (status(message=None), 400, "invalid_parameter", "message"),
+    (status(message=5), 400, "invalid_parameter", "message"),
+    (status(message=["a"]), 400, "invalid_parameter", "message"),
+    (status(location={"lon": 181, "lat": 0}), 400, "invalid_parameter", "location.lon"),
+    (status(location={"lon": 0, "lat": -90.1}), 400, "invalid_parameter", "location.lat"),
+    (status(location={"lon": "0", "lat": 0}), 400, "invalid_parameter", "location.lon"),
+    (status(location={"lon": True, "lat": 0}), 400, "invalid_parameter", "location.lon"),
+    (status(location={"lon": 0}), 400, "missing_parameter", "location.lat"),
+    (status(location={"lon": 0, "lat": 0, "alt": 0}), 400, "unknown_parameter", "location.alt"),
+    (status(location=[0, 0]), 400, "invalid_parameter", "location"),
+    (status(place={"name": ""}), 400, "invalid_parameter", "place.name"),
+    (status(place={"name": "x" * 101}), 400, "invalid_parameter", "place.name"),
+    (status(place={"name": "a\nb"}), 400, "invalid_parameter", "place.name"),
+    (status(place={"name": "a", "country": "DEU"}), 400, "invalid_parameter", "place.country"),
+    (status(place={"name": "a", "box": [0, 0, 1]}), 400, "invalid_parameter", "place.box"),
+    (status(place={"name": "a", "box": [0, 1, 1, 0]}), 400, "invalid_parameter", "place.box"),
+    (status(place={"name": "a", "box": [1, 0, 1, 1]}), 400, "invalid_parameter", "place.box"),
+    (status(place={"name": "a", "box": [0, 0, 181, 1]}), 400, "invalid_parameter", "place.box[2]"),
+    (status(lang=""), 400, "invalid_parameter", "lang"),
+    (status(lang="en_GB"), 400, "invalid_parameter", "lang"),
+    (status(lang="en-" + "abcdefgh-" * 4 + "x"), 400, "invalid_parameter", "lang"),
+    (status(in_reply_to=5), 400, "invalid_parameter", "in_reply_to"),
+    (status(in_reply_to="me"), 400, "invalid_parameter", "in_reply_to"),
+    (status(origin="-1"), 400, "invalid_parameter", "origin"),
+    (status(media=[{"url": "ftp://a", "type": "image"}]), 400, "invalid_parameter", "media[0].url"),
+    (status(media=[{"url": "https://a/\n", "type": "image"}]), 400, "invalid_parameter", "media[0].url"),
+    (status(media=[{"url": "https://a/" + "x" * 2048, "type": "image"}]), 400, "invalid_parameter", "media[0].url"),
+    (status(media=[{"url": "https://a", "type": "pdf"}]), 400, "invalid_parameter", "media[0].type"),
+    (status(media=[{"url": "https://a", "type": "image"}] * 5), 413, "too_many", "media"),
+    (status(meta=[1]), 400, "invalid_parameter", "meta"),
+    (status(meta={"a": "x" * 4096}), 400, "invalid_parameter", "meta"),
+    (status(meta={"a": deep(16)}), 400, "invalid_parameter", "meta"),
+    (status(group="1"), 400, "unknown_parameter", "group"),
+    (status(id="1"), 400, "unknown_parameter", "id"),
+    (status(**{"x" * 1000: 1}), 400, "unknown_parameter", "x" * 64),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "error", "param"), BAD, ids=lambda value: str(value)[:40])
+async def test_a_bad_status_changes_nothing(
+    world: World, caplog: pytest.LogCaptureFixture, body: bytes, code: int, error: str, param: str | None
+) -> None:
+    """Each is a 4xx that names the member; no key, no entry, no id is used up, nothing is logged as an error."""
+    ann = await world.user("ann")
+    before = world.state()
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {tokens.fresh(ann)}"}
+    assert (await world.call("POST", "/v1/statuses", data=body, headers=headers)).error == (code, error, param)
+    assert world.state() == before
+    assert not [record for record in caplog.records if record.exc_info or record.levelname == "ERROR"]
+
+
+async def test_what_is_just_allowed_passes(world: World) -> None:
+    """The bounds themselves: 280 code points, four media, 4 KiB and 16 levels of meta, a box over the date line."""
+    ann = await world.user("ann")
+    await world.status(ann, "🎉" * 280)
+    await world.status(ann, media=[{"url": "https://a", "type": "gif"}] * 4)
+    await world.status(ann, meta={"a": "x" * (4096 - len('{"a":""}'))})
+    await world.status(ann, meta={"a": deep(15)})
+    await world.status(ann, place={"name": "Fiji", "box": [177, -20, -178, -12]}, location={"lon": -180, "lat": 90})
+    await world.status(ann, meta=None, location=None, place=None, in_reply_to=None, origin=None, lang=None)
+
+
+@pytest.mark.parametrize("settings", [{"message_max_chars": 10}])
+async def test_the_length_is_a_setting(world: World) -> None:
+    """Ten code points where ten are allowed."""
+    ann = await world.user("ann")
+    await world.status(ann, "0123456789")
+    answer = await world.call("POST", "/v1/statuses", ann, json={"message": "0123456789a"})
+    assert answer.error == (400, "invalid_parameter", "message")
+
+
+async def test_what_is_between_the_lines_stays_on_its_line(world: World) -> None:
+    """White space in the body's JSON is not copied: an entry of the log is one line, whatever the client sent."""
+    ann = await world.user("ann")
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {tokens.fresh(ann)}"}
+    body = b'{"message": "a", "meta": {\n\r\n "a": [\n1,\r2 ]}}'
+    assert (await world.call("POST", "/v1/statuses", data=body, headers=headers)).status == 201
+    entry = world.redis.xrevrange("{core}:log", count=1)[0][1][b"e"]
+    assert b"\n" not in entry
+    assert b"\r" not in entry
+
+
+async def test_an_idempotency_key_posts_once(world: World) -> None:
+    """The same key and body: the same status; another body or path under it: 409; another user's key is theirs."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    key = {"Idempotency-Key": "k:1"}
+    first = await world.call("POST", "/v1/statuses", ann, json={"message": "a"}, headers=key)
+    again = await world.call("POST", "/v1/statuses", ann, json={"message": "a"}, headers=key)
+    assert (first.status, again.status) == (201, 201)
+    assert first.body == again.body
+    assert world.redis.xlen("{core}:log") == 1
+    other = await world.call("POST", "/v1/statuses", ann, json={"message": "b"}, headers=key)
+    assert other.error[:2] == (409, "duplicate")
+    assert (await world.call("PUT", f"/v1/users/me/following/{bob}", ann, headers=key)).error[:2] == (409, "duplicate")
+    assert (await world.call("POST", "/v1/statuses", bob, json={"message": "b"}, headers=key)).status == 201
+    assert world.redis.xlen("{core}:log") == 2
+
+
+@pytest.mark.parametrize("key", ["", "k" * 65, "a b", "k/1", "ä"])
+async def test_a_bad_idempotency_key_is_refused(world: World, key: str) -> None:
+    """1 to 64 characters of a small alphabet, so that no key can reach into another's."""
+    ann = await world.user("ann")
+    answer = await world.call("POST", "/v1/statuses", ann, json={"message": "a"}, headers={"Idempotency-Key": key})
+    assert answer.error == (400, "invalid_parameter", "Idempotency-Key")
+    assert world.redis.xlen("{core}:log") == 0

@@ -1,0 +1,143 @@
+"""Sign up, look up, and every way of asking wrongly."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.stream_server.web.world import PASSWORD, World
+
+GOOD = {"login": "ann", "name": "Ann", "email": "ann@example.org", "password": PASSWORD}
+
+
+async def test_who_signs_up_is_found_everywhere(world: World) -> None:
+    """201 with the user and its place; then by id, by login in any case, among several, and as oneself."""
+    made = await world.call("POST", "/v1/users", json={**GOOD, "login": "Ann"})
+    user = made.json
+    assert made.status == 201
+    assert made.headers["Location"] == f"/v1/users/{user['id']}"
+    assert (user["login"], user["email"], user["posts"]) == ("Ann", "ann@example.org", 0)
+    public = {name: value for name, value in user.items() if name != "email"}
+    bob = await world.user("bob")
+    assert (await world.call("GET", f"/v1/users/{user['id']}", bob)).json == public
+    assert (await world.call("GET", "/v1/users/by-login/aNN", bob)).json == public
+    several = await world.call("GET", f"/v1/users?ids={user['id']},12345,{bob}", bob)
+    assert [one["id"] for one in several.json["users"]] == [user["id"], bob]
+    assert (await world.call("GET", "/v1/users/me", user["id"])).json == user
+
+
+async def test_answers_say_how_they_may_be_kept(world: World) -> None:
+    """JSON in UTF-8, kept nowhere, and never taken for another type."""
+    answer = await world.call("GET", "/v1/users/me", await world.user("ann"))
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_names_are_code_points(world: World) -> None:
+    """Fifty emoji are a name, and come back as they were sent."""
+    name = "🎉" * 50
+    made = await world.call("POST", "/v1/users", json={**GOOD, "name": name})
+    assert made.json["name"] == name
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"login": ""}, "invalid_parameter", "login"),
+    ({"login": "a" * 21}, "invalid_parameter", "login"),
+    ({"login": "a b"}, "invalid_parameter", "login"),
+    ({"login": "ann\n"}, "invalid_parameter", "login"),
+    ({"login": "ännchen"}, "invalid_parameter", "login"),
+    ({"login": 5}, "invalid_parameter", "login"),
+    ({"login": None}, "invalid_parameter", "login"),
+    ({"name": ""}, "invalid_parameter", "name"),
+    ({"name": " \u3000"}, "invalid_parameter", "name"),
+    ({"name": "n" * 51}, "invalid_parameter", "name"),
+    ({"name": "a\nb"}, "invalid_parameter", "name"),
+    ({"name": "a\x85b"}, "invalid_parameter", "name"),
+    ({"email": "ann"}, "invalid_parameter", "email"),
+    ({"email": "a@b@c"}, "invalid_parameter", "email"),
+    ({"email": "a b@c"}, "invalid_parameter", "email"),
+    ({"email": "a@b\n"}, "invalid_parameter", "email"),
+    ({"email": "a@" + "b" * 253}, "invalid_parameter", "email"),
+    ({"password": "1234567"}, "invalid_parameter", "password"),
+    ({"password": "p" * 257}, "invalid_parameter", "password"),
+    ({"admin": True}, "unknown_parameter", "admin"),
+]
+
+
+@pytest.mark.parametrize(("change", "code", "param"), BAD, ids=lambda value: str(value)[:24])
+async def test_a_bad_sign_up_names_the_member(world: World, change: dict[str, Any], code: str, param: str) -> None:
+    """Each is a 400 that names the member, and nothing of it stays."""
+    before = world.state()
+    assert (await world.call("POST", "/v1/users", json={**GOOD, **change})).error == (400, code, param)
+    assert world.state() == before
+
+
+@pytest.mark.parametrize("member", sorted(GOOD))
+async def test_every_member_is_needed(world: World, member: str) -> None:
+    """Without any of them there is no sign-up."""
+    body = {name: value for name, value in GOOD.items() if name != member}
+    assert (await world.call("POST", "/v1/users", json=body)).error == (400, "missing_parameter", member)
+
+
+async def test_login_and_email_are_taken_without_regard_to_case(world: World) -> None:
+    """Whoever comes second hears which of the two is taken; nothing of theirs stays."""
+    await world.call("POST", "/v1/users", json=GOOD)
+    before = world.state()
+    again = {**GOOD, "login": "ANN", "email": "other@example.org"}
+    assert (await world.call("POST", "/v1/users", json=again)).error == (409, "login_taken", "login")
+    again = {**GOOD, "login": "other", "email": "Ann@Example.ORG"}
+    assert (await world.call("POST", "/v1/users", json=again)).error == (409, "email_taken", "email")
+    assert world.state() == before
+
+
+async def test_one_of_many_racing_sign_ups_wins(world: World) -> None:
+    """Thirty at once for one login: one 201, 29 times 409."""
+    bodies = [{**GOOD, "email": f"{i}@example.org"} for i in range(30)]
+    answers = await asyncio.gather(*(world.call("POST", "/v1/users", json=body) for body in bodies))
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 29
+
+
+async def test_available_tells_before_one_signs_up(world: World) -> None:
+    """Free or not, for what is asked; asking for nothing or for what can never be is refused."""
+    await world.call("POST", "/v1/users", json=GOOD)
+    answer = await world.call("GET", "/v1/users/available?login=ANN&email=free@example.org")
+    assert answer.json == {"login": False, "email": True}
+    assert (await world.call("GET", "/v1/users/available?login=bob")).json == {"login": True}
+    assert (await world.call("GET", "/v1/users/available")).error == (400, "missing_parameter", "login")
+    assert (await world.call("GET", "/v1/users/available?login=b!")).error == (400, "invalid_parameter", "login")
+    assert (await world.call("GET", "/v1/users/available?email=b")).error == (400, "invalid_parameter", "email")
+
+
+@pytest.mark.parametrize(
+    ("path", "refusal"),
+    [
+        ("/v1/users/999", (404, "not_found", None)),
+        ("/v1/users/ann", (400, "invalid_parameter", "id")),
+        ("/v1/users/-1", (400, "invalid_parameter", "id")),
+        ("/v1/users/%D9%A4", (400, "invalid_parameter", "id")),
+        ("/v1/users/%FF", (400, "invalid_parameter", "id")),
+        ("/v1/users/by-login/nobody", (404, "not_found", None)),
+        ("/v1/users/by-login/%00%FF", (404, "not_found", None)),
+        ("/v1/users", (400, "missing_parameter", "ids")),
+        ("/v1/users?ids=", (400, "missing_parameter", "ids")),
+        ("/v1/users?ids=1,,2", (400, "invalid_parameter", "ids")),
+        ("/v1/users?ids=1,x", (400, "invalid_parameter", "ids")),
+        ("/v1/users?ids=" + ",".join("1" * 201), (413, "too_many", "ids")),
+        ("/v1/users?ids=1&ids=2", (400, "invalid_parameter", "ids")),
+        ("/v1/users?ids=1&page=2", (400, "unknown_parameter", "page")),
+        ("/v1/users/me?x=1", (400, "unknown_parameter", "x")),
+        ("/v1/users?ids=%FF", (400, "malformed_body", None)),
+    ],
+)
+async def test_a_bad_look_up_is_refused(world: World, path: str, refusal: tuple[int, str, str | None]) -> None:
+    """Ids that are none, lists that are too long, queries that hold more than is known."""
+    ann = await world.user("ann")
+    assert (await world.call("GET", path, ann)).error == refusal
+
+
+async def test_two_hundred_ids_are_not_too_many(world: World) -> None:
+    """The bound itself passes."""
+    ann = await world.user("ann")
+    answer = await world.call("GET", "/v1/users?ids=" + ",".join([ann] * 200), ann)
+    assert len(answer.json["users"]) == 200
