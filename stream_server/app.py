@@ -67,7 +67,7 @@ def serve(config: Config, *, with_demo: bool, announce: Announce, supervised: Su
 
 
 async def _serve(config: Config, *, with_demo: bool, announce: Announce) -> int:
-    secret = config.jwt_secret or auth.secret_for(config.data_dir)
+    secret = auth.own_secret(config)
     async with _redis(config) as embedded:
         url = config.redis if embedded is None else embedded.url
         config = replace(config, redis=url, jwt_secret=secret)

@@ -196,6 +196,13 @@ class Auth:
                 raise Unauthorized(f"the token's `{claim}` is not accepted here")
 
 
+def own_secret(config: Config) -> str:
+    """The HS256 key of a server with these settings; empty where another algorithm needs none."""
+    if config.jwt_algorithm != "HS256":
+        return config.jwt_secret
+    return config.jwt_secret or secret_for(config.data_dir)
+
+
 def secret_for(data_dir: str) -> str:
     """The key of the embedded server's own tokens: kept in the data folder, or random for a temporary one.
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.auth import ALGORITHMS, Auth, secret_for
+from stream_server.auth import ALGORITHMS, Auth, own_secret, secret_for
 from stream_server.config import InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token
@@ -339,6 +339,13 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "jwt.secret").chmod(0o644)
     with pytest.raises(InvalidSetting, match="chmod"):
         secret_for(str(tmp_path))
+
+
+def test_only_hs256_has_a_secret(tmp_path: Path) -> None:
+    """A secret is made where tokens are signed with one, and never beside another algorithm's key."""
+    assert own_secret(config()) == SECRET
+    assert own_secret(config(jwt_secret="", data_dir=str(tmp_path))) == secret_for(str(tmp_path))
+    assert own_secret(config(jwt_secret="", jwt_algorithm="RS256", data_dir=str(tmp_path))) == ""
 
 
 def test_a_temporary_server_keeps_no_secret() -> None:
