@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +23,8 @@ class CuttingProxy:
         self.cut = 0
         self.fired = 0
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.Task[None]] = set()
+        self._served: list[asyncio.Task[None]] = []
+        self._writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._serve, self._path)
@@ -33,29 +35,39 @@ class CuttingProxy:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*self._served)
         self._folder.cleanup()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._open.add(task)
+        self._served.append(task)
         redis_reader, redis_writer = await asyncio.open_unix_connection(self._target)
-        try:
-            while question := await reader.read(65536):
-                redis_writer.write(question)
-                answer = await redis_reader.read(65536)
-                if self.cut and b"EVALSHA" in question:
-                    self.cut -= 1
-                    self.fired += 1
-                    break
-                writer.write(answer)
-                await writer.drain()
-        finally:
-            self._open.discard(task)
-            for each in (redis_writer, writer):
-                each.close()
-                with contextlib.suppress(OSError):
-                    await each.wait_closed()
+        self._writers += (writer, redis_writer)
+        asked = _Asked()
+        with contextlib.suppress(ConnectionError):
+            await asyncio.gather(self._question(reader, redis_writer, asked), self._answer(redis_reader, writer, asked))
+
+    async def _question(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: "_Asked") -> None:
+        while question := await reader.read(65536):
+            asked.script = b"EVALSHA" in question
+            writer.write(question)
+        writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: "_Asked") -> None:
+        while answer := await reader.read(65536):
+            if self.cut and asked.script:
+                self.cut -= 1
+                self.fired += 1
+                break
+            writer.write(answer)
+        writer.close()
+
+
+@dataclass
+class _Asked:
+    """What one connection asked last: whether it was a script."""
+
+    script: bool = False

@@ -98,16 +98,16 @@ async def test_following_and_the_head_agree(store: Store, people: People) -> Non
     assert viewer.head == await store.log.head() == (await store.log.read(START, 10))[-1].position
 
 
-async def test_pages_miss_nobody_also_within_one_millisecond(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
+async def test_pages_miss_nobody_also_within_one_millisecond(store: Store, people: People, raw: "redis.Redis") -> None:
     """Followers that began in the same millisecond are told apart by their ids, both ways."""
     star, *fans = await people.users(12)
     for i, fan in enumerate(fans):
         await store.follows.follow(fan, star, Request.fresh())
         raw.zadd(f"{{core}}:followers:{star}", {fan: 1_795_000_000_000 + i // 5})
     expected = sorted(fans, key=lambda fan: (fans.index(fan) // 5, fan), reverse=True)
-    seen, before, backward = [], None, []
+    seen: list[str] = []
+    backward: list[str] = []
+    before: str | None = None
     while True:
         page = await store.follows.followers(star, 3, before=before)
         seen += [json.loads(user)["id"] for user in page.users]

@@ -63,8 +63,8 @@ async def test_the_hash_keeps_natural_fields(store: Store, people: People, raw: 
     made = await people.status(ann, "héllo", **FULL)
     kept = raw.hgetall(f"{{core}}:status:{made['id']}")
     assert isinstance(kept, dict)
-    assert kept[b"message"].decode() == "héllo"
-    assert kept[b"uid"].decode() == ann
+    assert kept[b"message"] == "héllo".encode()
+    assert kept[b"uid"] == ann.encode()
     assert iso(int(kept[b"posted"])) == made["posted"]
     assert json.loads(kept[b"location"]) == made["location"]
     assert kept[b"audience"] == b"public"
@@ -118,9 +118,7 @@ async def test_many_keeps_order_and_leaves_out_the_unknown(store: Store, people:
     assert await store.statuses.many([]) == []
 
 
-async def test_pointing_to_what_is_not_there_changes_nothing(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
+async def test_pointing_to_what_is_not_there_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
     """An unknown author, reply or origin is refused by name."""
     ann = await people.user("Ann")
     first = await people.status(ann, "first")

@@ -76,7 +76,7 @@ async def test_two_hundred_race_for_one_login(store: Store, raw: "redis.Redis") 
     assert raw.hlen("{core}:emails") == 1
     users, requests = raw.keys("{core}:user:*"), raw.keys("{core}:request:*")
     assert users == [f"{{core}}:user:{won[0]}".encode()]
-    assert len(requests) == 1  # type: ignore[arg-type]  # redis-py's answer may be awaitable
+    assert len(requests) == 1
 
 
 async def test_taken_email_leaves_nothing(store: Store, people: People, raw: "redis.Redis") -> None:

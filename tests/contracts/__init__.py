@@ -1,0 +1,1 @@
+"""What holds for a whole kind of files."""

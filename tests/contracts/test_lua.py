@@ -1,0 +1,127 @@
+"""What holds for every script: numbers become text in one place, JSON is only put together, time is ISO 8601."""
+
+import random
+import re
+from collections.abc import Iterator
+from importlib import resources
+
+import pytest
+import redis
+
+from stream_server.events import iso
+from stream_server.store import keys, scripts
+from tests.redis_process import RedisProcess
+
+FILES = {
+    file.name: file.read_text("utf-8")
+    for file in resources.files("stream_server.store").joinpath("lua").iterdir()
+    if file.name.endswith(".lua")
+}
+
+NUMBERS = r"(?:ms|seq|n|now|days|seconds|count|ties|number|year|month|day|i|\d+)"
+"""Names that hold numbers in the scripts, and digits."""
+
+COUNTERS = r"(?:followers|following|posts|signup)"
+
+FORBIDDEN = {
+    "cjson": r"\bcjson\b",  # cuts coordinates to 14 digits and turns [] into {}
+    "tostring": r"\btostring\b",  # writes ids as 3.7e+14
+    "bit": r"\bbit\.",  # 32 bits
+    "number after ..": rf"\.\.\s*(?:{NUMBERS}\b(?!\s*\()|tonumber|floor|#|[\w.]+\.{COUNTERS}\b)",
+    "number before ..": rf"(?:\b{NUMBERS}|(?<!KEY)\.{COUNTERS})\s*\.\.",
+}
+
+
+def faults(text: str) -> list[str]:
+    """The forbidden things in a script, comments and strings left out."""
+    code = re.sub(r"--[^\n]*|'[^'\n]*'", "''", text)
+    return [name for name, pattern in FORBIDDEN.items() if re.search(pattern, code)]
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_scripts_turn_no_number_into_text_by_themselves(name: str) -> None:
+    """Lua's own conversions lose digits of ids."""
+    assert faults(FILES[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("local a = cjson.encode(x)", "cjson"),
+        ("local a = tostring(id)", "tostring"),
+        ("local a = bit.lshift(ms, 12)", "bit"),
+        ("local a = 'x' .. ms", "number after .."),
+        ("local a = 'x' .. tonumber(y)", "number after .."),
+        ("local a = 'x' .. who.followers", "number after .."),
+        ("local a = ms .. '-'", "number before .."),
+        ("local a = 'x' .. #ids", "number after .."),
+    ],
+)
+def test_the_search_finds_each_fault(line: str, fault: str) -> None:
+    """The test above can fail."""
+    assert fault in faults(line)
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"prelude.lua"}))
+def test_scripts_say_what_they_are(name: str) -> None:
+    """Each opens with its arguments, in words."""
+    assert FILES[name].startswith("-- ")
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"prelude.lua", "page.lua", "viewer.lua"}))
+def test_writes_answer_once_and_check_before_they_change(name: str) -> None:
+    """The kept answer is looked at first, and no refusal stands behind a write."""
+    code = re.sub(r"--[^\n]*", "", FILES[name]).strip()
+    assert code.startswith("local before = answered()\nif before then\n  return before\nend\n")
+    first_write = re.search(r"append\(|redis\.call\('(?:HSET|SET|ZADD|HINCRBY|DEL|ZREM|XADD)'", code)
+    assert first_write is not None
+    assert "refuse(" not in code[first_write.start() :]
+    assert "return answer(" in code[first_write.start() :]
+
+
+@pytest.fixture
+def client(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
+    """A plain client."""
+    made = redis_server.client()
+    yield made
+    made.close()
+
+
+def _prelude(body: str) -> str:
+    return f"{keys.lua_table()}\nlocal LIMIT='10'\n{FILES['prelude.lua']}\n{body}"
+
+
+def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
+    """Random moments of two centuries, and the edges of years, Februaries and days, come out the same."""
+    source = random.Random(20_240_229)
+    edges = [
+        0, 951_782_399_999, 951_782_400_000, 1_709_164_800_000, 1_709_251_199_999, 1_735_689_599_999,
+        1_735_689_600_000, 4_107_542_399_999, 4_107_542_400_000, 4_133_980_799_999,
+    ]  # fmt: skip
+    times = edges + [source.randrange(0, 7_258_118_400_000) for _ in range(5000)]
+    script = _prelude("local t = {} for i = 3, #ARGV do t[#t + 1] = iso(tonumber(ARGV[i])) end return t")
+    told = client.eval(script, 1, "k", "-", "0", *(str(ms) for ms in times))
+    assert isinstance(told, list)
+    assert [one.decode() for one in told] == [iso(ms) for ms in times]
+
+
+def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
+    """Ids up to 53 bits lose no digit."""
+    source = random.Random(53)
+    places = [(source.randrange(1_704_067_200_000, 3_903_090_455_551), source.randrange(4096)) for _ in range(2000)]
+    script = _prelude(
+        "local t = {} for i = 3, #ARGV, 2 do t[#t + 1] = id_at(tonumber(ARGV[i]), tonumber(ARGV[i + 1])) end return t"
+    )
+    told = client.eval(script, 1, "k", "-", "0", *(str(part) for place in places for part in place))
+    assert isinstance(told, list)
+    expected = [(ms - 1_704_067_200_000) * 4096 + seq for ms, seq in places]
+    assert max(expected) < 2**53
+    assert [int(one) for one in told] == expected
+
+
+def test_every_script_is_loaded() -> None:
+    """Each file but the prelude is a verb, with the same text before it in every process of one setting."""
+    made = scripts.load(10)
+    assert {f"{name}.lua" for name in made} == set(FILES) - {"prelude.lua"}
+    assert made == scripts.load(10)
+    assert all(script.text.startswith(keys.lua_table()) for script in made.values())
