@@ -34,6 +34,7 @@ from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
 from stream_server.store.store import Store
 from stream_server.web import edges, keys, middleware, routes
+from stream_server.web.subscriptions import Subscriptions
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +145,8 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
     app[keys.AUTH], app[keys.PASSWORDS], app[keys.READINESS] = verifier, passwords, _readiness(hub, feed)
     if key_set is not None:
         app[keys.KEY_SET] = key_set
-    app[keys.FILTERS], app[keys.METRICS] = Registry.from_entry_points(), _metrics(hub, feed)
+    app[keys.SUBSCRIPTIONS] = Subscriptions(Registry.from_entry_points())
+    app[keys.METRICS] = _metrics(hub, feed)
     routes.add(app)
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
@@ -173,7 +175,10 @@ async def _serving(config: Config, listening: socket.socket) -> AsyncIterator[we
             yield app
         finally:
             await site.stop()
-            app[keys.HUB].stop(_jittered(random.Random()))
+            hub = app[keys.HUB]
+            hub.stop(_jittered(random.Random()))
+            await hub.emptied(config.shutdown_seconds / 2)
+            await hub.errands.cancel()
             await runner.cleanup()
 
 

@@ -156,7 +156,7 @@ def made_up(chance: random.Random) -> dict[str, Any]:
     words = [chance.choice(OPENINGS) + ":", chance.choice(SUBJECTS), chance.choice(TAGS)]
     if chance.random() < 0.2:
         words.insert(0, f"@{LOGIN}")
-    body: dict[str, Any] = {"message": " ".join(words)}
+    body: dict[str, Any] = {"message": " ".join(words), "lang": "en"}
     if chance.random() < 0.4:
         place, lon, lat = chance.choice(PLACES)
         body["location"] = {"lon": round(lon + chance.uniform(-0.1, 0.1), 4), "lat": round(lat, 4)}

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from filters.index import Index
@@ -13,6 +12,7 @@ from stream_server.hub import control
 from stream_server.hub.batch import Batch
 from stream_server.hub.closing import Closing
 from stream_server.hub.control import Gap
+from stream_server.hub.errands import Errands
 from stream_server.hub.group import Framing, Group
 from stream_server.hub.member import Member
 from stream_server.hub.people import People
@@ -61,6 +61,7 @@ class Hub:
         self.head = head
         self.counts = Counts()
         self.people = People()
+        self.errands = Errands()
         self.log_ready = asyncio.Event()
         self.lag_ms: Callable[[], int] = lambda: 0
         self.now_ms = now_ms
@@ -187,6 +188,7 @@ class Hub:
     def _refuse(self, member: Member, since: Position) -> None:
         self.counts.refused += 1
         self._leave(member, since)
+        member.on_wake()
 
     def _settle(self, group: Group) -> None:
         """Send now, whole, what waits or is on its way in this group."""
@@ -233,6 +235,15 @@ class Hub:
         for member in self.people.members():
             member.close(closing())
 
+    async def emptied(self, seconds: float) -> None:
+        """Until nobody is here any more, but no longer than ``seconds``."""
+        try:
+            async with asyncio.timeout(seconds):
+                while len(self.people):
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            return
+
     async def wait_for_log(self) -> None:
         """Until the log can be read again, but no longer than to the next heartbeat."""
         self.log_ready.clear()
@@ -244,35 +255,24 @@ class Hub:
 
     # Coming and going.
 
-    @contextmanager
-    def present(self, member: Member) -> Iterator[None]:
-        """While inside, the member can be found and ended by its user and its token."""
+    def enter(self, member: Member) -> None:
+        """From now on the member can be found and ended by its user and its token."""
         self.people.add(member)
         if self._ended is not None:
             member.close(self._ended())
-        try:
-            yield
-        finally:
-            self.people.discard(member)
+
+    def exit(self, member: Member) -> None:
+        """The member is gone, whatever it was doing."""
+        if member.group is not None:
+            self._leave(member, self.head)
+        self.people.discard(member)
 
     def live_members(self) -> int:
         """How many are at the head."""
         return sum(len(group.members) for group in self._groups.values())
 
-    async def live(self, member: Member) -> None:
-        """Be live until refused or ended. The caller saw ``member.position == head`` and did not await since."""
-        if member.closing is not None:
-            return
-        self._join(member)
-        try:
-            await member.rest()
-            if member.group is not None:
-                self._settle(member.group)
-        finally:
-            if member.group is not None:
-                self._leave(member, self.head)
-
-    def _join(self, member: Member) -> None:
+    def join(self, member: Member) -> None:
+        """Be live. The caller saw ``member.position == head`` and did not await since."""
         group = self._groups.get(member.group_key) or self._open(member)
         if group in self._dirty:  # what waits lies behind the newcomer: it goes to those who were here
             del self._dirty[group]
@@ -281,13 +281,19 @@ class Hub:
         member.group = group
         member.joined_n = self.head.n
 
+    def retire(self, member: Member) -> None:
+        """Be live no longer; what waits in its group is sent first, so its position is the head unless it refused."""
+        if member.group is not None:
+            self._settle(member.group)
+        if member.group is not None:
+            self._leave(member, self.head)
+
     def _leave(self, member: Member, position: Position) -> None:
         group = member.group
         assert group is not None
         del group.members[member]
         member.group = None
         member.position = position
-        member.wake()
         if not group.members:
             self._drop(group)
 

@@ -1,6 +1,5 @@
 """What the hub knows of a client: what it asked for, where it stands, and how to reach its socket."""
 
-import asyncio
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,20 +28,27 @@ class Member:
     """A client of the hub; ``group`` is None while it catches up.
 
     ``position`` is the last entry *scanned* for it, matched or not; while it is live that is the hub's head.
-    ``joined_n`` is the head's number when it went live. ``write`` never waits, ``backlog`` is in bytes.
+    ``joined_n`` is the head's number when it went live. ``write`` never waits, ``backlog`` is in bytes,
+    ``on_wake`` is called when the hub has something to say: frames were refused, or it is over.
     """
 
-    __slots__ = ("_woken", "ask", "backlog", "closing", "group", "joined_n", "position", "write")
+    __slots__ = ("ask", "backlog", "closing", "group", "joined_n", "on_wake", "position", "write")
 
-    def __init__(self, ask: Ask, write: Callable[[bytes], None], backlog: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        write: Callable[[bytes], None],
+        backlog: Callable[[], float],
+        on_wake: Callable[[], None],
+    ) -> None:
         self.ask = ask
         self.write = write
         self.backlog = backlog
+        self.on_wake = on_wake
         self.position = ask.position
         self.group: Group | None = None
         self.joined_n = 0
         self.closing: Closing | None = None
-        self._woken: asyncio.Future[None] | None = None
 
     @property
     def group_key(self) -> Hashable:
@@ -54,16 +60,4 @@ class Member:
         """End this client's stream; the first reason holds."""
         if self.closing is None:
             self.closing = closing
-            self.wake()
-
-    def wake(self) -> None:
-        """Let :meth:`rest` return."""
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
-
-    async def rest(self) -> None:
-        """Wait until the hub has something to say: refused frames, or the end."""
-        if self.closing is not None:
-            return
-        self._woken = asyncio.get_running_loop().create_future()
-        await self._woken
+            self.on_wake()

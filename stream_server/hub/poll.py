@@ -33,24 +33,41 @@ class Poll:
         self._gaps = [] if lost is None else [lost]
         self._entries: list[Entry] = []
         self._waits = True
-        self.member = Member(ask, _never, _always_full)
+        self.member = Member(ask, _never, _always_full, self._wake)
+        self._woken: asyncio.Future[None] | None = None
 
     async def run(self, wait_seconds: float) -> Polled:
         """As soon as there is something, or after ``wait_seconds`` (0: at once, or errors.Unavailable)."""
         member = self.member
         self._waits = wait_seconds > 0
-        with self._hub.present(member):
-            try:
-                async with asyncio.timeout(wait_seconds or None):
-                    await self._until_something()
-            except TimeoutError:
-                pass  # the end of the wait: the answer is empty, its cursor is not
-            more = member.position != self._hub.head
-            return Polled(self._entries, self._gaps, member.position, more, member.closing)
+        self._hub.enter(member)
+        try:
+            async with asyncio.timeout(wait_seconds or None):
+                await self._until_something()
+        except TimeoutError:
+            pass  # the end of the wait: the answer is empty, its cursor is not
+        finally:
+            self._hub.exit(member)
+        more = member.position != self._hub.head
+        return Polled(self._entries, self._gaps, member.position, more, member.closing)
 
     async def _until_something(self) -> None:
         while not await self._scan() and self._waits:
-            await self._hub.live(self.member)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Be live until there is something; the caller saw the head and did not await since."""
+        if self.member.closing is None:
+            self._woken = asyncio.get_running_loop().create_future()
+            self._hub.join(self.member)
+            try:
+                await self._woken
+            finally:
+                self._hub.retire(self.member)
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
     async def _scan(self) -> bool:
         """Read to the head, or until there is enough; True if there is an answer."""

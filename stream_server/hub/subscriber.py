@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 from stream_server.errors import Unavailable
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
-from stream_server.hub.closing import Closing
 from stream_server.hub.control import Control, Gap
 from stream_server.hub.member import Ask, Member
 from stream_server.hub.reader import Page
@@ -17,26 +16,31 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """A client's socket, as far as the hub may know it."""
+    """A client's socket, as far as the hub may know it. Bytes are wrapped already."""
 
     def write(self, data: bytes) -> None:
-        """Hand over bytes that are wrapped already; never waits."""
+        """Hand over bytes; never waits."""
 
     def backlog(self) -> float:
         """Bytes handed over and not yet taken by the kernel."""
 
-    async def send(self, data: bytes) -> None:
-        """Write unwrapped bytes and wait until there is room for more."""
+    async def room(self) -> None:
+        """Wait until there is room for more; raises ConnectionError if the client left."""
+
+    def finish(self) -> None:
+        """End the response after what was handed over."""
 
     def abort(self) -> None:
         """Drop the connection with whatever it still has to send."""
 
 
 class Subscriber:
-    """The life of one stream. :meth:`run` is the request's own coroutine: there is no task per client.
+    """The life of one stream. While it is live there is no task for it, only its membership in a group.
 
     ``lost`` is a gap known before the stream begins (its cursor is older than the log).
     """
+
+    __slots__ = ("_beat_at", "_hub", "_lost", "_now_ms", "_sink", "_task", "member")
 
     def __init__(self, hub: "Hub", ask: Ask, sink: Sink, *, lost: Gap | None, now_ms: Callable[[], int]) -> None:
         self._hub = hub
@@ -44,32 +48,60 @@ class Subscriber:
         self._lost = lost
         self._now_ms = now_ms
         self._beat_at = 0.0
-        self.member = Member(ask, sink.write, sink.backlog)
+        self._task: asyncio.Task[None] | None = None
+        self.member = Member(ask, sink.write, sink.backlog, self._resume)
 
-    async def run(self, hello: Control) -> Closing:
-        """Serve until a reason to end; gives that reason after the goodbye went out."""
+    def begin(self) -> None:
+        """Hello was sent: go on from there. A client that misses nothing is live at once, without a task."""
+        self._hub.enter(self.member)
         member = self.member
-        with self._hub.present(member):
-            try:
-                await self._begin(hello)
-                while member.closing is None:
-                    await self._catch_up()
-                    await self._hub.live(member)
-            except TimeoutError:
-                member.close(reasons.TOO_SLOW)
-                self._sink.abort()
-                return reasons.TOO_SLOW
-            return await self._end()
+        if self._task is None:
+            if self._lost is None and member.position == self._hub.head:
+                self._hub.join(member)
+            else:
+                self._resume()
 
-    async def _begin(self, hello: Control) -> None:
-        await self._send_control(hello)
+    def gone(self) -> None:
+        """The client left: nothing of it stays behind."""
+        if self._task is not None:
+            self._task.cancel()
+        self._hub.exit(self.member)
+
+    def _resume(self) -> None:
+        """Frames were refused, or it is over: what follows waits for the socket, so it is a task."""
+        if self._task is None:
+            self._task = self._hub.errands.start(self._run(), "stream")
+
+    async def _run(self) -> None:
+        """Until the client is live (again), or its stream has ended."""
+        member = self.member
+        self._beat_at = asyncio.get_running_loop().time() + self._hub.limits.heartbeat_seconds
+        try:
+            await self._tell_loss()
+            while member.closing is None:
+                await self._catch_up()
+                if member.closing is None:
+                    self._hub.join(member)
+                    return
+            self._hub.retire(member)
+            await self._end()
+        except TimeoutError:
+            member.close(reasons.TOO_SLOW)
+            self._sink.abort()
+        except ConnectionError:
+            self._sink.abort()
+        finally:
+            self._task = None
+
+    async def _tell_loss(self) -> None:
         if self._lost is not None:
-            await self._send_control(control.gap(self._lost, self._now_ms()))
+            lost, self._lost = self._lost, None
+            await self._send_control(control.gap(lost, self._now_ms()))
 
     async def _catch_up(self) -> None:
         """Read on until the head is reached; returns without an await after it saw that."""
         member = self.member
-        while member.closing is None and member.position != self._hub.head:
+        while member.closing is None and member.group is None and member.position != self._hub.head:
             try:
                 page = await self._hub.reader.page(member.ask, member.position, self._hub.head)
             except Unavailable:
@@ -81,9 +113,9 @@ class Subscriber:
     async def _send_page(self, page: Page) -> None:
         if page.gap is not None:
             await self._send_control(control.gap(page.gap, self._now_ms()))
-        framing = self.member.ask.framing
+        encode = self.member.ask.framing.encode
         if page.wanted:
-            await self._send(b"".join(entry.frame(framing.encode) for entry in page.wanted))
+            await self._send(b"".join(entry.frame(encode) for entry in page.wanted))
         else:
             await asyncio.sleep(0)  # a selective filter reads many empty pages: the others go on meanwhile
         self.member.position = page.upto
@@ -100,17 +132,18 @@ class Subscriber:
 
     async def _send(self, data: bytes) -> None:
         """Raises TimeoutError if the client makes no room for a whole write deadline."""
+        self._sink.write(self.member.ask.framing.wrap(data))
         async with asyncio.timeout(self._hub.limits.write_timeout_seconds):
-            await self._sink.send(data)
+            await self._sink.room()
         self._beat_at = asyncio.get_running_loop().time() + self._hub.limits.heartbeat_seconds
 
-    async def _end(self) -> Closing:
+    async def _end(self) -> None:
+        """Say goodbye; who does not take it in time is dropped."""
         member = self.member
         assert member.closing is not None
-        try:
-            async with asyncio.timeout(self._hub.limits.goodbye_seconds):
-                goodbye = control.goodbye(member.position, self._now_ms(), member.closing)
-                await self._sink.send(member.ask.framing.control(goodbye))
-        except TimeoutError:
-            self._sink.abort()
-        return member.closing
+        framing = member.ask.framing
+        goodbye = framing.control(control.goodbye(member.position, self._now_ms(), member.closing))
+        self._sink.write(framing.wrap(goodbye))
+        self._sink.finish()
+        await asyncio.sleep(self._hub.limits.goodbye_seconds)
+        self._sink.abort()

@@ -5,6 +5,7 @@ nothing. A connection that does not send a whole request head in time is closed 
 """
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -35,6 +36,10 @@ SHUTDOWN_SECONDS = 2.0
 """aiohttp waits for this twice: once for handlers to end, once after cancelling them."""
 
 
+class HandedOver(ConnectionError):
+    """Ends a handler whose connection lives on under another protocol; aiohttp takes it for a client that left."""
+
+
 class Protocol(web.RequestHandler):
     """One connection."""
 
@@ -57,6 +62,22 @@ class Protocol(web.RequestHandler):
             self._in_head = False
         elif not self._in_head:  # only the first byte starts the clock: a trickle does not wind it up again
             self._limit_head()
+
+    def hand_over(self, make_successor: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
+        """Give the transport to another protocol and end here, as if the connection was lost; raises HandedOver.
+
+        aiohttp has no door for this. Its side must not close the transport, nor cancel the handler that called.
+        """
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client left")
+        transport.set_protocol(make_successor(transport))
+        if not transport.is_reading():
+            transport.resume_reading()  # else the end of the connection would not be noticed
+        self.transport = None
+        self._task_handler = None
+        self.connection_lost(None)
+        raise HandedOver
 
     def _limit_head(self) -> None:
         """Bring aiohttp's own idle timer forward; it closes only who is waiting for a head when it rings."""

@@ -8,7 +8,7 @@ from stream_server.hub.poll import Poll, Polled
 from stream_server.web.framing import NDJSON, framing
 from stream_server.web.keys import CLAIMS, CONFIG, HUB
 from stream_server.web.parameters import read_parameters
-from stream_server.web.stream import PARAMETER_BYTES, ending_with_token
+from stream_server.web.stream import PARAMETER_BYTES, expiry
 from stream_server.web.subscription import number, plan
 
 WAIT_SECONDS = (25.0, 0.0, 60.0)
@@ -26,8 +26,11 @@ async def poll(request: web.Request) -> web.Response:
         raise BadRequest("must be a whole number", param="limit")
     made = await plan(request, parameters, framing(NDJSON, chunked=True))
     one = Poll(hub, made.ask, limit=int(limit), lost=made.lost)
-    with ending_with_token(one.member, request[CLAIMS].exp):
+    timer = expiry(one.member, request[CLAIMS].exp)
+    try:
         polled = await one.run(wait)
+    finally:
+        timer.cancel()
     return web.Response(
         body=_body(polled, hub.now_ms()),
         headers={hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"},

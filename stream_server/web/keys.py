@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
-from filters.registry import Registry
 from stream_server.auth import Auth, Claims
 from stream_server.config import Config
 from stream_server.hub.hub import Hub
@@ -13,11 +12,12 @@ from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
 from stream_server.store.store import Store
 from stream_server.web.route import Route
+from stream_server.web.subscriptions import Subscriptions
 
 CONFIG = web.AppKey("config", Config)
 STORE = web.AppKey("store", Store)
 HUB = web.AppKey("hub", Hub)
-FILTERS = web.AppKey("filters", Registry)
+SUBSCRIPTIONS = web.AppKey("subscriptions", Subscriptions)
 AUTH = web.AppKey("auth", Auth)
 KEY_SET = web.AppKey("key_set", KeySet)
 """There only where the settings name a key set's URL."""

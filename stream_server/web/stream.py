@@ -2,20 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
 from aiohttp import hdrs, web
 
 from stream_server import __version__
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
+from stream_server.hub.group import Framing
 from stream_server.hub.member import Member
 from stream_server.hub.subscriber import Subscriber
+from stream_server.web.connection import StreamConnection
+from stream_server.web.edges import Protocol
 from stream_server.web.framing import framing, negotiate
 from stream_server.web.keys import CLAIMS, CONFIG, HUB
 from stream_server.web.parameters import read_parameters
-from stream_server.web.sink import prepare
 from stream_server.web.subscription import Plan, plan
 
 PARAMETER_BYTES = 4
@@ -27,40 +28,55 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Ty
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
-    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only."""
+    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only.
+
+    The position is pinned before the head is sent, so nothing is missed between the two. Then the connection
+    leaves the HTTP server, which is what the ConnectionError at the end tells it.
+    """
     media_type = negotiate(request.headers.get(hdrs.ACCEPT, "*/*"))
-    config = request.app[CONFIG]
-    parameters = await read_parameters(request, PARAMETER_BYTES * config.body_max_bytes)
     chunked = request.version >= (1, 1)
-    made = await plan(request, parameters, framing(media_type, chunked=chunked))
+    made = await _planned(request, framing(media_type, chunked=chunked))
     response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: f"{media_type}; charset=utf-8"})
     if chunked:
         response.enable_chunked_encoding()
-    try:
-        await _serve(request, response, made)
-    except ConnectionError:
-        pass  # the client left; there is nobody to tell
+    await response.prepare(request)
+    await response.write(_hello(request, made))
+    protocol = request.protocol
+    if not isinstance(protocol, Protocol):
+        raise TypeError("streams are served by web.edges.Runner only")
+    protocol.hand_over(partial(_begin, request, made, chunked=chunked))
     return response
 
 
-async def _serve(request: web.Request, response: web.StreamResponse, made: Plan) -> None:
-    hub, config = request.app[HUB], request.app[CONFIG]
-    sink = await prepare(request, response, config.send_buffer_bytes)
-    subscriber = Subscriber(hub, made.ask, sink, lost=made.lost, now_ms=hub.now_ms)
-    hello = control.hello(
-        made.ask.position, hub.now_ms(), made.ask.connection, LIMITS, f"stream-server/{__version__}"
-    )._replace(retry_ms=config.retry_ms)
-    with ending_with_token(subscriber.member, request[CLAIMS].exp):
-        await subscriber.run(hello)
-    await response.write_eof()
+async def _planned(request: web.Request, framing: Framing) -> Plan:
+    most_bytes = PARAMETER_BYTES * request.app[CONFIG].body_max_bytes
+    return await plan(request, await read_parameters(request, most_bytes), framing)
 
 
-@contextmanager
-def ending_with_token(member: Member, expires: float) -> Iterator[None]:
-    """End ``member`` when its token expires (``exp``, seconds since 1970)."""
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(max(0.0, expires - time.time()), member.close, reasons.TOKEN_EXPIRED)
-    try:
-        yield
-    finally:
+def _hello(request: web.Request, made: Plan) -> bytes:
+    ask, server = made.ask, f"stream-server/{__version__}"
+    hello = control.hello(ask.position, request.app[HUB].now_ms(), ask.connection, LIMITS, server)
+    return ask.framing.control(hello._replace(retry_ms=request.app[CONFIG].retry_ms))
+
+
+def _begin(request: web.Request, made: Plan, transport: asyncio.Transport, *, chunked: bool) -> StreamConnection:
+    hub = request.app[HUB]
+    connection = StreamConnection(
+        transport, chunked=chunked, send_buffer_bytes=request.app[CONFIG].send_buffer_bytes
+    )
+    subscriber = Subscriber(hub, made.ask, connection, lost=made.lost, now_ms=hub.now_ms)
+    timer = expiry(subscriber.member, request[CLAIMS].exp)
+
+    def lost() -> None:
         timer.cancel()
+        subscriber.gone()
+
+    connection.on_lost = lost
+    subscriber.begin()
+    return connection
+
+
+def expiry(member: Member, expires: float) -> asyncio.TimerHandle:
+    """End ``member`` when its token expires (``exp``, seconds since 1970)."""
+    seconds = max(0.0, expires - time.time())
+    return asyncio.get_running_loop().call_later(seconds, member.close, reasons.TOKEN_EXPIRED)

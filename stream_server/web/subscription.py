@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from filters.params import parse_subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events import Position
 from stream_server.hub.control import Gap
@@ -14,7 +13,7 @@ from stream_server.hub.group import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.member import Ask
 from stream_server.hub.personal import Personal
-from stream_server.web.keys import CLAIMS, FILTERS, HUB, STORE
+from stream_server.web.keys import CLAIMS, HUB, STORE, SUBSCRIPTIONS
 from stream_server.web.since import Begin, begin
 
 LAST_EVENT_ID = "Last-Event-ID"
@@ -36,7 +35,7 @@ async def plan(request: web.Request, parameters: dict[str, str], framing: Framin
     ``parameters`` holds the filters and ``since``. Raises errors.ApiError or filters' ParameterError.
     """
     since = parameters.pop("since", None)
-    subscription = parse_subscription(parameters, request.app[FILTERS])
+    subscription = request.app[SUBSCRIPTIONS].parse(parameters)
     claims, hub = request[CLAIMS], request.app[HUB]
     _require(subscription.scopes - claims.scopes)
     start = await _start(request, since)

@@ -1,6 +1,5 @@
 """A world for each test, ended behind it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,6 +12,6 @@ async def world() -> AsyncIterator[World]:
     """A hub that nobody is connected to yet."""
     made = World()
     yield made
-    for task in made.tasks:
-        task.cancel()
-    await asyncio.gather(*made.tasks, return_exceptions=True)
+    for stream in made.streams:
+        stream.gone()
+    await made.hub.errands.cancel()

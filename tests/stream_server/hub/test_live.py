@@ -158,7 +158,7 @@ async def test_a_stop_says_goodbye_to_all_with_what_waited_before_it(world: Worl
     await _until_live(world, 5)
     last = world.post("last")
     world.hub.stop(lambda: reasons.shutdown(1.5))
-    await asyncio.gather(*world.tasks)
+    await eventually(lambda: all(socket.finished for _, socket in streams))
     for _, socket in streams:
         assert socket.texts() == ["last"]
         assert socket.messages()[-1]["cursor"] == last.position.cursor
@@ -171,9 +171,8 @@ async def test_nobody_stays_behind_when_clients_leave(world: World) -> None:
     for number in range(20):
         world.open(track=f"word{number}")
     await _until_live(world, 20)
-    for task in world.tasks:
-        task.cancel()
-    await asyncio.gather(*world.tasks, return_exceptions=True)
+    for stream in world.streams:
+        stream.gone()
     assert (len(world.hub.people), world.hub.live_members(), len(world.hub.index)) == (0, 0, 0)
 
 

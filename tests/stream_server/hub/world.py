@@ -51,6 +51,7 @@ class Socket:
         self.reading = asyncio.Event()
         self.reading.set()
         self.aborted = False
+        self.finished = False
 
     def write(self, data: bytes) -> None:
         """Bytes that were wrapped by the hub."""
@@ -60,10 +61,13 @@ class Socket:
         """What a client that does not read leaves here."""
         return len(self.waiting)
 
-    async def send(self, data: bytes) -> None:
-        """Bytes that wait for room."""
-        self._put(data)
+    async def room(self) -> None:
+        """There is room while the client reads."""
         await self.reading.wait()
+
+    def finish(self) -> None:
+        """The response ends."""
+        self.finished = True
 
     def abort(self) -> None:
         """The connection is dropped."""
@@ -102,7 +106,7 @@ class World:
         self.log = Log()
         self.now_ms = EPOCH_MS + 1_000_000
         self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms)
-        self.tasks: list[asyncio.Task[object]] = []
+        self.streams: list[Subscriber] = []
 
     def post(self, text: str, uid: str = "7") -> Entry:
         """Write and publish a post; its id is its position's."""
@@ -134,11 +138,13 @@ class World:
         if following is not None:
             personal = Personal(user, following, self.hub.head, position)
             subscription = subscription.with_following(following)
-        ask = Ask(f"c{len(self.tasks)}", user, "j", subscription, framing(NDJSON, chunked=True), position, personal)
+        ask = Ask(f"c{len(self.streams)}", user, "j", subscription, framing(NDJSON, chunked=True), position, personal)
         socket = Socket()
         stream = Subscriber(self.hub, ask, socket, lost=None, now_ms=lambda: self.now_ms)
         hello = control.hello(position, self.now_ms, ask.connection, {}, "test")
-        self.tasks.append(asyncio.create_task(stream.run(hello)))
+        socket.write(ask.framing.wrap(ask.framing.control(hello)))
+        self.streams.append(stream)
+        stream.begin()
         return stream, socket
 
     def _next(self) -> Position:

@@ -1,0 +1,77 @@
+"""A stream's connection after its head was sent: the transport, taken over from the HTTP server.
+
+A parked handler costs about 10 KiB a connection (task, request, parser, headers), most of it never looked at again.
+So the HTTP server lets go of the transport once the head is out, and this protocol is all that is left of the request.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+LAST_CHUNK = b"0\r\n\r\n"
+
+HIGH_WATER_BYTES = 65_536
+"""Unsent bytes at which catching up waits for the client."""
+
+
+class StreamConnection(asyncio.Protocol):
+    """The socket of one stream, as the hub's ``Sink``.
+
+    ``write`` and ``backlog`` are the transport's own methods, without a layer between: they run once per client
+    and flush. ``on_lost`` is called once, when the connection is gone.
+    """
+
+    __slots__ = ("_chunked", "_room", "_transport", "backlog", "on_lost", "write")
+
+    def __init__(self, transport: asyncio.Transport, *, chunked: bool, send_buffer_bytes: int) -> None:
+        self.write = transport.write
+        self.backlog = transport.get_write_buffer_size
+        self.on_lost: Callable[[], None] = _nobody
+        self._transport = transport
+        self._chunked = chunked
+        self._room: asyncio.Future[None] | None = None
+        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        connection = transport.get_extra_info("socket")
+        if send_buffer_bytes and connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+
+    def data_received(self, data: bytes) -> None:
+        """A client has nothing to say on a stream; what it says is dropped."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client left, or we let it go."""
+        if self._room is not None and not self._room.done():
+            self._room.set_exception(exc or ConnectionResetError("the client left"))
+        self.on_lost()
+
+    def pause_writing(self) -> None:
+        """The transport holds more than the high-water mark."""
+        if self._room is None:
+            self._room = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """The transport is nearly empty again."""
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+        self._room = None
+
+    async def room(self) -> None:
+        """Wait until the transport takes more; raises ConnectionError if the client left."""
+        if self._transport.is_closing():
+            raise ConnectionResetError
+        if self._room is not None:
+            await asyncio.shield(self._room)
+
+    def finish(self) -> None:
+        """End the body after what was handed over, and the connection with it."""
+        if self._chunked and not self._transport.is_closing():
+            self._transport.write(LAST_CHUNK)
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Drop the connection at once."""
+        self._transport.abort()
+
+
+def _nobody() -> None:
+    """Nobody waits for this connection's end yet."""
