@@ -1,0 +1,38 @@
+"""Posts a minute and the top tags: python analytics_listener.py http://127.0.0.1:8000 $TOKEN [SECONDS]."""
+
+import asyncio
+import sys
+from collections import Counter
+from contextlib import suppress
+
+from stream_server.client import StreamClient
+
+
+async def listen(url: str, token: str, every: float) -> None:
+    """Count each minute's posts and tags, and print what stands every so often."""
+    minutes: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(report(minutes, tags, every))
+        async with StreamClient(url, token, {"firehose": "true", "kinds": "post"}) as stream:
+            async for message in stream:
+                if message.kind == "gap":
+                    print(f"not counted: {message.data['reason']}", file=sys.stderr)
+                    continue
+                minutes[message.at[:16]] += 1
+                tags.update(tag["text"].lower() for tag in message.status["entities"]["hashtags"])
+
+
+async def report(minutes: Counter[str], tags: Counter[str], every: float) -> None:
+    """Print the latest minute and the tags that were seen most."""
+    while True:
+        await asyncio.sleep(every)
+        latest = max(minutes, default="no posts yet")
+        top = "  ".join(f"#{tag} {count}" for tag, count in tags.most_common(5))
+        print(f"{latest}: {minutes[latest]} posts   {top}", flush=True)
+
+
+if __name__ == "__main__":
+    server, jwt, *seconds = sys.argv[1:]
+    with suppress(KeyboardInterrupt):
+        asyncio.run(listen(server, jwt, float(seconds[0]) if seconds else 5))

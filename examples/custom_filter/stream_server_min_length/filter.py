@@ -1,0 +1,37 @@
+"""``min_length=100``: only events whose text has a hundred characters or more."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.error import ParameterError
+from filters.event import Event
+
+MOST = 10_000
+
+
+class MinLength(Filter):
+    """Narrows a stream to long texts; a delete passes exactly where its post did, since it carries its text here."""
+
+    name: ClassVar[str] = "min_length"
+    role: ClassVar[Role] = "narrow"
+    help: ClassVar[str] = "A number: only texts of so many characters or more."
+
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        """The filter for a decimal number from 1 to :data:`MOST`."""
+        if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 5 and 1 <= int(value) <= MOST):
+            raise ParameterError(f"min_length takes a number from 1 to {MOST}", param="min_length")
+        return cls(int(value))
+
+    @property
+    def key(self) -> Hashable:
+        """Streams that ask for the same length share the work."""
+        return self.characters
+
+    def matches(self, event: Event) -> bool:
+        """Whether the text is long enough."""
+        return len(event.text) >= self.characters

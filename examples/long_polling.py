@@ -1,0 +1,42 @@
+"""Follow a stream by long polling, with nothing but the standard library.
+
+    python long_polling.py http://127.0.0.1:8000 $TOKEN track=coffee
+
+Each answer holds what happened and the cursor to ask from next; it comes as soon as there is something, or empty
+after `wait` seconds. Keep the cursor, and nothing is lost, however long the pause.
+"""
+
+import json
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+
+def poll(url: str, token: str, parameters: dict[str, str]) -> Any:
+    """One answer: ``{"events": […], "cursor": …, "more": …}``."""
+    query = urllib.parse.urlencode({**parameters, "wait": "25"})
+    request = urllib.request.Request(f"{url}/v1/events?{query}", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def follow(url: str, token: str, parameters: dict[str, str]) -> None:
+    """Print each post, for ever."""
+    while True:
+        answer = poll(url, token, parameters)
+        parameters["since"] = answer["cursor"]
+        for event in answer["events"]:
+            if event["kind"] == "post":
+                print(f"@{event['status']['login']}: {event['status']['message']}", flush=True)
+
+
+if __name__ == "__main__":
+    server, jwt, *rest = sys.argv[1:]
+    try:
+        follow(server, jwt, dict(pair.split("=", 1) for pair in rest))
+    except KeyboardInterrupt:
+        pass
+    except urllib.error.HTTPError as refused:
+        sys.exit(f"refused: {refused.code} {refused.read().decode()}")

@@ -1,0 +1,66 @@
+"""Follow a stream over Server-Sent Events, with nothing but aiohttp.
+
+    python sse_consumer.py http://127.0.0.1:8000 $TOKEN track=coffee
+
+The server says who it is with each message: an `id`, which is the cursor to resume from. Keep it, send it back as
+`Last-Event-ID`, and nothing is lost between two connections.
+"""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+
+
+async def consume(url: str, token: str, parameters: dict[str, str]) -> None:
+    """Print each post, for ever."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
+    # No limit on the whole: a stream has no end. A heartbeat comes every 15 s, so 45 s of silence mean a dead line.
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        while True:
+            try:
+                await read(session, f"{url}/v1/stream", parameters, headers)
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError) as error:
+                print(f"connection lost: {error}", file=sys.stderr)
+            await asyncio.sleep(2)
+
+
+async def read(session: aiohttp.ClientSession, url: str, parameters: dict[str, str], headers: dict[str, str]) -> None:
+    """Read one connection to its end; what was read last is noted in the headers of the next."""
+    async with session.get(url, params=parameters, headers=headers) as response:
+        if response.status in {429, 502, 503}:
+            return  # it is busy, or restarting
+        if response.status != 200:
+            sys.exit(f"refused: {response.status} {await response.text()}")
+        data, cursor = "", ""
+        async for raw in response.content:
+            line = raw.decode().rstrip("\r\n")
+            name, _, value = line.partition(": ")
+            if name == "data":
+                data = value  # this server writes one line of data a message; others may write several
+            elif name == "id":
+                cursor = value
+            elif not line:  # an empty line ends the message
+                if data:
+                    show(json.loads(data))
+                if cursor:
+                    headers["Last-Event-ID"] = cursor
+                data, cursor = "", ""
+
+
+def show(message: dict[str, Any]) -> None:
+    """Print what a person wants to see of one message."""
+    if message["kind"] == "post":
+        print(f"@{message['status']['login']}: {message['status']['message']}", flush=True)
+    elif message["kind"] == "gap":
+        print(f"lost: {message['reason']}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    server, jwt, *rest = sys.argv[1:]
+    with suppress(KeyboardInterrupt):
+        asyncio.run(consume(server, jwt, dict(pair.split("=", 1) for pair in rest)))

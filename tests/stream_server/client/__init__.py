@@ -1,0 +1,1 @@
+"""The SDK, against servers that behave as told."""

@@ -1,0 +1,107 @@
+"""The calls that answer once: repeated where that is safe, and only there."""
+
+import msgspec
+import pytest
+
+from stream_server.client import ApiClient, Malformed, Refused, Unreachable
+from stream_server.client.failures import refusal
+from tests.stream_server.client.scripted import Answer, Noted, error, message, scripted
+
+POSTED = Answer([b'{"id":"1","message":"hi"}'], 201)
+
+
+async def test_a_write_is_repeated_under_its_key() -> None:
+    """A write with an unknown outcome, and one whose connection broke, is sent again with the same key and body."""
+    noted = Noted()
+    unknown = Answer([error("outcome_unknown")], 503, {"Retry-After": "1"})
+    async with (
+        scripted(unknown, Answer([b"{"], cut=True), POSTED) as script,
+        ApiClient(script.url, "jwt", backoff=noted) as api,
+    ):
+        assert (await api.post("hi", lang="en"))["id"] == "1"
+        assert api.repeats == 2
+    assert len({asked.headers["Idempotency-Key"] for asked in script.asked}) == 1
+    assert [msgspec.json.decode(asked.body) for asked in script.asked] == [{"message": "hi", "lang": "en"}] * 3
+    assert noted.waits == [(0, 1.0), (1, None)]
+
+
+async def test_two_writes_have_two_keys() -> None:
+    """The same words, said twice, are two posts; the same key, given by the caller, is one."""
+    async with scripted(POSTED, POSTED, POSTED) as script, ApiClient(script.url, "jwt") as api:
+        await api.post("hi")
+        await api.post("hi")
+        await api.post("hi", key="mine", token="theirs")
+    keys = [asked.headers["Idempotency-Key"] for asked in script.asked]
+    assert len(set(keys)) == 3
+    assert keys[2] == "mine"
+    assert script.asked[2].headers["Authorization"] == "Bearer theirs"
+
+
+async def test_a_refusal_is_final() -> None:
+    """What the caller did wrong is not tried again."""
+    async with (
+        scripted(Answer([error("invalid_parameter", "empty", param="message")], 400)) as script,
+        ApiClient(script.url, "jwt") as api,
+    ):
+        with pytest.raises(Refused) as refused:
+            await api.post("")
+    assert str(refused.value) == "400 invalid_parameter (message): empty"
+    assert len(script.asked) == 1
+
+
+async def test_attempts_are_bounded() -> None:
+    """A server that stays unwell is given up, with its last word."""
+    async with (
+        scripted(*[Answer([error("unavailable")], 503)] * 3) as script,
+        ApiClient(script.url, "jwt", attempts=3, backoff=Noted()) as api,
+    ):
+        with pytest.raises(Refused, match="unavailable"):
+            await api.me()
+    assert len(script.asked) == 3
+
+
+async def test_nobody_there_is_unreachable() -> None:
+    """No answer is an error of its own."""
+    async with scripted() as script:
+        url = script.url
+    async with ApiClient(url, attempts=2, backoff=Noted()) as api:
+        with pytest.raises(Unreachable, match="gave no answer"):
+            await api.me()
+
+
+async def test_accounts_are_made_in_batches() -> None:
+    """2,500 people are three calls of at most a thousand, and one map of lower-case logins to ids."""
+    people = [(f"User{n}", f"User {n}") for n in range(2500)]
+    batches = [people[:1000], people[1000:2000], people[2000:]]
+    answers = [
+        Answer([msgspec.json.encode({"users": [{"id": login[4:], "login": login} for login, _ in batch]})])
+        for batch in batches
+    ]
+    async with scripted(*answers) as script, ApiClient(script.url, "jwt") as api:
+        ids = await api.add_users(people)
+    assert ids == {f"user{n}": str(n) for n in range(2500)}
+    assert [len(msgspec.json.decode(asked.body)["users"]) for asked in script.asked] == [1000, 1000, 500]
+
+
+async def test_a_long_poll_gives_messages_and_the_next_cursor() -> None:
+    """The answer's events are messages as a stream's, and its cursor is what to ask from next."""
+    body = b'{"events":[%s],"cursor":"c9","more":false}' % message("post", 9, status={"message": "hi"})
+    async with scripted(Answer([body])) as script, ApiClient(script.url, "jwt") as api:
+        events, cursor = await api.events({"track": "hi"}, since="c1", wait=0.5)
+    assert ([event.status["message"] for event in events], cursor) == (["hi"], "c9")
+    assert script.asked[0].query == {"track": "hi", "since": "c1", "wait": "0.5", "limit": "100"}
+
+
+async def test_an_answer_that_is_no_json_is_malformed() -> None:
+    """A page of somebody else's is not taken for an answer."""
+    async with scripted(Answer([b"<html>"])) as script, ApiClient(script.url, "jwt") as api:
+        with pytest.raises(Malformed):
+            await api.me()
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":"no"}', b'{"error":{}}', b"\xff"])
+def test_any_error_page_is_a_refusal(body: bytes) -> None:
+    """A proxy's error page, of whatever shape, still is a refusal with the status, never an error of the parser."""
+    refused = refusal(502, "soon", body)
+    assert (refused.status, refused.code, refused.retry_after) == (502, "", None)
+    assert refused.passing
