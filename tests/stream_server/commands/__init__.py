@@ -1,0 +1,1 @@
+"""The commands, and the small nouns that they are made of."""

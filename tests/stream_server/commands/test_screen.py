@@ -1,0 +1,76 @@
+"""What a stranger's text may do to a terminal: nothing."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_server.client.message import parse
+from stream_server.commands.screen import DANGEROUS, harmless, harmless_json, render
+
+ATTACKS = [
+    "\x1b[2J\x1b[H gone",
+    "\x1b]0;title\x07",
+    "\x1b]52;c;bWFsaWNl\x07",
+    "\x9b31m red",
+    "a\rb",
+    "\u202egnp.exe",
+    "\u2066hidden\u2069",
+    "\x7f\x08\x00",
+    "[bold red]markup[/]",
+]
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_no_message_reaches_the_terminal_as_a_command(text: str) -> None:
+    """In whatever member it stands, a control character is shown and not obeyed, and markup is plain text."""
+    status = {"login": text, "message": text, "place": {"name": text}, "id": text}
+    user = {"login": text}
+    messages: list[dict[str, Any]] = [
+        {"kind": "post", "status": status},
+        {"kind": "post", "status": {"origin": "1", "message": "", "original": status}},
+        {"kind": "delete", "status": status},
+        {"kind": "follow", "source": user, "target": user},
+        {"kind": "gap", "reason": text, "count": None},
+        {"kind": text, "what": [text]},
+    ]
+    for message in messages:
+        shown = render(parse(json.dumps({**message, "cursor": "c", "at": text}).encode())).plain
+        assert not DANGEROUS.search(shown), repr(shown)
+        if "[bold" in text and message["kind"] == "post":
+            assert "[bold red]" in shown
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_json_lines_keep_their_value(value: dict[str, str]) -> None:
+    """Made harmless, a JSON line still is one, of the same value."""
+    line = harmless_json(msgspec.json.encode(value)) if _encodable(value) else "{}"
+    assert not DANGEROUS.search(line)
+    assert json.loads(line) == (value if _encodable(value) else {})
+
+
+def _encodable(value: dict[str, str]) -> bool:
+    return not any(0xD800 <= ord(c) <= 0xDFFF for pair in value.items() for text in pair for c in text)
+
+
+def test_other_scripts_and_emoji_stay_as_they_are() -> None:
+    """Only what a terminal would obey is changed; a line break becomes a sign."""
+    text = "日本語 שלום 👩‍👩‍👧 é\nnext"
+    assert harmless(text) == "日本語 שלום 👩‍👩‍👧 é⏎ next"
+
+
+def test_a_post_says_who_what_and_where() -> None:
+    """A line has the time, the author, the text and the place."""
+    status = {
+        "login": "ada",
+        "message": "hi @bob #tag",
+        "location": {"lon": 2.5, "lat": 1.5},
+        "place": {"name": "Kyoto"},
+    }
+    line = render(
+        parse(json.dumps({"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}).encode())
+    )
+    assert line.plain == "12:34:56 @ada hi @bob #tag  (Kyoto 1.5, 2.5)"
