@@ -61,7 +61,9 @@ def goodbyes(program: Program) -> list[str]:
     return [message["goodbye"] for message in program.said if "goodbye" in message]
 
 
-@pytest.mark.parametrize("options", [["--loop", "uvloop"], ["--loop", "asyncio"], ["--inherit"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--loop", "uvloop", "--redis"], ["--loop", "asyncio", "--redis"], ["--inherit"]], ids=" ".join
+)
 async def test_workers_share_a_free_port_and_end_with_sigterm(options: list[str]) -> None:
     """Port 0 is one port for both; SIGTERM to the supervisor ends them in good order, and its exit code is 0."""
     async with supervised(*options) as (program, pids):
@@ -71,6 +73,7 @@ async def test_workers_share_a_free_port_and_end_with_sigterm(options: list[str]
         assert not any(map(alive, pids))
         assert goodbyes(program) == ["SIGTERM", "SIGTERM"]
         assert await program.hear("restarts") == 0
+        assert not any(alive(message["redis"]) for message in program.said if "redis" in message)
 
 
 async def test_ctrl_c_reaches_the_supervisor_only() -> None:

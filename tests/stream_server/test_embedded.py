@@ -324,17 +324,18 @@ def test_a_torn_tail_does_harm_a_redis_that_is_not_rewritten(binary: Path) -> No
         assert read(plain.url) != ["a", "b", "c", "d"]
 
 
-async def test_it_is_ready_only_when_all_data_are_loaded(
-    tmp_path: Path, binary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_is_ready_only_when_all_data_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading may take longer than the silence that counts as failure, since a loading Redis is not silent."""
-    async with started(tmp_path, binary=binary) as first:
+    if find().version < (7,):
+        pytest.skip("an older Redis cannot be made to answer often while it loads little")
+    async with started(tmp_path) as first:
         with client(first.url) as connection:
-            connection.mset({f"key:{number}": os.urandom(20_000) for number in range(400)})
-    async with started(tmp_path, binary=binary):
+            connection.mset({f"key:{number}": os.urandom(100) for number in range(400)})
+    async with started(tmp_path):
         pass  # its rewrite leaves a compact file, whose loading can be slowed down key by key
     monkeypatch.setattr(module, "SILENCE_SECONDS", 1.0)
-    async with started(tmp_path, binary=binary, extra=["--key-load-delay", "4000"]) as embedded:
+    slow = ["--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"]
+    async with started(tmp_path, extra=slow) as embedded:
         with client(embedded.url) as connection:
             assert connection.dbsize() == 400
     took = re.findall(r"DB loaded from .*: ([\d.]+) seconds", (tmp_path / "redis.log").read_text())
