@@ -48,7 +48,7 @@ class Supervised(NamedTuple):
     listening: int | None
 
 
-FEEDING = web.AppKey("feeding", asyncio.Task[None])
+FEEDING: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feeding")
 """The feed's task: if it ends, the server does."""
 
 RETRY_SPREAD_SECONDS = (0.5, 5.0)
@@ -77,9 +77,9 @@ async def _serve(config: Config, *, with_demo: bool, announce: Announce) -> int:
         listening = supervisor.listen_alone(config.host, config.port)
         address = _address(config.host, listening.getsockname()[1])
         async with _serving(config, listening) as app:
-            return await _until_stopped(
-                app[FEEDING], _redis_gone(embedded), _welcome(config, address, with_demo=with_demo, announce=announce)
-            )
+            feeding = app[FEEDING]
+            welcome = _welcome(config, address, with_demo=with_demo, announce=announce)
+            return await _until_stopped(feeding, _redis_gone(embedded), welcome)
 
 
 async def _supervise(
@@ -186,25 +186,25 @@ async def _supervised(config: Config, supervised: Supervised) -> int:
     """One of several workers: the supervisor's pipe is its life line."""
     listening = supervisor.listen(config.host, config.port, supervised.listening)
     async with _serving(config, listening) as app:
-        return await _until_stopped(app[FEEDING], supervisor.Beat.from_fd(supervised.line).run())
+        feeding = app[FEEDING]
+        return await _until_stopped(feeding, supervisor.Beat.from_fd(supervised.line).run())
 
 
-async def _until_stopped(*duties: Awaitable[object]) -> int:
+async def _until_stopped(*duties: Awaitable[Any]) -> int:
     """Wait for SIGTERM or SIGINT (0), or for the first duty that ends: it should not have (1)."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    waiting = asyncio.ensure_future(stopped.wait())
-    tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(duty) for duty in duties]
-    done, _ = await asyncio.wait({waiting, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (waiting, *tasks):
+    tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(duty) for duty in (stopped.wait(), *duties)]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(waiting, *tasks, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
     return 0 if stopped.is_set() else _exit_code(done)
 
 
-def _exit_code(done: "set[asyncio.Future[Any]]") -> int:
+def _exit_code(done: set[asyncio.Future[Any]]) -> int:
     for task in done:
         if task.exception() is not None:
             logger.error("the server ends", exc_info=task.exception())

@@ -43,9 +43,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("workers", 1, "processes", "Worker processes on the one port; about one a core.", 1),
     Setting("redis", "", "URL", "Redis to use (redis://, rediss://, unix://); empty starts an embedded one."),
     Setting("data_dir", "", "folder", "Where the embedded Redis keeps its data; empty is a temporary folder."),
-    Setting("jwt_secret", "", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one, kept in the data folder."),
+    Setting("jwt_secret", "", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder."),
     Setting("jwt_algorithm", "HS256", "name", "The one algorithm accepted: HS256, RS256, ES256 or EdDSA."),
-    Setting("jwt_key_file", "", "file", "PEM key for RS256, ES256, EdDSA: private (log-in works) or public (verify only)."),
+    Setting("jwt_key_file", "", "file", "PEM key of RS256, ES256, EdDSA: private (log-in works) or public (verifies)."),
     Setting("jwt_jwks_url", "", "URL", "Key set (RFC 7517) to verify RS256, ES256, EdDSA tokens with."),
     Setting("jwt_issuer", "stream-server", "text", "`iss` that tokens must carry."),
     Setting("jwt_audience", "stream-server", "text", "`aud` that tokens must carry."),
@@ -124,7 +124,9 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     environ = os.environ if environ is None else environ
     _refuse_unknown(environ)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    settled: dict[str, Any] = {s.name: _value(s, given.get(s.name, environ.get(s.variable, s.default))) for s in SETTINGS}
+    settled: dict[str, Any] = {
+        s.name: _value(s, given.get(s.name, environ.get(s.variable, s.default))) for s in SETTINGS
+    }
     return Config(**settled)
 
 

@@ -78,7 +78,7 @@ class Feed:
             await asyncio.sleep(wait * self._random.uniform(0.5, 1.5))
 
     async def _listen(self) -> None:
-        """One life of the subscription; the log is read after the subscription is confirmed, so nothing falls between."""
+        """One life of the subscription; the log is read once it is confirmed, so nothing falls between."""
         async with aclosing(self._log.listen()) as messages:
             async for message in messages:
                 if message is None:

@@ -46,7 +46,7 @@ class Group:
     ``since`` is the position before the first waiting frame: where a member that refuses them goes on.
     """
 
-    __slots__ = ("beat_at", "framing", "frames", "key", "members", "personal", "since", "subscription")
+    __slots__ = ("beat_at", "frames", "framing", "key", "members", "personal", "since", "subscription")
 
     def __init__(self, key: Hashable, subscription: Subscription, framing: Framing, personal: Personal | None) -> None:
         self.key = key

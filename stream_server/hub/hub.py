@@ -102,9 +102,8 @@ class Hub:
 
     def _offer(self, entry: Entry) -> None:
         for group in self.index.match(entry.event):
-            if group.personal is None:
-                self._put(group, entry)
-            elif entry.kind != "delete" and group.personal.wants(entry, group.subscription):
+            personal = group.personal
+            if personal is None or (entry.kind != "delete" and personal.wants(entry, group.subscription)):
                 self._put(group, entry)
         if entry.kind == "delete":  # goes to those who were sent the post, whom they follow by now does not matter
             for group in self.people.groups():
@@ -239,8 +238,7 @@ class Hub:
         """Until nobody is here any more, but no longer than ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
-                while len(self.people):
-                    await asyncio.sleep(0.02)
+                await self.people.nobody.wait()
         except TimeoutError:
             return
 

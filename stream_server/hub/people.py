@@ -1,5 +1,6 @@
 """Who is here: members by their user, so that a token's end ends its streams and a follow finds its follower."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -15,12 +16,17 @@ REMEMBERED = 10_000
 
 
 class People:
-    """All members, live or catching up, and the groups of those with a filter of their own."""
+    """All members, live or catching up, and the groups of those with a filter of their own.
+
+    ``nobody`` is set while there is no member.
+    """
 
     def __init__(self) -> None:
         self._members: dict[str, set[Member]] = {}
         self._groups: dict[str, set[Group]] = {}
         self._revoked: dict[str, Closing] = {}
+        self.nobody = asyncio.Event()
+        self.nobody.set()
 
     def __len__(self) -> int:
         return sum(map(len, self._members.values()))
@@ -28,6 +34,7 @@ class People:
     def add(self, member: Member) -> None:
         """``member`` is here; at once ended if its token was revoked between its check and this moment."""
         self._members.setdefault(member.ask.user_id, set()).add(member)
+        self.nobody.clear()
         revoked = self._revoked.get(member.ask.jti)
         if revoked is not None:
             member.close(revoked)
@@ -35,6 +42,8 @@ class People:
     def discard(self, member: Member) -> None:
         """``member`` is gone."""
         _discard(self._members, member.ask.user_id, member)
+        if not self._members:
+            self.nobody.set()
 
     def members(self) -> list[Member]:
         """Everyone, as a list of its own: ending a member changes who is here."""

@@ -76,5 +76,6 @@ def test_every_module_can_be_imported_alone(package: str) -> None:
         "    importlib.import_module(name)\n"
         "    assert threading.active_count() == 1, name\n"
     )
-    run = subprocess.run([sys.executable, "-W", "error", "-c", code, *names], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-W", "error", "-c", code, *names]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -1,0 +1,90 @@
+"""Writes the tables of the docs from the code: `python docs/tables.py` puts them in place, the suite checks them.
+
+A table stands between `<!-- table: NAME -->` and `<!-- /table -->`.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from filters.registry import Registry
+from stream_server.config import SETTINGS
+from stream_server.errors import CODES
+from stream_server.metrics import WATCHED
+from stream_server.store.keys import DERIVED, TRUTH
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/api.md", "docs/operations.md", "docs/architecture.md")
+
+_BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+
+
+def settings() -> str:
+    """Every setting with its flag, variable and default."""
+    rows = (
+        (f"`{s.flag}`", f"`{s.variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help)
+        for s in SETTINGS
+    )
+    return _table(("flag", "environment", "default", "unit", "meaning"), rows)
+
+
+def errors() -> str:
+    """Every error code with its status."""
+    return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in CODES.items()))
+
+
+def filters() -> str:
+    """Every registered filter."""
+    registry = Registry.from_entry_points()
+    rows = ((f"`{name}`", registry.get(name).role, registry.get(name).help) for name in sorted(registry.names()))
+    return _table(("parameter", "role", "meaning"), rows)
+
+
+def metrics() -> str:
+    """Every figure that the hub and the feed count."""
+    return _table(("metric", "kind", "meaning"), ((f"`{m.name}`", m.kind, m.help) for m in WATCHED))
+
+
+def keys() -> str:
+    """Every key in Redis."""
+    rows = (
+        (f"`{key.pattern}`", key.type, "truth" if key in TRUTH else "derived", key.content, "" if key.used else "later")
+        for key in TRUTH + DERIVED
+    )
+    return _table(("key", "type", "", "content", ""), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "errors": errors,
+    "filters": filters,
+    "metrics": metrics,
+    "keys": keys,
+}
+
+
+def renewed(text: str) -> str:
+    """``text`` with every table as the code has it now."""
+    return _BLOCK.sub(lambda block: block[1] + TABLES[block[2]]() + block[3], text)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def main() -> int:
+    """Put the tables in place; gives the number of pages that changed."""
+    changed = 0
+    for page in (ROOT / name for name in PAGES):
+        text = page.read_text(encoding="utf-8")
+        if renewed(text) != text:
+            page.write_text(renewed(text), encoding="utf-8")
+            changed += 1
+    return changed
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{main()} pages changed\n")
