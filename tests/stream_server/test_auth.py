@@ -102,15 +102,25 @@ def test_hs256_takes_no_other_algorithm(used: str) -> None:
     assert refusal(Auth(config()), made) == "invalid_token"
 
 
+def by_hand(header: dict[str, Any], key: bytes) -> str:
+    """A token that no library would make: HMAC-SHA256 whatever the header says and the key is."""
+    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in (header, payload()))
+    signature = jwt.get_algorithm_by_name("HS256").sign(head + b"." + body, key)
+    return b".".join((head, body, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
+
+
+def test_extensions_that_the_library_knows_are_refused_too() -> None:
+    """Made by hand it would pass: the same token without ``crit`` does."""
+    header = {"typ": "JWT", "alg": "HS256"}
+    assert Auth(config()).verify(by_hand(header, SECRET.encode()), NOW).sub == "42"
+    extended = by_hand({**header, "crit": ["b64"], "b64": True}, SECRET.encode())
+    assert refusal(Auth(config()), extended) == "invalid_token"
+
+
 def test_a_public_key_is_no_hmac_secret(tmp_path: Path) -> None:
     """The classic forgery: HS256 with the server's public key as the secret."""
     text = public_pem(PRIVATE["RS256"])
-    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in (
-        {"typ": "JWT", "alg": "HS256"}, payload(),
-    ))  # fmt: skip
-    signer = jwt.get_algorithm_by_name("HS256")
-    signature = base64.urlsafe_b64encode(signer.sign(head + b"." + body, text)).rstrip(b"=")
-    forged = b".".join((head, body, signature)).decode()
+    forged = by_hand({"typ": "JWT", "alg": "HS256"}, text)
     assert refusal(keyed(tmp_path, "RS256", text), forged) == "invalid_token"
 
 

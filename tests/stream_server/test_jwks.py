@@ -99,7 +99,7 @@ BAD = {
     "an error": lambda: web.Response(status=500),
     "no JSON": lambda: web.Response(text="<html>"),
     "no keys": lambda: web.json_response({"keys": []}),
-    "too long": lambda: web.Response(body=b" " * (jwks.MAX_BYTES + 1)),
+    "too long": lambda: web.json_response({"keys": [jwk(KEYS["b"], kid="b")], "more": "x" * jwks.MAX_BYTES}),
     "a redirect": lambda: web.Response(status=302, headers={"Location": "/elsewhere"}),
 }
 
