@@ -120,15 +120,15 @@ class Link:
             await connection.disconnect(nowait=True)
 
     async def _converse(self, connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
+        """Sends all, then reads all; on any failure, a cancellation too, redis-py closes the connection itself.
+
+        That matters: an answer still on its way would be read by the next caller as its own.
+        """
         try:
             # redis-py's own packing is Python and would be a third of a post's cost.
             packed = b"".join(pack_command(tuple(each)) for each in commands)  # type: ignore[arg-type]  # any length
             await connection.send_packed_command(packed, check_health=False)
             return [await _reply(connection) for _ in commands]
-        except BaseException:
-            # An answer may still be on its way: whoever took this connection next would read it as its own.
-            await connection.disconnect(nowait=True)
-            raise
         finally:
             await self._pool.release(connection)
 

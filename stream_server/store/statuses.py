@@ -122,6 +122,9 @@ def _fields(draft: Draft, found: Entities, known: _Known) -> dict[str, bytes]:
         fields["in_reply_to_uid"] = known.in_reply_to_uid
     if known.origin is not None:
         fields["origin"] = known.origin.encode()
+    if known.original is not None and not draft.message:
+        # A repost speaks the language of what it repeats: `language` goes by it, and the wire must say the same.
+        fields["lang"] = known.original["lang"]
     return fields
 
 

@@ -158,8 +158,8 @@ async def test_a_delete_says_ids_and_is_matched_as_its_post(store: Store, people
     assert not raw.exists(f"{{core}}:profile:{ann}", f"{{core}}:status:{first['id']}")
 
 
-async def test_a_repost_outlives_its_original(store: Store, people: People) -> None:
-    """It is shown with the original gone, and its delete is matched with the original as it was."""
+async def test_a_repost_outlives_its_original(store: Store, people: People, raw: "redis.Redis") -> None:
+    """It is shown with the original gone; its delete is matched with the original as it was, and revives nothing."""
     ann, bob = await people.users(2)
     first = await people.status(ann, "first", **FULL)
     repost = await people.status(bob, "", origin=first["id"])
@@ -169,6 +169,7 @@ async def test_a_repost_outlives_its_original(store: Store, people: People) -> N
     await store.statuses.delete(bob, repost["id"], Request.fresh())
     entry = (await store.log.read(START, 10))[-1]
     assert json.loads(entry.body)["facts"] == {"status": repost}
+    assert raw.keys("{core}:status:*") == []
 
 
 async def test_deleting_a_repost_takes_back_its_count(store: Store, people: People) -> None:
