@@ -137,13 +137,13 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 
 def shown(url: str) -> str:
-    """A link as it is shown and tracked: without its scheme, ``www.`` and a slash at its end."""
+    """A link as it is shown and tracked: without its scheme, ``www.`` and slashes at its end."""
     scheme = _SCHEME.match(url)
     if scheme is not None:
         url = url[scheme.end() :]
     if url[:4].lower() == "www.":
         url = url[4:]
-    return url.removesuffix("/")
+    return url.rstrip("/")
 
 
 def _outside(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:

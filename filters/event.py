@@ -104,12 +104,15 @@ class Event:
 
     @property
     def terms(self) -> frozenset[str]:
-        """Each term that ``track`` finds here: words, and entities both with their sign and bare."""
+        """All that ``track`` finds: words, hashtags and mentions with and without their sign, cashtags with it."""
         if self._terms is None:
             terms = self.words
-            for sign, found in (("#", self.tags), ("@", self.mentions), ("$", self.cashtags)):
-                if found:
-                    terms = terms.union(found, [sign + term for term in found])
+            if tags := self.tags:
+                terms = terms.union(tags, ["#" + tag for tag in tags])
+            if mentions := self.mentions:
+                terms = terms.union(mentions, ["@" + login for login in mentions])
+            if cashtags := self.cashtags:
+                terms = terms.union(["$" + tag for tag in cashtags])
             self._terms = terms
         return self._terms
 

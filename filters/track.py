@@ -22,8 +22,8 @@ _WIDE_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 class Track(Filter):
     """Events whose text has all terms of one of the phrases, in any order (Streaming spec, ``track``).
 
-    A bare term is found in words, hashtags, mentions, cashtags and parts of links; ``#x``, ``@x`` and ``$x`` only in
-    their kind of entity. Punctuation in a term belongs to it: ``hello.`` is no word of any text.
+    A bare term is found in words, hashtags, mentions and parts of links; ``#x``, ``@x`` and ``$x`` only in their
+    kind of entity. Punctuation in a term belongs to it: ``hello.`` is no word of any text.
     """
 
     __slots__ = ("_phrases", "_single")

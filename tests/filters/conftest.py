@@ -1,0 +1,23 @@
+"""The registry of the built-in filters, through the door by which an installation knows them."""
+
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from filters.registry import GROUP, Registry
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+def built_in() -> list[EntryPoint]:
+    """The entry points that ``pyproject.toml`` names."""
+    named = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"][GROUP]
+    return [EntryPoint(name, value, GROUP) for name, value in named.items()]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    """All built-in filters."""
+    return Registry(built_in())

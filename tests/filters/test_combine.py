@@ -1,0 +1,79 @@
+"""A subscription is (one of the bases) and (all that narrows)."""
+
+from filters.combine import Subscription
+from filters.event import Event
+from filters.firehose import Firehose
+from filters.follow import Follow
+from filters.key import person
+from filters.kind import KINDS, Kinds
+from filters.language import Language
+from filters.location import Location
+from filters.sample import Sample
+from filters.track import Track
+from tests.filters.texts import post
+
+TRACK = Track.parse("tea,milk")
+BOX = Location.parse("-74,40,-73,41")
+POSTS = Kinds.parse("post,delete")
+
+
+def test_bases_are_ored_and_narrows_are_anded() -> None:
+    """Tea from anywhere, or anything from New York; but in English, and posts or deletes only."""
+    subscription = Subscription([TRACK, BOX], [POSTS, Language.parse("en")])
+    assert subscription.matches(post("tea", lang="en"))
+    assert subscription.matches(post("coffee", lang="en-US", point=(-73.5, 40.5)))
+    assert not subscription.matches(post("coffee", lang="en"))
+    assert not subscription.matches(post("tea", lang="de"))
+    assert not subscription.matches(Event("like", text="tea", lang="en"))
+
+
+def test_equal_subscriptions_are_equal_in_any_order() -> None:
+    """Clients that ask for the same share their work, however they wrote it."""
+    one = Subscription([TRACK, BOX], [POSTS, Language.parse("en,de")])
+    other = Subscription([BOX, Track.parse("Milk, tea")], [Language.parse("DE,en"), Kinds.parse("delete,post")])
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.key == other.key
+
+
+def test_what_narrows_is_no_base() -> None:
+    """A difference in any part is a difference."""
+    keys = {
+        Subscription([TRACK]).key,
+        Subscription([TRACK], [POSTS]).key,
+        Subscription([TRACK, BOX], [POSTS]).key,
+        Subscription([BOX], [POSTS]).key,
+        Subscription([BOX], [Kinds.parse("post")]).key,
+    }
+    assert len(keys) == 5
+
+
+def test_keys_are_those_of_all_bases() -> None:
+    """A single base without keys leaves the whole without."""
+    assert Subscription([TRACK, Follow.parse("7")]).keys() == frozenset({"tea", "milk", person("7")})
+    assert Subscription([TRACK, Sample.parse("1")]).keys() is None
+
+
+def test_a_subscription_knows_what_it_takes() -> None:
+    """Scopes, kinds, and whether it is the same for everyone."""
+    firehose = Subscription([Firehose()], [POSTS])
+    assert (firehose.scopes, firehose.impersonal, firehose.needs_me) == (frozenset({"firehose"}), True, False)
+    assert firehose.kinds == {"post", "delete"}
+    mine = Subscription([TRACK, Follow.parse("@me")])
+    assert (mine.scopes, mine.impersonal, mine.needs_me) == (frozenset(), False, True)
+    assert mine.kinds == set(KINDS)
+    assert Subscription([Sample.parse("1")]).impersonal
+
+
+def test_me_is_resolved_in_a_new_subscription() -> None:
+    """The unresolved one stays as it is; the resolved one follows the set."""
+    following = {"8"}
+    open_one = Subscription([TRACK, Follow.parse("@me")], [POSTS])
+    resolved = open_one.with_following(following)
+    by_eight = post("coffee", people=frozenset({"8"}))
+    assert resolved.matches(by_eight)
+    assert not open_one.matches(by_eight)
+    assert resolved.keys() == frozenset({"tea", "milk", person("8")})
+    following.clear()
+    assert not resolved.matches(by_eight)
+    assert resolved != open_one

@@ -1,0 +1,197 @@
+"""Entities are found as twitter-text finds them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from filters.entities import Entities, extract, manual_reply, mentions_or_lists, shown
+from tests.filters.data import sections
+
+
+def _logins(text: str) -> list[str]:
+    return [mention.login for mention in extract(text).mentions]
+
+
+def _urls(text: str) -> list[str]:
+    return [url.url for url in extract(text).urls]
+
+
+def _hashtags(text: str) -> list[str]:
+    return [tag.text for tag in extract(text).hashtags]
+
+
+def _cashtags(text: str) -> list[str]:
+    return [tag.text for tag in extract(text).cashtags]
+
+
+def _lists(text: str) -> list[dict[str, Any]]:
+    return [
+        {"screen_name": mention.login, "list_slug": slug, "indices": list(mention.indices)}
+        for mention, slug in mentions_or_lists(text)
+    ]
+
+
+def _placed_urls(text: str) -> list[dict[str, Any]]:
+    return [{"url": url.url, "indices": list(url.indices)} for url in extract(text).urls]
+
+
+EXTRACT: dict[str, Callable[[str], Any]] = {
+    "mentions": _logins,
+    "mentions_with_indices": lambda text: [
+        {"screen_name": mention.login, "indices": list(mention.indices)} for mention in extract(text).mentions
+    ],
+    "mentions_or_lists_with_indices": _lists,
+    "replies": manual_reply,
+    "urls": _urls,
+    "urls_with_indices": _placed_urls,
+    "urls_with_directional_markers": _placed_urls,
+    "tco_urls_with_params": _urls,
+    "hashtags": _hashtags,
+    "hashtags_from_astral": _hashtags,
+    "hashtags_with_indices": lambda text: [
+        {"hashtag": tag.text, "indices": list(tag.indices)} for tag in extract(text).hashtags
+    ],
+    "cashtags": _cashtags,
+    "cashtags_with_indices": lambda text: [
+        {"cashtag": tag.text, "indices": list(tag.indices)} for tag in extract(text).cashtags
+    ],
+}
+
+VALIDATE: dict[str, Callable[[str], list[tuple[int, int]]]] = {
+    "usernames": lambda text: [mention.indices for mention, slug in mentions_or_lists(text) if not slug],
+    "lists": lambda text: [mention.indices for mention, slug in mentions_or_lists(text) if slug],
+    "hashtags": lambda text: [tag.indices for tag in extract(text).hashtags],
+    "urls_without_protocol": lambda text: [url.indices for url in extract(text).urls],
+}
+
+
+@pytest.mark.parametrize("section", EXTRACT)
+def test_extraction_conforms(section: str) -> None:
+    """Every case of twitter-text's ``extract.yml`` holds."""
+    cases = sections("extract.yml")[section]
+    assert cases
+    wrong = [case for case in cases if EXTRACT[section](case["text"]) != case["expected"]]
+    assert wrong == []
+
+
+def test_no_section_of_the_conformance_suite_is_left_out() -> None:
+    """All sections of ``extract.yml`` are tried."""
+    assert set(sections("extract.yml")) == set(EXTRACT)
+
+
+@pytest.mark.parametrize("section", VALIDATE)
+def test_validation_conforms(section: str) -> None:
+    """A text is a valid entity of ``validate.yml`` if, and only if, the entity found in it is all of it."""
+    for case in sections("validate.yml")[section]:
+        whole = VALIDATE[section](case["text"]) == [(0, len(case["text"]))]
+        assert whole is case["expected"], case
+
+
+@pytest.mark.parametrize("section", ["country", "generic"])
+def test_every_top_level_domain_is_known(section: str) -> None:
+    """Each name of ``tlds.yml`` ends a link."""
+    wrong = [case for case in sections("tlds.yml")[section] if _urls(case["text"]) != case["expected"]]
+    assert wrong == []
+
+
+def test_indices_count_code_points() -> None:
+    """An astral character before an entity moves it by one, so that slicing the text gives the entity back."""
+    text = "😍 #tag @user $TWTR http://example.com/x"
+    entities = extract(text)
+    found = [text[slice(*entity.indices)] for family in entities for entity in family]
+    assert found == ["@user", "#tag", "$TWTR", "http://example.com/x"]
+    assert entities.hashtags[0].indices == (2, 6)
+
+
+def test_a_link_swallows_what_stands_in_it() -> None:
+    """What looks like a tag or a mention inside a link is part of the link only."""
+    entities = extract("http://example.com/#tag http://example.com/@user #other http://example.com/$TWTR @one")
+    assert [len(family) for family in entities] == [1, 1, 0, 3]
+    assert (entities.hashtags[0].text, entities.mentions[0].login) == ("other", "one")
+
+
+def test_a_bare_link_is_given_in_full_and_as_shown() -> None:
+    """A link without a protocol gets one; what is shown has neither protocol nor www nor a slash at its end."""
+    bare, full = extract("www.Example.com/Path/ HTTPS://www.example.com/").urls
+    assert bare[:3] == ("www.Example.com/Path/", "Example.com/Path", "http://www.Example.com/Path/")
+    assert full[:3] == ("HTTPS://www.example.com/", "example.com", "HTTPS://www.example.com/")
+
+
+@pytest.mark.parametrize(
+    ("text", "urls"),
+    [
+        ("foo.com.", ["foo.com"]),
+        ("wait...foo.com", []),
+        ("sub_domain.twitter.com test_underscore.com", ["sub_domain.twitter.com"]),
+        ("mail a.b@example.com or http://user@example.com", []),
+        ("a.co/x(y(z)w)v) b", ["a.co/x(y(z)w)v"]),
+        ("a.co:8080/x?y=1&z", ["a.co:8080/x?y=1&z"]),
+        ("a.co?", ["a.co"]),
+        (f"{'x' * 63}.com {'x' * 64}.com", [f"{'x' * 63}.com"]),
+        ("http://日本語.example.com中国語example.com", ["http://日本語.example.com中国語example.com"]),
+        ("http://example.xn--p1ai/ http://example.xn--p1ai@", ["http://example.xn--p1ai/"]),
+    ],
+)
+def test_links_at_the_edges(text: str, urls: list[str]) -> None:
+    """Own cases where the conformance suite has none."""
+    assert _urls(text) == urls
+
+
+def test_shown_leaves_other_schemes_out_too() -> None:
+    """A link that a client gave with another scheme is tracked without it."""
+    assert shown("ftp://www.example.com//") == "example.com"
+
+
+def test_a_text_without_entities_has_none() -> None:
+    """Nothing is found where there is nothing."""
+    assert extract("just words, 10% of them. Really?") == Entities()
+
+
+LONG = 1 << 18
+REPEATED = [
+    "a",
+    "a.",
+    "a-",
+    "a_.",
+    "a.co",
+    "a.co ",
+    "a.co/(",
+    "a.co/((a)",
+    "a.co?",
+    "http://",
+    "http://a",
+    "http://t.co/a",
+]
+REPEATED += [
+    "é.com",
+    "a.みんな",
+    "あ.",
+    "@",
+    "@a",
+    "@a/b",
+    "RT@",
+    "#",
+    "#a",
+    "#1",
+    "$A",
+    "$A.",
+    "a.co/a.,!",
+    "xn--.",
+    "\u200d",
+]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", REPEATED)
+def test_no_text_makes_extraction_slow(piece: str) -> None:
+    """A quarter of a million characters of what makes careless expressions explode are done in good time.
+
+    The deadline is for a hang: the quadratic needs minutes for this, the linear less than a second.
+    """
+    text = piece * (LONG // len(piece))
+    entities = extract(text)
+    manual_reply(text)
+    for family in entities:
+        ends = [index for entity in family for index in entity.indices]
+        assert ends == sorted(ends)

@@ -1,0 +1,54 @@
+"""What filters see of an event."""
+
+from filters.entities import Entities, Mention, Url
+from filters.event import Event
+from filters.key import person
+from tests.filters.texts import post
+
+
+def test_terms_are_words_and_entities_with_and_without_their_sign() -> None:
+    """Hashtags and mentions are found bare and signed, cashtags signed, a link whole and in parts."""
+    event = post("@Bob's #Tag costs $TWTR: http://www.example.com/A_b/")
+    bare = {"bob", "s", "tag", "costs", "example.com/a_b", "example", "com", "a_b"}
+    assert event.terms == bare | {"@bob", "#tag", "$twtr"}
+    assert [*event.mentions, *event.tags, *event.cashtags] == ["bob", "tag", "twtr"]
+
+
+def test_what_is_left_of_a_word_around_an_entity_is_no_longer_that_word() -> None:
+    """Of a mention with a possessive s the mention and the s are left, never both in one."""
+    assert "twitter's" not in post("@Twitter's office").terms
+    assert post("の@usernameに到着").words == {"の", "に到着"}
+
+
+def test_a_shortened_display_of_a_link_yields_no_half_words() -> None:
+    """A display_url that ends in an ellipsis is not looked at; the expanded one has everything."""
+    url = Url("https://t.co/x", "example.com/nonsen…", "https://example.com/nonsense", (0, 14))
+    event = Event("post", text="https://t.co/x", entities=Entities(urls=(url,)))
+    assert event.terms == {"example.com/nonsense", "example", "com", "nonsense"}
+
+
+def test_entities_that_overlap_or_lie_outside_the_text_do_no_harm() -> None:
+    """Indices come from a log that others may have written: nothing is counted twice, nothing raises."""
+    entities = Entities(mentions=(Mention("a", (0, 2)), Mention("ab", (0, 3)), Mention("far", (90, 99))))
+    event = Event("post", text="@ab hello", entities=entities)
+    assert event.words == {"hello"}
+
+
+def test_keys_hold_terms_people_and_squares() -> None:
+    """An event is found by what it says, whom it concerns and where it is; a point outranks a place."""
+    here = post("hello", people=frozenset({"7"}), point=(13.4, 52.5))
+    both = post("hello", people=frozenset({"7"}), point=(13.4, 52.5), box=(0.0, 0.0, 90.0, 80.0))
+    assert here.keys > {"hello", person("7")}
+    assert here.keys == both.keys
+    assert post("hello").keys == {"hello"}
+
+
+def test_no_term_can_pass_for_a_person_or_a_square() -> None:
+    """Text cannot forge the keys of the other families."""
+    forged = "".join((person("7"), " \x1fm!"))
+    assert not {person("7"), "\x1fm!"} & post(forged).keys
+
+
+def test_an_event_shows_what_it_is() -> None:
+    """The representation of an event names kind, author and text."""
+    assert repr(post("hello")) == "<Event post of 1: 'hello'>"

@@ -1,0 +1,68 @@
+"""``follow`` looks at the people concerned."""
+
+import pytest
+
+from filters.error import ParameterError
+from filters.follow import Follow
+from filters.key import person
+from tests.filters.texts import post
+
+BY_SEVEN = post(people=frozenset({"7"}))
+BY_EIGHT = post(people=frozenset({"8", "9"}))
+
+
+def test_follow_matches_whom_it_names() -> None:
+    """One of the people of an event suffices; the author as such is not looked at."""
+    follow = Follow.parse("7, 9")
+    assert follow.matches(BY_SEVEN)
+    assert follow.matches(BY_EIGHT)
+    assert not follow.matches(post(author="7"))
+
+
+def test_me_matches_nobody_until_it_is_known_whom_that_means() -> None:
+    """Without a following ``@me`` is silent, and says that it is there."""
+    follow = Follow.parse("@me")
+    assert follow.me
+    assert not follow.matches(BY_SEVEN)
+    assert follow.keys() == frozenset()
+
+
+def test_me_follows_a_living_set() -> None:
+    """What the owner of the set changes takes effect at once, beside the ids that are named."""
+    following = {"8"}
+    follow = Follow.parse("7,@me").with_following(following)
+    assert follow.matches(BY_SEVEN)
+    assert follow.matches(BY_EIGHT)
+    following.clear()
+    assert follow.matches(BY_SEVEN)
+    assert not follow.matches(BY_EIGHT)
+    following.add("5")
+    assert follow.keys() == {person("7"), person("5")}
+    assert follow.clauses() is None
+
+
+def test_a_following_changes_nothing_where_nobody_asked_for_it() -> None:
+    """Ids alone are the same filter with and without a following."""
+    follow = Follow.parse("7")
+    assert follow.with_following({"8"}) is follow
+
+
+def test_two_followings_are_two_filters() -> None:
+    """The streams of two users must not share one group."""
+    assert Follow.parse("@me").with_following({"1"}) != Follow.parse("@me").with_following({"1"})
+
+
+@pytest.mark.parametrize("value", ["", "x", "1,", "01", "-1", "1.0", "1" * 21, "\u0661", "@you", "1 2", "@me1"])
+def test_ids_are_canonical_decimals(value: str) -> None:
+    """Anything but 1 to 20 ASCII digits without a leading zero is refused."""
+    with pytest.raises(ParameterError) as refusal:
+        Follow.parse(value)
+    assert (refusal.value.code, refusal.value.param) == ("invalid_parameter", "follow")
+
+
+def test_5000_ids_are_taken_and_5001_are_too_many() -> None:
+    """The cap is inside its bound."""
+    assert len(Follow.parse(",".join(map(str, range(5_000)))).ids) == 5_000
+    with pytest.raises(ParameterError) as refusal:
+        Follow.parse(",".join(map(str, range(5_001))))
+    assert refusal.value.code == "too_many"

@@ -1,0 +1,69 @@
+"""From parameters to a subscription, or to a refusal that names the parameter."""
+
+import pytest
+
+from filters.params import ParameterError, parse_subscription
+from filters.registry import Registry
+from tests.filters.texts import post
+
+
+def test_kinds_are_posts_and_deletes_unless_said(registry: Registry) -> None:
+    """The default is a filter like any other, so saying it is the same subscription."""
+    silent = parse_subscription({"track": "tea"}, registry)
+    assert silent.kinds == {"post", "delete"}
+    assert silent == parse_subscription({"kinds": "delete,post", "track": "tea"}, registry)
+    assert parse_subscription({"track": "tea", "kinds": "like"}, registry).kinds == {"like"}
+
+
+def test_unions_and_narrows_are_told_apart(registry: Registry) -> None:
+    """track, follow and locations are bases; language and kinds are not."""
+    params = {"track": "tea", "follow": "7", "locations": "-74,40,-73,41", "language": "en", "kinds": "post"}
+    subscription = parse_subscription(params, registry)
+    assert {base.name for base in subscription.bases} == {"track", "follow", "locations"}
+    assert {narrow.name for narrow in subscription.narrows} == {"language", "kinds"}
+
+
+def test_a_partition_comes_with_the_firehose(registry: Registry) -> None:
+    """The partition narrows the firehose and asks for nothing else."""
+    subscription = parse_subscription({"firehose": "true", "partition": "1/1"}, registry)
+    assert subscription.scopes == {"firehose"}
+    assert subscription.matches(post("anything"))
+
+
+def test_me_is_resolved_where_it_is_known(registry: Registry) -> None:
+    """With the set of those followed the subscription is complete."""
+    assert parse_subscription({"follow": "@me"}, registry, me={"8"}).matches(post(people=frozenset({"8"})))
+    assert parse_subscription({"follow": "@me"}, registry).needs_me
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "param"),
+    [
+        ({}, "missing_parameter", "track"),
+        ({"language": "en"}, "missing_parameter", "track"),
+        ({"partition": "1/2"}, "missing_parameter", "track"),
+        ({"sample": "1", "firehose": "true"}, "conflicting_parameters", "sample"),
+        ({"track": "tea", "sample": "1"}, "conflicting_parameters", "sample"),
+        ({"firehose": "true", "follow": "1"}, "conflicting_parameters", "firehose"),
+        ({"sample": "1", "partition": "1/2"}, "conflicting_parameters", "partition"),
+        ({"track": "tea", "partition": "1/2"}, "conflicting_parameters", "partition"),
+        ({"trakc": "tea"}, "unknown_parameter", "trakc"),
+        ({"track": "tea", "Track": "tea"}, "unknown_parameter", "Track"),
+        ({"track": "tea", "x" * 99: ""}, "unknown_parameter", "x" * 40),
+        ({"track": ""}, "invalid_parameter", "track"),
+        ({"track": "tea", "kinds": "nonsense"}, "invalid_parameter", "kinds"),
+        ({"follow": ",".join(["1"] * 5_001)}, "too_many", "follow"),
+    ],
+)
+def test_refusals(registry: Registry, params: dict[str, str], code: str, param: str) -> None:
+    """No base, two bases, unknown names and bad values are refused, each by its code and its name."""
+    with pytest.raises(ParameterError) as refusal:
+        parse_subscription(params, registry)
+    assert (refusal.value.code, refusal.value.param) == (code, param)
+    assert str(refusal.value) == refusal.value.message
+
+
+def test_what_is_missing_is_listed(registry: Registry) -> None:
+    """A newcomer who forgot the filter learns which there are."""
+    with pytest.raises(ParameterError, match="firehose, follow, locations, sample, track"):
+        parse_subscription({}, registry)

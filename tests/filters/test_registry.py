@@ -1,0 +1,110 @@
+"""The plugin door."""
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from filters.firehose import Firehose
+from filters.registry import GROUP, PluginError, Registry
+from filters.track import Track
+from tests.filters.conftest import built_in
+
+PLUGIN = """
+from filters.base import Filter
+
+
+class Shout(Filter):
+    name = "shout"
+    role = "any"
+    help = "Posts in capitals."
+
+    @classmethod
+    def parse(cls, value):
+        return cls()
+
+    @property
+    def key(self):
+        return True
+
+    def matches(self, event):
+        return event.text.isupper()
+"""
+
+
+def install(folder: Path, name: str, entry_points: str, source: str = "") -> None:
+    """Lay a distribution into ``folder`` as an installer would."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entry_points}\n")
+    (folder / f"{name}.py").write_text(source)
+
+
+def test_the_built_in_filters_come_by_entry_points(registry: Registry) -> None:
+    """All filters of the house are named in the project's metadata, each under its own name."""
+    assert set(registry.names()) >= {
+        *("track", "follow", "locations", "sample", "firehose", "partition", "language", "kinds"),
+    }
+    assert [filter_class.name for filter_class in registry.all()] == registry.names()
+
+
+def test_an_installed_filter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third party's filter is there by being installed, and is imported when it is asked for, not before."""
+    install(tmp_path, "shouting", "shout = shouting:Shout", PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry.from_entry_points()
+    assert "shout" in registry.names()
+    assert "shouting" not in sys.modules
+    assert registry.get("shout").help == "Posts in capitals."
+    monkeypatch.delitem(sys.modules, "shouting")
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "message"),
+    [
+        ("broken:Shout", "raise RuntimeError('no luck')", "no luck"),
+        ("broken:Missing", PLUGIN, "Missing"),
+        ("broken:number", "number = 5", "no class"),
+        ("broken:Shout", PLUGIN.replace('"shout"', '"whisper"'), "calls itself whisper"),
+    ],
+)
+def test_a_broken_filter_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, source: str, message: str
+) -> None:
+    """What cannot be used is told with its distribution, and only to who asks for it."""
+    install(tmp_path, "broken", f"shout = {value}", source)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry.from_entry_points()
+    with pytest.raises(PluginError, match=f"shout .*of broken.*{message}"):
+        registry.get("shout")
+    sys.modules.pop("broken", None)
+
+
+def test_two_filters_of_one_name_are_refused() -> None:
+    """Which of the two a client gets must not depend on the order of a path."""
+    with pytest.raises(PluginError, match="two filters are called track"):
+        Registry([*built_in(), EntryPoint("track", "elsewhere:Track", GROUP)])
+
+
+def test_one_filter_found_twice_is_one() -> None:
+    """An installation may be seen twice on the path."""
+    assert len(Registry([*built_in(), *built_in()]).names()) == len(built_in())
+
+
+def test_a_filter_can_be_registered_by_hand() -> None:
+    """A program that embeds the filters adds one of its own, once."""
+    registry = Registry()
+    registry.register(Firehose)
+    assert registry.get("firehose") is Firehose
+    with pytest.raises(PluginError, match="firehose already"):
+        registry.register(Firehose)
+
+
+def test_an_unknown_name_is_a_key_error() -> None:
+    """There is nothing behind a name that nobody registered."""
+    registry = Registry()
+    registry.register(Track)
+    with pytest.raises(KeyError):
+        registry.get("nothing")

@@ -1,0 +1,163 @@
+"""The contract test: every built-in filter passes it, and every way of breaking the contract fails it."""
+
+from collections.abc import Collection, Hashable
+from typing import Any, ClassVar, Self
+
+import pytest
+
+from filters.base import Filter, Role
+from filters.error import ParameterError
+from filters.event import Event
+from filters.key import Clause, Key
+from filters.kind import KINDS
+from filters.registry import Registry
+from filters.testing import check_filter, example_events
+
+VALUES: dict[str, tuple[list[str], list[str]]] = {
+    "track": (
+        ["hello", "hello world,touché", "#tag,@alice,$twtr", "example.com/a_b?c=d", "😍"],
+        ["", "a,,b", "x" * 61],
+    ),
+    "follow": (["1", "1,2,3", "@me", "@me,9"], ["", "x", "01"]),
+    "locations": (
+        ["-74,40,-73,41", "179,-90,-179,90", "-180,-90,180,90", "170,-15,-175,-14"],
+        ["", "1,2,3", "0,1,1,0"],
+    ),
+    "sample": (["100", "50", "0.000001"], ["", "0", "101", "nan"]),
+    "firehose": (["true"], ["", "false"]),
+    "partition": (["1/1", "2/3", "64/64"], ["", "0/1", "2/1"]),
+    "language": (["en", "pt", "und", "en,de"], ["", "*"]),
+    "kinds": (["post", "post,delete", ",".join(KINDS)], ["", "hello"]),
+}
+
+
+def test_every_built_in_filter_is_tried(registry: Registry) -> None:
+    """A new filter needs its values here."""
+    assert set(registry.names()) == set(VALUES)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_built_in_filters_keep_the_contract(registry: Registry, name: str) -> None:
+    """The door is the same for all, and so is its test."""
+    good, bad = VALUES[name]
+    check_filter(registry.get(name), good, bad)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_examples_try_every_filter(registry: Registry, name: str) -> None:
+    """Of the example events some match and some do not, or the contract test would test nothing."""
+    parsed = [registry.get(name).parse(value) for value in VALUES[name][0]]
+    outcomes = {one.matches(event) for one in parsed for event in example_events()}
+    assert outcomes == {True, False}
+
+
+class Good(Filter):
+    """Posts whose text has the value in it; what is broken below is broken in copies of this one."""
+
+    name: ClassVar[str] = "good"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "Keeps the contract."
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        if not value.isalpha():
+            raise ParameterError("letters", param=cls.name)
+        return cls(value)
+
+    @property
+    def key(self) -> Hashable:
+        return self.value
+
+    def matches(self, event: Event) -> bool:
+        return self.value in event.text
+
+
+def _key_of_its_own(_: Filter) -> Hashable:
+    return object()
+
+
+def _takes_all(cls: type[Good], value: str) -> Good:
+    return cls(value)
+
+
+def _raises(cls: type[Good], value: str) -> Good:
+    if value.isalpha() and len(value) < 10:
+        return cls(value)
+    raise KeyError(value)
+
+
+def _blames_another(cls: type[Good], value: str) -> Good:
+    if value.isalpha():
+        return cls(value)
+    raise ParameterError("no", param="other")
+
+
+def _odd_code(cls: type[Good], value: str) -> Good:
+    if value.isalpha():
+        return cls(value)
+    raise ParameterError("no", param="good", code="teapot")
+
+
+def _forgetful(self: Any, event: Event) -> bool:
+    self.asked = not getattr(self, "asked", False)
+    return bool(self.asked)
+
+
+def _wrong_keys(_: Filter) -> frozenset[Key]:
+    return frozenset({"nowhere"})
+
+
+def _hello(_: Filter) -> frozenset[Key]:
+    return frozenset({"hello"})
+
+
+def _wrong_clauses(_: Filter) -> Collection[Clause]:
+    return [frozenset({"hello", "world"})]
+
+
+def _never(_: Filter, __: Event) -> bool:
+    return False
+
+
+BREAKS: list[tuple[str, dict[str, Any]]] = [
+    ("no parameter's name", {"name": "Not a name"}),
+    ("role is 'other'", {"role": "other"}),
+    ("help is empty", {"help": " "}),
+    ("scopes are not strings", {"scopes": frozenset({1})}),
+    ("needs itself", {"needs": frozenset({"good"})}),
+    ("must refuse", {"parse": classmethod(_takes_all)}),
+    ("KeyError", {"parse": classmethod(_raises)}),
+    ("blames 'other'", {"parse": classmethod(_blames_another)}),
+    ("as 'teapot'", {"parse": classmethod(_odd_code)}),
+    ("unequal filters", {"key": property(_key_of_its_own)}),
+    ("unequal hashes", {"__hash__": object.__hash__}),
+    ("neither True nor False", {"matches": lambda _, event: event.text.count("hello")}),
+    ("changed its mind", {"matches": _forgetful}),
+    ("the index would miss it", {"keys": _wrong_keys}),
+    ("but no keys", {"clauses": _wrong_clauses}),
+    ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses}),
+    ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses, "matches": _never}),
+]
+
+
+def test_what_keeps_the_contract_passes() -> None:
+    """The filter that is broken below is whole here."""
+    check_filter(Good, ["hello"], ["", "5"])
+
+
+@pytest.mark.parametrize(("complaint", "members"), BREAKS)
+def test_what_breaks_the_contract_fails(complaint: str, members: dict[str, Any]) -> None:
+    """Each fault is found, and named."""
+    broken: type[Filter] = type("Broken", (Good,), members)
+    with pytest.raises((AssertionError, KeyError), match=complaint if complaint != "KeyError" else None):
+        check_filter(broken, ["hello"], ["", "5"])
+
+
+def test_own_events_are_used() -> None:
+    """Who gives events has the filter tried on these."""
+    with pytest.raises(AssertionError, match="the index would miss it"):
+        check_filter(type("Broken", (Good,), {"keys": _wrong_keys}), ["odd"], events=[Event("post", text="oddly")])
+    check_filter(type("Broken", (Good,), {"keys": _wrong_keys}), ["odd"])

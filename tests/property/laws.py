@@ -1,0 +1,16 @@
+"""Laws that hold for whatever Hypothesis makes up."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
+
+CASES = 150
+"""So many cases a law by default; ten thousand with ``--full``."""
+
+
+def holds(law: Callable[..., None], *made: SearchStrategy[Any], full: bool, cases: int = CASES) -> None:
+    """Try ``law`` on many of what the strategies make; raises with the smallest case that breaks it."""
+    # No deadline: a loaded machine is slow, not wrong.
+    settings(max_examples=10_000 if full else cases, deadline=None)(given(*made)(law))()

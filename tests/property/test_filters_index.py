@@ -1,0 +1,84 @@
+"""The index finds exactly what asking everyone finds."""
+
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import event as note
+from hypothesis import strategies as st
+
+import filters.index as index_module
+from filters.combine import Subscription
+from filters.event import Event
+from filters.index import Index
+from filters.testing import check_match
+from tests.property.laws import holds
+from tests.property.worlds import events, subscriptions
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 12), subscriptions()),
+        st.tuples(st.just("add"), st.integers(0, 12), subscriptions()),
+        st.tuples(st.just("remove"), st.integers(0, 12), st.none()),
+        st.tuples(st.just("match"), st.none(), events()),
+        st.tuples(st.just("match"), st.none(), events()),
+    ),
+    max_size=40,
+)
+
+
+def _churn(steps: list[tuple[str, int, Any]]) -> None:
+    """Clients come and go while events pass; after each step the index equals the plain dictionary."""
+    index: Index[int] = Index()
+    plain: dict[int, Subscription] = {}
+    for verb, item, what in steps:
+        if verb == "add" and item not in plain:
+            index.add(item, what)
+            plain[item] = what
+        elif verb == "remove" and item in plain:
+            index.remove(item)
+            del plain[item]
+        elif verb == "match":
+            found = index.match(what)
+            note("found some" if found else "found none")
+            assert sorted(found) == sorted(one for one, asked in plain.items() if asked.matches(what))
+        assert len(index) == len(plain)
+    for item in plain:
+        index.remove(item)
+    assert index.scanned == 0
+    assert not index._rooms
+
+
+@pytest.mark.parametrize("rooms", [0, 1, sys.maxsize])
+def test_the_index_equals_asking_everyone(full: bool, monkeypatch: pytest.MonkeyPatch, rooms: int) -> None:  # noqa: FBT001 - a fixture
+    """Under any churn, with narrowings looked at together, one by one, or some so and some so."""
+    monkeypatch.setattr(index_module, "ROOMS", rooms)
+    holds(_churn, STEPS, full=full)
+
+
+def _sound(subscription: Subscription, event: Event) -> None:
+    keys = subscription.keys()
+    if subscription.matches(event) and keys is not None:
+        assert keys & event.keys
+    for part in (*subscription.bases, *subscription.narrows):
+        check_match(part, event)
+
+
+def test_what_matches_shares_a_key(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Keys may only rule out what surely does not match, and clauses say exactly what does."""
+    holds(_sound, subscriptions(), events(), full=full, cases=600)
+
+
+def _canonical(subscription: Subscription, event: Event) -> None:
+    turned = Subscription(subscription.bases[::-1], subscription.narrows[::-1])
+    assert turned == subscription
+    assert turned.matches(event) is subscription.matches(event)
+    assert subscription.matches(event) is (
+        any(base.matches(event) for base in subscription.bases)
+        and all(narrow.matches(event) for narrow in subscription.narrows)
+    )
+
+
+def test_order_does_not_matter(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """The same filters in another order are the same subscription."""
+    holds(_canonical, subscriptions(), events(), full=full)

@@ -1,0 +1,83 @@
+"""Words and entities of any text, against the plain reference."""
+
+import unicodedata
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from filters.entities import extract
+from filters.event import Event
+from filters.tokens import fold, parts
+from tests import reference
+from tests.property.laws import holds
+
+# No emoji, no joiners, no mark that combines with nothing: the documents do not say what these are.
+PIECES = [
+    *"aBcßé_-.,:;/'\u2019!?()#@$&+1234\u00b2日の",
+    " ",
+    "  ",
+    "\n",
+    "\u3000",
+    "\u0130",
+    "हिन्दी",
+    "\u01c5",
+    "ΐ",
+]
+PIECES += [
+    "http://",
+    "www.",
+    ".com",
+    ".co.jp",
+    "#tag",
+    "@bob",
+    "$USD",
+    "RT",
+    "rock'n'roll",
+    "\uff03",
+    "\uff20",
+    "t.co/x",
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+ANY_TEXT = st.text(st.characters(), max_size=60)
+
+
+def _as_the_reference(text: str) -> None:
+    entities = extract(text)
+    # The reference takes what stands before any :// for a scheme; that a path may hold one is no part of the documents.
+    assume(not any("://" in url.display_url for url in entities.urls))
+    status = {"message": text, "entities": {name: [e._asdict() for e in f] for name, f in entities._asdict().items()}}
+    terms = Event("post", text=text, entities=entities).terms
+    assert terms == reference.tokens(status)
+
+
+def test_terms_are_those_of_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Two programs that read the same documents find the same terms."""
+    holds(_as_the_reference, TEXTS, full=full, cases=1_000)
+
+
+def _well_placed(text: str) -> None:
+    entities = extract(text)
+    assert all(text[slice(*url.indices)] == url.url for url in entities.urls)
+    for signed in (entities.mentions, entities.hashtags, entities.cashtags):
+        assert all(text[slice(*entity.indices)][1:] == entity[0] for entity in signed)
+    for family in entities:
+        ends = [index for entity in family for index in entity.indices]
+        assert ends == sorted(ends)
+
+
+def test_an_entity_is_where_it_says(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Slicing any text at the indices gives the entity back, and entities of a family do not overlap."""
+    holds(_well_placed, st.one_of(TEXTS, ANY_TEXT), full=full, cases=600)
+
+
+def _folded_once(text: str) -> None:
+    once = fold(text)
+    assert fold(unicodedata.normalize("NFD", text)) == once
+    assert all(part in once for part in parts(once))
+    if text.isascii():
+        assert fold(text.upper()) == once
+
+
+def test_folding_forgets_the_form(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Decomposed or composed, upper or lower: one folded text."""
+    holds(_folded_once, st.one_of(TEXTS, ANY_TEXT), full=full, cases=600)

@@ -1,0 +1,102 @@
+"""Small worlds of events and subscriptions: few words, people and places, so that matches are common."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from filters.base import Filter
+from filters.combine import Subscription
+from filters.entities import extract
+from filters.event import Event
+from filters.firehose import Firehose
+from filters.follow import Follow
+from filters.grid import Box
+from filters.kind import KINDS, Kinds
+from filters.language import Language
+from filters.location import Location
+from filters.partition import Partition
+from filters.sample import Sample
+from filters.track import Track
+
+WORDS = ["a", "b", "tea", "TEA", "tea's", "o-k", "#tag", "@bob", "$USD", "a.co", "http://www.a.co/b", "ÉTÉ", "😍", "."]
+TERMS = ["a", "b", "tea", "s", "tea's", "o", "#tag", "tag", "@bob", "bob", "$usd", "a.co", "a.co/b", "co", "été", "😍"]
+PEOPLE = [str(n) for n in range(6)]
+LANGUAGES = ["en", "en-GB", "de", "und"]
+
+# Whole and half degrees, so that edges meet edges; and the ends of the map.
+LONGITUDES: st.SearchStrategy[float] = st.one_of(
+    st.integers(-180, 180), st.sampled_from([-180, -179.5, -0.5, 0, 0.5, 9.5, 10, 10.5, 179.5, 180])
+)
+LATITUDES: st.SearchStrategy[float] = st.one_of(
+    st.integers(-90, 90), st.sampled_from([-90, -89.5, -0.5, 0, 0.5, 9.5, 10, 10.5, 89.5, 90])
+)
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Box:
+    """A box of any size, also over the date line; half of them small and near zero."""
+    if draw(st.booleans()):
+        x, y = draw(st.integers(-3, 2)), draw(st.integers(-3, 2))
+        return float(x), float(y), float(x + 1), float(y + draw(st.integers(1, 3)))
+    west, east = draw(st.lists(LONGITUDES, min_size=2, max_size=2, unique=True))
+    south, north = sorted(draw(st.lists(LATITUDES, min_size=2, max_size=2, unique=True)))
+    return float(west), float(south), float(east), float(north)
+
+
+def points() -> st.SearchStrategy[tuple[float, float]]:
+    """A point, often where boxes are."""
+    near = st.tuples(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), st.sampled_from([-1.0, 0.0, 0.5, 1.0]))
+    return st.one_of(near, st.tuples(LONGITUDES.map(float), LATITUDES.map(float)))
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    """Something that happened."""
+    text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=6)))
+    where: dict[str, Any] = draw(
+        st.sampled_from([{}, {"point": points()}, {"box": boxes()}, {"point": points(), "box": boxes()}])
+    )
+    return Event(
+        draw(st.sampled_from(KINDS)),
+        author=draw(st.sampled_from([None, *PEOPLE])),
+        people=draw(st.frozensets(st.sampled_from(PEOPLE), max_size=3)),
+        status_id=draw(st.one_of(st.none(), st.integers(1, 200).map(str))),
+        text=text,
+        entities=extract(text),
+        lang=draw(st.sampled_from([None, *LANGUAGES])),
+        sampled=draw(st.booleans()),
+        public=draw(st.booleans()),
+        **{name: draw(made) for name, made in where.items()},
+    )
+
+
+def tracks() -> st.SearchStrategy[Filter]:
+    """Phrases of one to three terms."""
+    phrase = st.lists(st.sampled_from(TERMS), min_size=1, max_size=3).map(" ".join)
+    return st.lists(phrase, min_size=1, max_size=4).map(",".join).map(Track.parse)
+
+
+def follows() -> st.SearchStrategy[Filter]:
+    """Ids, and sometimes @me with a following."""
+    people = st.frozensets(st.sampled_from(PEOPLE), max_size=3)
+    return st.one_of(
+        people.map(Follow), st.tuples(people, people).map(lambda two: Follow(two[0], me=True, following=two[1]))
+    )
+
+
+def subscriptions() -> st.SearchStrategy[Subscription]:
+    """Any legal combination."""
+    locations = st.lists(boxes(), min_size=1, max_size=3).map(Location)
+    union = st.lists(st.one_of(tracks(), follows(), locations), min_size=1, max_size=3)
+    whole = st.sampled_from(["0.5", "20", "100"]).map(Sample.parse)
+    firehose = st.just(Firehose())
+    kinds = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6).map(Kinds)
+    languages = st.lists(st.sampled_from(LANGUAGES), min_size=1, max_size=2).map(Language)
+    narrows = st.lists(st.one_of(kinds, kinds, languages), max_size=2)
+    parts = st.integers(1, 3).map(lambda k: Partition(k, 3))
+    return st.one_of(
+        st.builds(Subscription, union, narrows),
+        st.builds(Subscription, union, narrows),
+        st.builds(Subscription, st.tuples(whole), narrows),
+        st.builds(Subscription, st.tuples(firehose), st.tuples(kinds, parts)),
+    )
