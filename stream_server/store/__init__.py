@@ -17,5 +17,5 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``draft``        a status before it has an id; ``status_json`` the form that it then has
 ``statuses``     post, read, delete
 ``follows``      who follows whom; ``page`` a piece of such a list
-``log``          reading the log, and hearing it
+``log``          reading the log, and hearing it; ``position`` its places as Redis writes them
 """
