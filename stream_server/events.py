@@ -9,6 +9,7 @@ An entry is decoded at most once a process, and framed at most once a framing: w
 computed is kept on the entry, which all its receivers share.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -32,6 +33,9 @@ PUBLIC_KINDS = ("post", "delete", "follow", "unfollow")
 
 INTERNAL_KINDS = ("revoke",)
 """The kinds that end streams instead of being delivered on them."""
+
+_OF_STATUSES = frozenset({"post", "delete"})
+_OF_PEOPLE = frozenset({"follow", "unfollow"})
 
 CHANNELS = tuple(f"events:{kind}" for kind in (*PUBLIC_KINDS, *INTERNAL_KINDS))
 """One channel a kind, so that a plain Redis listener may SUBSCRIBE to one of them."""
@@ -157,6 +161,8 @@ class _Body(msgspec.Struct):
     facts: _Facts | None = None
 
 
+_NUMBERS = re.compile(rb"(\d{1,15})-(\d{1,6})\.(\d{1,15})")
+
 _decode_body = msgspec.json.Decoder(_Body).decode
 _decode_wire = msgspec.json.Decoder(_Wire).decode
 
@@ -223,14 +229,19 @@ class Entry:
             wire = _decode_wire(body.wire)
         except (msgspec.MsgspecError, RecursionError) as error:
             raise MalformedEntry(str(error)) from error
-        self._wire = bytes(body.wire)
+        if bytes(body.wire) == b"{}":
+            raise MalformedEntry("nothing happened")
         status = body.facts.status if body.facts is not None else None
         self._event = _view(self.kind, status or wire.status, wire)
+        self._wire = bytes(body.wire)
 
 
 def _view(kind: str, status: _Status | None, wire: _Wire) -> Event:
     if status is not None:
         return _status_view(kind, status)
+    if kind in _OF_STATUSES or (kind in _OF_PEOPLE and (wire.source is None or wire.target is None)):
+        message = f"a {kind} without what it is about"
+        raise MalformedEntry(message)
     people = frozenset(user.id for user in (wire.source, wire.target) if user is not None)
     return Event(kind, author=wire.source.id if wire.source else None, people=people, sampled=False)
 
@@ -275,17 +286,26 @@ def _entities(found: _Entities) -> Entities:
 
 
 def parse_message(message: bytes) -> Entry:
-    """The entry in a PUBLISHed ``<id> <n> <k> <a> <json>``; raises :class:`MalformedEntry`."""
+    """The entry in a PUBLISHed ``<id> <n> <k> <a> <json>``, looked into; raises :class:`MalformedEntry`.
+
+    What is taken for the next entry of the log hides the real one, so nothing half right passes here.
+    """
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)
-        return make_entry(entry_id, n, kind, audience, body)
+        entry = make_entry(entry_id, n, kind, audience, body)
     except ValueError as error:
         raise MalformedEntry("not '<id> <n> <kind> <audience> <json>'") from error
+    if entry.position.ms < EPOCH_MS or entry.kind not in (*PUBLIC_KINDS, *INTERNAL_KINDS):
+        raise MalformedEntry("of another time, or of no kind that is known")
+    _ = entry.event
+    return entry
 
 
 def make_entry(entry_id: bytes, n: bytes, kind: bytes, audience: bytes, body: bytes) -> Entry:
     """The entry with these raw fields; raises ValueError where a number or a name is none."""
-    ms, _, seq = entry_id.partition(b"-")
+    numbers = _NUMBERS.fullmatch(entry_id + b"." + n)
+    if numbers is None:
+        raise ValueError("an entry is named by '<ms>-<seq>' and counted by a number")
     if not kind.replace(b"_", b"a").isalpha() or b"\n" in body or b"\r" in body:
         raise ValueError("a kind is letters, a body is one line: both are copied into frames")
-    return Entry(Position(int(ms), int(seq), int(n)), kind.decode("ascii"), audience.decode("ascii"), body)
+    return Entry(Position(*map(int, numbers.groups())), kind.decode("ascii"), audience.decode("ascii"), body)

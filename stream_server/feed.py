@@ -94,10 +94,13 @@ class Feed:
             self.malformed += 1
             return
         following = self.hub.head.n + 1
-        if entry.position.n == following:
+        if entry.position.n == following and entry.position > self.hub.head:
             self.hub.publish(entry)
-        elif entry.position.n > following:
+        elif entry.position.n >= following:
             await self._catch_up(entry.position)
+            self.malformed += entry.position.n > self.hub.head.n  # it names a place that the log does not have
+        elif not self.hub.ring.holds(entry.position):
+            self.malformed += 1  # neither the next nor one that was heard before
 
     async def _catch_up(self, target: Position) -> None:
         """Publish from the log until ``target`` is reached."""

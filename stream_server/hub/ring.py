@@ -47,6 +47,11 @@ class Ring:
             page.append(entry)
         return page
 
+    def holds(self, position: Position) -> bool:
+        """Whether the entry at ``position`` is here."""
+        index = position.n - self.floor.n - 1
+        return 0 <= index < len(self._entries) and self._entries[index].position == position
+
     def clear(self, floor: Position) -> None:
         """Forget everything: the log goes on from ``floor`` with other entries."""
         self._entries.clear()
