@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.config import Config
 from stream_server.errors import ApiError, BadRequest, Internal, TooLarge
@@ -56,8 +57,9 @@ class Protocol(web.RequestHandler):
         self._limit_head()
 
     def data_received(self, data: bytes) -> None:
-        """Watch for bytes that leave a request's head unfinished."""
+        """Watch for bytes that leave a request's head unfinished, and for a body that breaks."""
         super().data_received(data)
+        self._break_body()
         if self._messages or self._waiter is None or self._waiter.done():
             self._in_head = False
         elif not self._in_head:  # only the first byte starts the clock: a trickle does not wind it up again
@@ -78,6 +80,18 @@ class Protocol(web.RequestHandler):
         self._task_handler = None
         self.connection_lost(None)
         raise HandedOver
+
+    def _break_body(self) -> None:
+        """Tell the handler that waits for a body when what came is none: aiohttp only queues the parse error."""
+        request = self._current_request
+        broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
+        if request is not None and broken and not request.content.is_eof():
+            request.content.set_exception(web.RequestPayloadError("the body is not framed as HTTP demands"))
+
+    def log_exception(self, *args: Any, **more: Any) -> None:
+        """A body that breaks while its rest is swallowed is the client's doing and no failure of ours."""
+        if not isinstance(more.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **more)
 
     def _limit_head(self) -> None:
         """Bring aiohttp's own idle timer forward; it closes only who is waiting for a head when it rings."""

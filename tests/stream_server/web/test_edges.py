@@ -190,6 +190,37 @@ async def test_a_body_that_is_framed_wrongly(address: Address, world: World, cap
     assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.WARNING]
 
 
+async def test_a_body_that_breaks_while_it_is_read(
+    address: Address, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A wrong chunk when the handler waits for it already: 400 in the one shape, no traceback."""
+    ann = await world.user("ann")
+    before = world.state()
+    head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
+    head += "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    async with connected(address) as (reader, writer):
+        writer.write(head.encode())
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"zz\r\n{}\r\n0\r\n\r\n")
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"}}")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "malformed_body"
+    assert world.state() == before
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_length_that_is_too_large_is_refused_unread(address: Address, world: World) -> None:
+    """The refusal comes before the first byte of such a body does."""
+    ann = await world.user("ann")
+    head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 65537\r\n\r\n"
+    async with connected(address) as (reader, writer):
+        writer.write(head.encode())
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"}}")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_large"
+
+
 async def test_a_leaver_is_noticed_at_once(
     address: Address, world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:

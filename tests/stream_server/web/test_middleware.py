@@ -220,7 +220,7 @@ async def test_metrics_name_routes_and_codes_only(world: World, app: web.Applica
     """Requests by route, refusals by code; nothing that a client made up becomes a label."""
     await world.call("GET", "/v1/users/4711")
     await world.call("GET", "/made-up")
-    await world.call("BREW", "/made-up")
+    await world.call("PROPFIND", "/made-up")
     app[keys.METRICS].watch("stream_server_streams", lambda: 7)
     text = (await world.call("GET", "/metrics")).body.decode()
     assert 'stream_server_http_requests_total{method="GET",route="/v1/users/{id}",status="401"} 1.0' in text
@@ -228,4 +228,4 @@ async def test_metrics_name_routes_and_codes_only(world: World, app: web.Applica
     assert "stream_server_streams 7.0" in text
     assert "4711" not in text
     assert "made-up" not in text
-    assert "BREW" not in text
+    assert "PROPFIND" not in text
