@@ -46,8 +46,8 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
 
 async def examine(settled: Config, url: str) -> list[Finding]:
     """All findings, in the order in which a person would look."""
-    note = backstage.read_note(settled.data_dir) if settled.data_dir else None
-    redis_url = settled.redis or (note.redis if note is not None else "")
+    server = await checks.server(url)
+    redis_url = settled.redis or _embedded(settled, server)
     return [
         checks.python(),
         checks.redis_binary(needed=not settled.redis),
@@ -55,8 +55,14 @@ async def examine(settled: Config, url: str) -> list[Finding]:
         *checks.data_folder(settled.data_dir),
         checks.key(settled),
         *(await checks.redis(redis_url, settled.redis_timeout_seconds) if redis_url else []),
-        await checks.server(url),
+        server,
     ]
+
+
+def _embedded(settled: Config, server: Finding) -> str:
+    """The Redis of the server on the data folder; one that has stopped has left its note behind, and no Redis."""
+    note = backstage.read_note(settled.data_dir) if settled.data_dir else None
+    return note.redis if note is not None and server.state is not State.ADVICE else ""
 
 
 def _line(finding: Finding, *, unicode: bool) -> Text:

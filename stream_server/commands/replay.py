@@ -75,7 +75,8 @@ def replay(
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
-        Console().print(run.tally.table())
+        if run.tally.total:
+            Console().print(run.tally.table())
     context.exit(run.tally.exit_code)
 
 

@@ -1,0 +1,103 @@
+"""The command as a person types it: what it prints, and its exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from click.testing import CliRunner
+
+from stream_server.cli import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = (sys.executable, "-m", "stream_server")
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """This environment without settings of the server, and with ``more``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
+    return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | more
+
+
+def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
+    """Run ``stream-server`` to its end, for 30 s at most; no traceback may ever come out of it."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=ROOT, env=env or clean_environment(), capture_output=True, text=True, timeout=30, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def invoke(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
+    """The same inside this process, which saves a second; for what ends before anything is started."""
+    own = {name: None for name in os.environ if name.startswith("STREAM_SERVER_")}
+    result = CliRunner(env={**own, **(env or {})}).invoke(
+        cli, [str(one) for one in arguments], prog_name="stream-server"
+    )
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    return Outcome(result.exit_code, result.stdout, result.stderr)
+
+
+class Running:
+    """A program that goes on until it is interrupted; ``out`` and ``err`` are what it has printed so far."""
+
+    def __init__(self, command: list[str], folder: Path, env: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = (folder / "out", folder / "err")
+        with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
+            self.process = _start(command, env, out, err)
+
+    @property
+    def out(self) -> str:
+        """Standard output."""
+        return self._files[0].read_text(errors="replace")
+
+    @property
+    def err(self) -> str:
+        """Standard error."""
+        return self._files[1].read_text(errors="replace")
+
+    def until(self, check: Callable[[], object], seconds: float = 15.0) -> None:
+        """Wait until ``check`` is true; fails with what was printed if the program ends, or the time is over."""
+        end = time.monotonic() + seconds
+        while not check():
+            alive = self.process.poll() is None
+            assert alive, f"it ended with {self.process.returncode}: {self.out[-500:]} {self.err[-2000:]}"
+            assert time.monotonic() < end, f"not in time: {self.out[-500:]} {self.err[-2000:]}"
+            time.sleep(0.02)  # the condition is looked at above; this only paces it
+
+    def interrupt(self) -> int:
+        """Ctrl-C; the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(15)
+
+
+@contextmanager
+def running(*arguments: str | Path, folder: Path, env: Mapping[str, str]) -> Iterator[Running]:
+    """A program, killed at the end of the block if it still runs."""
+    program = Running([str(argument) for argument in arguments], folder, env)
+    try:
+        yield program
+    finally:
+        if program.process.poll() is None:
+            program.process.kill()
+        program.process.wait(5)
+
+
+def _start(command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)

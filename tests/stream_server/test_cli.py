@@ -1,0 +1,132 @@
+"""The command line without a server: help, wrong usage, and nobody there. Each ends with a sentence and a code."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from stream_server.config import SETTINGS
+from tests.command_line import clean_environment, invoke, run
+
+TOKEN = ("--token", "a.b.c")
+
+
+def test_help_tells_what_there_is() -> None:
+    """`--help` names each command with one line, and shows examples and exit codes."""
+    outcome = run("--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    for command in ("serve", "token", "tail", "replay", "doctor"):
+        assert f"\n  {command} " in outcome.out
+        assert "Examples:" in invoke(command, "--help").out
+    assert "Exit codes:" in outcome.out
+
+
+def test_every_setting_is_an_option_of_serve() -> None:
+    """The table of settings is the whole of `serve`'s options: flag, variable and default are shown."""
+    shown = " ".join(invoke("serve", "--help").out.split())
+    for setting in SETTINGS:
+        assert f" {setting.flag} " in shown
+        assert setting.variable in shown
+    assert "--supervised" not in shown
+
+
+def test_version() -> None:
+    """`--version` prints it."""
+    assert invoke("--version").out.startswith("stream-server, version 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("serve", "--port", "x"), "'x' is not a valid integer"),
+        (("serve", "--port", "-1"), "--port (STREAM_SERVER_PORT) must be 0 port or more"),
+        (("serve", "--nonsense"), "No such option"),
+        (("nonsense",), "No such command"),
+        (("token",), "Missing option '--user'"),
+        (("token", "--user", "a"), "Give its --data-dir"),
+        (("token", "--user", "a", "--ttl", "soon"), "15m, 1h or 30d"),
+        (("token", "--user", "a", "--data-dir", "x", "--scope", "root"), "root is none of read write"),
+        (("tail", "--track", "x"), "Give one of --token, --token-file and --user"),
+        (("tail", "--track", "x", *TOKEN, "--user", "a"), "Give one of --token, --token-file and --user"),
+        (("tail", *TOKEN, "--param", "x"), "write NAME=VALUE"),
+        (("replay", "/nonexistent.jsonl"), "does not exist"),
+        (("replay", __file__, "--rate", "1", "--speed", "1"), "contradict each other"),
+        (("replay", __file__, "--rate", "0"), "not in the range"),
+        (("replay", __file__), "Give its --data-dir"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_2(arguments: tuple[str, ...], sentence: str) -> None:
+    """What cannot be is refused before anything is done, naming the option."""
+    outcome = invoke(*arguments)
+    assert outcome.code == 2, outcome
+    assert sentence in " ".join(outcome.err.split())
+    assert outcome.out == ""
+
+
+def test_a_misspelt_variable_is_refused() -> None:
+    """A variable with the server's prefix that is no setting is named, not ignored."""
+    outcome = invoke("serve", env={"STREAM_SERVER_PROT": "80"})
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "STREAM_SERVER_PROT is no setting" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tail", "--url", "http://127.0.0.1:9", "--track", "x", *TOKEN),
+        ("token", "--user", "a", "--redis", "unix:///nonexistent/redis.sock", "--jwt-secret", "x" * 32),
+        ("token", "--user", "a", "--data-dir", "/nonexistent"),
+    ],
+)
+def test_nobody_there_is_a_sentence_and_3(arguments: tuple[str, ...]) -> None:
+    """A server or a Redis that does not answer is told in one line."""
+    outcome = invoke(*arguments)
+    assert outcome.code == 3, outcome
+    assert outcome.err.startswith("stream-server: ")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("--redis", "unix:///nonexistent/redis.sock"), 3, "the Redis of --redis cannot be reached"),
+        (("--jwt-secret", "short"), 2, "--jwt-secret must be 32 bytes or more"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    """The server ends before it listens, with one line on stderr and nothing on standard output."""
+    outcome = run("serve", "--port", "0", *arguments)
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
+
+
+def test_a_stopped_server_is_told(tmp_path: Path) -> None:
+    """The note that a server left behind does not make it run."""
+    note = {"redis": f"unix://{tmp_path}/gone.sock", "address": "http://127.0.0.1:9"}
+    (tmp_path / "server.json").write_text(json.dumps(note))
+    outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, "--jwt-secret", "x" * 32)
+    assert outcome.code == 3
+    assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
+
+
+def test_a_taken_port_is_told() -> None:
+    """`serve` on a port that somebody has ends with a sentence."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        outcome = run("serve", "--port", str(taken.getsockname()[1]))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "in use" in outcome.err
+
+
+def test_doctor_fails_on_what_is_broken() -> None:
+    """A Redis that does not answer is a failure; the sentence does not repeat its password."""
+    outcome = invoke("doctor", "--redis", "redis://:hunter22@127.0.0.1:9")
+    assert outcome.code == 1
+    assert "✗ Redis cannot be reached" in outcome.out
+    assert "hunter22" not in outcome.out + outcome.err
+
+
+def test_doctor_speaks_ascii_where_nothing_else_is_understood() -> None:
+    """A terminal without Unicode gets other marks, not an error."""
+    outcome = run("doctor", env=clean_environment(PYTHONIOENCODING="ascii"))
+    assert outcome.code == 0, outcome
+    assert "ok Python 3." in outcome.out

@@ -1,0 +1,195 @@
+"""The commands against the real server."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_server.client import ApiClient
+from tests.command_line import COMMAND, clean_environment, run, running
+from tests.end_to_end.server import Server, environment
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One real server for the commands."""
+    with Server(tmp_path_factory.mktemp("cli"), "--heartbeat-seconds", "0.2") as started:
+        yield started
+
+
+def token(server: Server, login: str, scope: str = "read write stream firehose") -> str:
+    """A token made by the command, for a user made by it too."""
+    outcome = run(
+        "token", "--data-dir", server.data, "--user", login, "--scope", scope, "--create", env=environment()
+    )  # fmt: skip
+    assert outcome.code == 0, outcome
+    return outcome.out.strip()
+
+
+def post(server: Server, jwt: str, *messages: str) -> None:
+    """Post these, one after the other."""
+
+    async def posting() -> None:
+        async with ApiClient(server.address, jwt) as api:
+            for message in messages:
+                await api.post(message)
+
+    asyncio.run(posting())
+
+
+def test_a_token_of_the_command_is_a_token_of_the_server(server: Server) -> None:
+    """The token stands alone on standard output, and the server takes it for that user."""
+    jwt = token(server, "ada")
+    assert jwt.count(".") == 2
+    assert "\n" not in jwt
+
+    async def me() -> dict[str, Any]:
+        async with ApiClient(server.address, jwt) as api:
+            return await api.me()
+
+    assert asyncio.run(me())["login"] == "ada"
+
+
+def test_a_token_for_nobody_is_refused(server: Server) -> None:
+    """Without --create a login that nobody has is an error, and no account is made."""
+    outcome = run("token", "--data-dir", server.data, "--user", "nobody_yet", env=environment())
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "nobody has the login nobody_yet" in outcome.err
+
+
+def test_a_token_needs_the_key(server: Server) -> None:
+    """Who knows where Redis is, and not the key, gets no token."""
+    outcome = run("token", "--data-dir", server.data, "--user", "ada", env=clean_environment())
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "key that signs tokens is missing" in outcome.err
+
+
+def test_the_secret_is_never_shown(server: Server) -> None:
+    """Neither the note in the data folder nor the doctor tells the key."""
+    secret = environment()["STREAM_SERVER_JWT_SECRET"]
+    outcome = run("doctor", "--data-dir", server.data, env=environment())
+    assert outcome.code == 0, outcome.out
+    assert f"✓ the server at {server.address} is ready" in outcome.out
+    note = server.data / "server.json"
+    assert note.stat().st_mode & 0o077 == 0
+    assert secret not in outcome.out + outcome.err + note.read_text() + server.log
+
+
+def test_a_second_server_on_the_folder_is_refused(server: Server) -> None:
+    """Two servers cannot have one data folder; the second says so and ends."""
+    outcome = run("serve", "--port", "0", "--data-dir", server.data, env=environment())
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "in use by another server" in outcome.err
+
+
+def test_replay_posts_what_can_be_posted_and_tells_the_rest(server: Server, tmp_path: Path) -> None:
+    """Each author's posts come in their order; lines that cannot be read or are refused are told by number."""
+    rows: list[Any] = [
+        {"author": "Odd Näme", "message": "first", "location": [2.5, 1.5], "place": "Kyoto"},
+        {"author": "bob", "message": "x" * 281},
+        {"author": "bob", "message": "hello #replayed"},
+        {"author": "Odd Näme", "message": "second", "posted": "2026-01-31T12:00:00Z"},
+        {"author": "bob", "message": "far out", "location": [2.5, 91]},
+    ]
+    file = tmp_path / "statuses.jsonl"
+    file.write_text("\n".join([*map(json.dumps, rows), "{not json"]))
+    outcome = run("replay", file, "--data-dir", server.data, "--speed", "1000", env=environment())
+    assert outcome.code == 1
+    told = {line.split(":")[0] for line in outcome.err.splitlines() if line.startswith("line ")}
+    assert told == {"line 2", "line 5", "line 6"}
+    table = " ".join(outcome.out.split())
+    assert "lines 6 posted 3 " in table
+    assert "unreadable lines 1 refused by the server 2" in table
+    shown = [json.loads(line) for line in _tailed(server, tmp_path, 3, "--since", "-5m").splitlines()]
+    mine = [event["status"] for event in shown if event["status"]["login"].startswith(("Odd", "bob"))]
+    assert [status["message"] for status in mine if status["login"] != "bob"] == ["first", "second"]
+    first = next(status for status in mine if status["message"] == "first")
+    assert (first["location"], first["place"]["name"]) == ({"lon": 2.5, "lat": 1.5}, "Kyoto")
+
+
+def _tailed(server: Server, folder: Path, count: int, *options: str) -> str:
+    """What `tail --json` prints of the firehose, once it has ``count`` lines and is ended by Ctrl-C."""
+    jwt = folder / "token"
+    jwt.write_text(token(server, "reader") + "\n")
+    asked = ("--url", server.address, "--token-file", str(jwt), "--firehose", "--json", *options)
+    with running(*COMMAND, "tail", *asked, folder=folder / "tail", env=environment()) as tail:
+        tail.until(lambda: tail.out.count("\n") >= count)
+        assert tail.interrupt() == 130
+        assert tail.err == ""
+        return tail.out
+
+
+def test_replay_ends_cleanly_when_it_is_interrupted(server: Server, tmp_path: Path) -> None:
+    """Ctrl-C ends it with the summary of what was posted until then."""
+    file = tmp_path / "long.jsonl"
+    file.write_text("\n".join(json.dumps({"author": "carol", "message": f"n{n}"}) for n in range(1000)))
+    command = (*COMMAND, "replay", file, "--data-dir", server.data, "--rate", "5")
+    jwt = token(server, "reader")
+    with running(*command, folder=tmp_path / "replay", env=environment()) as replay:
+        replay.until(lambda: _has_posted(server, jwt))
+        assert replay.interrupt() == 130
+        assert "replay (interrupted)" in replay.out
+        assert "Traceback" not in replay.err
+    assert "posted 0 " not in " ".join(replay.out.split())
+
+
+def _has_posted(server: Server, jwt: str) -> bool:
+    async def found() -> bool:
+        async with ApiClient(server.address, jwt) as api:
+            events, _ = await api.events({"track": "n0"}, since="-1m", wait=0)
+            return bool(events)
+
+    return asyncio.run(found())
+
+
+def test_tail_is_for_people(server: Server, tmp_path: Path) -> None:
+    """Without --json a post is one readable line, its control characters shown and not obeyed."""
+    jwt = token(server, "dave")
+    command = (*COMMAND, "tail", "--data-dir", server.data, "--user", "dave", "--track", "tailed", "--kinds", "post")
+
+    def shown() -> bool:
+        """The stream is open, at the latest, when what was posted meanwhile is seen: post until then."""
+        post(server, jwt, "tailed \u202e line\nbreak")
+        return "@dave" in tail.out
+
+    with running(*command, folder=tmp_path, env=environment()) as tail:
+        tail.until(shown)
+        assert tail.interrupt() == 130
+    assert "@dave tailed \\u202e line⏎ break\n" in tail.out
+
+
+def test_tail_survives_the_death_of_the_server(tmp_path: Path) -> None:
+    """Killed and started again on its data and port, the server is found again, and each post is shown once."""
+    server = Server(tmp_path / "own").start()
+    try:
+        jwt = token(server, "erin")
+        command = (
+            *COMMAND,
+            "tail",
+            "--data-dir",
+            server.data,
+            "--user",
+            "erin",
+            "--firehose",
+            "--since",
+            "-5m",
+            "--json",
+        )
+        with running(*command, folder=tmp_path / "tail", env=environment()) as tail:
+            post(server, jwt, "before")
+            tail.until(lambda: '"before"' in tail.out)
+            server.kill()
+            tail.until(lambda: "connection lost" in tail.err)
+            server.flags = ("--port", server.address.rpartition(":")[2])
+            server.start()
+            post(server, jwt, "after")
+            tail.until(lambda: '"after"' in tail.out, seconds=30)
+            assert tail.interrupt() == 130
+        messages = [json.loads(line)["status"]["message"] for line in tail.out.splitlines()]
+        assert messages == ["before", "after"]
+        server.stop()
+    finally:
+        server.kill()

@@ -1,0 +1,167 @@
+"""The programs of ``examples/``, run as a reader would run them, against the real server."""
+
+import asyncio
+import importlib
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from filters.testing import check_filter
+from stream_server.client import ApiClient, Refused
+from tests.command_line import ROOT, Running, clean_environment, running
+from tests.end_to_end.api import mint
+from tests.end_to_end.server import Server
+
+EXAMPLES = ROOT / "examples"
+PLUGIN = EXAMPLES / "custom_filter"
+
+LONG = "a long text about coffee, with more than forty characters in it"
+
+
+def install(package: Path, site: Path) -> None:
+    """What an installer does with a pure-Python package: copy it, and write down its entry points."""
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    module = project["name"].replace("-", "_")
+    shutil.copytree(package / module, site / module)
+    info = site / f"{module}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = project["entry-points"].items()
+    lines = [
+        f"[{group}]\n" + "\n".join(f"{name} = {value}" for name, value in points.items()) for group, points in groups
+    ]
+    (info / "entry_points.txt").write_text("\n\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real server on which the example's filter is installed."""
+    site = tmp_path_factory.mktemp("site")
+    install(PLUGIN, site)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site))
+        with Server(tmp_path_factory.mktemp("examples")) as started:
+            yield started
+
+
+@pytest.fixture
+def jwt(server: Server) -> str:
+    """A token for everything."""
+
+    async def sign_up() -> str:
+        async with ApiClient(server.address) as api:
+            try:
+                user = await api.sign_up("ada", "Ada", "ada@example.org", "a good password")
+            except Refused:  # she is there since the test before
+                user = (await api.log_in("ada", "a good password"))["user"]
+        return mint(user["id"])
+
+    return asyncio.run(sign_up())
+
+
+def post(server: Server, jwt: str, *messages: str) -> None:
+    """Post these, one after the other."""
+
+    async def posting() -> None:
+        async with ApiClient(server.address, jwt) as api:
+            for message in messages:
+                await api.post(message)
+
+    asyncio.run(posting())
+
+
+def shows(program: Running, server: Server, jwt: str, message: str, line: str) -> None:
+    """Post ``message`` until the program, which may be still on its way to the server, prints ``line``."""
+
+    def printed() -> bool:
+        post(server, jwt, message)
+        return line in program.out
+
+    program.until(printed)
+
+
+@pytest.mark.parametrize("example", ["sse_consumer.py", "long_polling.py"])
+def test_a_consumer_prints_what_was_posted(server: Server, jwt: str, tmp_path: Path, example: str) -> None:
+    """The example prints the posts that match, in order and each once, and nothing else."""
+    command = (sys.executable, EXAMPLES / example, server.address, jwt, "track=coffee", "kinds=post")
+    with running(*command, folder=tmp_path, env=clean_environment()) as consumer:
+        shows(consumer, server, jwt, f"coffee with {example}", f"@ada: coffee with {example}\n")
+        post(server, jwt, "tea", "coffee two", "coffee three")
+        consumer.until(lambda: "coffee three" in consumer.out)
+        assert consumer.interrupt() == 0
+    lines = consumer.out.splitlines()
+    assert set(lines[:-2]) == {f"@ada: coffee with {example}"}
+    assert lines[-2:] == ["@ada: coffee two", "@ada: coffee three"]
+    assert consumer.err == ""
+
+
+def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
+    """Killed and started again, the server is found again; what was posted in between is printed too, once."""
+    server = Server(tmp_path / "own").start()
+
+    async def sign_up() -> str:
+        async with ApiClient(server.address) as api:
+            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password"))["id"])
+
+    try:
+        jwt = asyncio.run(sign_up())
+        command = (sys.executable, EXAMPLES / "sse_consumer.py", server.address, jwt, "track=coffee", "since=-5m")
+        with running(*command, folder=tmp_path / "consumer", env=clean_environment()) as consumer:
+            post(server, jwt, "coffee one")
+            consumer.until(lambda: "coffee one" in consumer.out)
+            server.kill()
+            consumer.until(lambda: "connection lost" in consumer.err)
+            server.flags = ("--port", server.address.rpartition(":")[2])
+            server.start()
+            post(server, jwt, "coffee two")
+            consumer.until(lambda: "coffee two" in consumer.out)
+            assert consumer.interrupt() == 0
+        assert consumer.out == "@ada: coffee one\n@ada: coffee two\n"
+        server.stop()
+    finally:
+        server.kill()
+
+
+def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path) -> None:
+    """The example reports posts a minute and the tags that were seen most, from the firehose."""
+    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, jwt, "0.1")
+    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
+        shows(listener, server, jwt, "a #Rare one", "#rare 1")
+        post(server, jwt, *["a #common one"] * 30)
+        listener.until(lambda: "#common 30" in listener.out)
+        assert listener.interrupt() == 0
+    last = listener.out.splitlines()[-1]
+    assert last.index("#common 30") < last.index("#rare")
+    assert listener.err == ""
+
+
+def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:
+    """What the server will not have ends each example with the server's words."""
+    for example in ("sse_consumer.py", "long_polling.py"):
+        command = (sys.executable, EXAMPLES / example, server.address, jwt, "sample=101")
+        with running(*command, folder=tmp_path / example, env=clean_environment()) as consumer:
+            assert consumer.process.wait(15) == 1
+            assert "refused: 400" in consumer.err
+            assert "sample" in consumer.err
+
+
+def test_the_custom_filter_filters(server: Server, jwt: str, tmp_path: Path) -> None:
+    """Installed as a plugin, its parameter narrows a stream on the real server."""
+    command = (sys.executable, EXAMPLES / "sse_consumer.py", server.address, jwt, "track=coffee", "min_length=40")
+    with running(*command, folder=tmp_path, env=clean_environment()) as consumer:
+        shows(consumer, server, jwt, LONG, LONG)
+        post(server, jwt, "short coffee", f"{LONG}, and this is the last")
+        consumer.until(lambda: "the last" in consumer.out)
+        consumer.interrupt()
+    assert "short" not in consumer.out
+
+
+def test_the_custom_filter_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It passes the test that all filters pass, and its bad values are refused by name."""
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    found = importlib.import_module("stream_server_min_length.filter").MinLength
+    check_filter(found, good=["1", "5", "10000"], bad=["0", "-1", "10001", "1.5", "ten", "1,2"])
