@@ -66,7 +66,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redis_timeout_seconds", 1.0, "s", "A write that Redis does not answer in this time is given up.", 0.01),
     Setting("shutdown_seconds", 4.0, "s", "Time for goodbyes at the end.", 0.1),
     Setting("retry_ms", 2000, "ms", "`retry:` told to EventSource clients.", 0),
-    Setting("limits", "on", "on/off", "`off` lifts request limits, for tests and loads."),
     Setting("log_level", "info", "name", "debug, info, warning or error."),
 )
 
@@ -107,7 +106,6 @@ class Config:
     redis_timeout_seconds: float
     shutdown_seconds: float
     retry_ms: int
-    limits: str
     log_level: str
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 
 from stream_server.errors import ApiError
 from stream_server.events import Entry, MalformedEntry, Position, parse_message
@@ -122,6 +123,7 @@ class Feed:
             await asyncio.sleep(self._canary_seconds)
             heard = self.hub.head
             head = await self._check_rollback(heard)
+            self.hub.log_ready.set()
             if head.n <= self.hub.head.n:
                 continue
             await asyncio.sleep(self._canary_seconds / 2)
@@ -164,8 +166,13 @@ class LogReader:
         reading = self._reading.get(key)
         if reading is None:
             reading = self._reading[key] = asyncio.create_task(self._read(after, upto, most), name="log page")
-            reading.add_done_callback(lambda _: self._reading.pop(key, None))
+            reading.add_done_callback(partial(self._read_done, key))
         return await asyncio.shield(reading)
+
+    def _read_done(self, key: tuple[Position, Position], reading: "asyncio.Task[list[Entry]]") -> None:
+        del self._reading[key]
+        if not reading.cancelled():
+            reading.exception()  # looked at here too: all who waited for it may have left
 
     async def _read(self, after: Position, upto: Position, most: int) -> list[Entry]:
         async with self._turns:

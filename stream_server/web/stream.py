@@ -6,6 +6,9 @@ from functools import partial
 
 from aiohttp import hdrs, web
 
+from filters.follow import IDS
+from filters.location import BOXES
+from filters.track import PHRASES
 from stream_server import __version__
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
@@ -22,7 +25,8 @@ from stream_server.web.subscription import Plan, plan
 PARAMETER_BYTES = 4
 """A stream's parameters may be so many times a write's body: 5,000 ids are 90 KB."""
 
-LIMITS: dict[str, object] = {"track": 400, "follow": 5000, "locations": 25}
+LIMITS: dict[str, object] = {"track": PHRASES, "follow": IDS, "locations": BOXES}
+"""Told in hello: the most phrases, ids and boxes of one stream."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 
@@ -39,6 +43,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: f"{media_type}; charset=utf-8"})
     if chunked:
         response.enable_chunked_encoding()
+    response.force_close()  # the connection ends with the stream: say so, or a client would send its next request
     await response.prepare(request)
     await response.write(_hello(request, made))
     protocol = request.protocol
