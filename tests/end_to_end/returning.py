@@ -39,10 +39,11 @@ class Visitor:
 
     async def reached(self, head: str) -> None:
         """Wait until it has seen all up to ``head``."""
-        await eventually(
-            lambda: self._broken() or self.cursor == head, seconds=60, what=f"{self.params} to reach {head}"
-        )
+        await eventually(lambda: self._broken() or self.cursor == head, seconds=30, what=f"{self} to reach {head}")
         assert not self._broken(), self._task
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.params} at {self.cursor} on visit {self.visits}>"
 
     @property
     def events(self) -> list[Message]:

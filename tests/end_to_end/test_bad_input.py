@@ -58,7 +58,6 @@ REFUSED: list[tuple[dict[str, str], int, str, str | None]] = [
     ({"track": "a", "language": "e n"}, 400, "invalid_parameter", "language"),
     ({"track": "a", "trak": "b"}, 400, "unknown_parameter", "trak"),
     ({"track": "a", "access_token": "x"}, 400, "unknown_parameter", "access_token"),
-    ({"track": "a", "explain": "maybe"}, 400, "invalid_parameter", "explain"),
     ({"track": "a", "since": "yesterday"}, 400, "invalid_cursor", "since"),
     ({"track": "a", "since": ""}, 400, "invalid_cursor", "since"),
     ({"track": "a", "since": "9999999999999-0.9"}, 400, "invalid_cursor", "since"),
@@ -87,7 +86,7 @@ BODIES: list[tuple[str, bytes, int, str]] = [
     (JSON, b"", 400, "missing_parameter"),
     (JSON, b'["track"]', 400, "malformed_body"),
     (JSON, b"[" * 50_000, 400, "malformed_body"),
-    (JSON, b'{"track":' * 5_000 + b"1" + b"}" * 5_000, 400, "invalid_parameter"),
+    (JSON, b'{"track":' * 5_000 + b"1" + b"}" * 5_000, 400, "malformed_body"),
     (JSON, b'{"track": "\xff\xfe"}', 400, "malformed_body"),
     (JSON, b'{"sample": NaN}', 400, "malformed_body"),
     (JSON, b'{"track": {"a": 1}}', 400, "invalid_parameter"),
@@ -109,7 +108,7 @@ STATUSES: list[tuple[bytes, int, str, str | None]] = [
     (b'{"message": "\xff"}', 400, "malformed_body", None),
     (b'{"message": 5}', 400, "invalid_parameter", "message"),
     (b"{}", 400, "missing_parameter", "message"),
-    (b'{"message": ""}', 400, "invalid_parameter", "message"),
+    (b'{"message": ""}', 400, "missing_parameter", "message"),
     (b'{"message": "  \\n "}', 400, "invalid_parameter", "message"),
     (json.dumps({"message": "ä" * 281}).encode(), 400, "invalid_parameter", "message"),
     (json.dumps({"message": "x" * 70_000}).encode(), 413, "too_large", None),
@@ -242,20 +241,31 @@ async def test_bad_statuses_are_refused_and_nothing_is_written(api: Api) -> None
         check(answer, status, code, param)
 
 
-JUNK = (
-    b"",
-    b"junk",
-    b"\xff\xfe\x00",
-    b"1-0",
-    b"1-0 1 post public",
-    b"a-b c post public {}",
-    b"1-0 1 post public {",
-    b'1-0 1 nothing public {"wire":{}}',
-    b"1-0 1 post public []",
-    b"1-0 -1 post public {}",
-    b"9" * 400 + b"-0 1 post public {}",
-    b"99999999999999-0 99999999 post public " + b"[" * 20_000,
-)
+def junk(number: int) -> tuple[bytes, ...]:
+    """Messages that are no entries, some of them at the very place of the next one, which is ``number``."""
+    following = b"4000000000000-0 %d " % number
+    return (
+        b"",
+        b"junk",
+        b"\xff\xfe\x00",
+        b"1-0",
+        following + b"post public",
+        b"a-b c post public {}",
+        following + b"post public {",
+        following + b'nothing public {"wire":{"a":1}}',
+        following + b"post public []",
+        following + b'post public {"wire":{}}',
+        following + b'post public {"wire":{"status":{"id":5}}}',
+        following + b'p\nost public {"wire":{"status":{}}}',
+        following + b"post public " + b"[" * 20_000,
+        b"4000000000000-0 -1 post public {}",
+        b"1-0 %d " % number + b'post public {"wire":{"status":{"id":"1","uid":"1"}}}',
+        b"9" * 400 + b"-0 1 post public {}",
+    )
+
+
+LIE = b'4000000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
+"""An entry by its looks, far ahead: the log is asked, and has none such."""
 
 
 async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server: Server) -> None:
@@ -267,11 +277,11 @@ async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server
         await api.stream({"track": "after"}, framing="sse") as tracking,
     ):
         counted = await malformed(api)
+        messages = junk(int((await api.head()).rpartition(".")[2]) + 1)
         with redis.Redis.from_url(url) as client:
-            heard = [client.publish("events:post", junk) for junk in JUNK]
+            heard = [client.publish("events:post", message) for message in (*messages, LIE)]
         assert all(heard), "nobody listens to the channel: the fault did not fire"
-
-        await eventually(partial(counted_to, api, counted + len(JUNK)), what="the junk to be counted")
+        await eventually(partial(counted_to, api, counted + len(messages)), what="the junk to be counted")
         status = await api.post(uid, "after the junk")
         for consumer in (everything, tracking):
             await consumer.until(lambda c: c.events)

@@ -165,7 +165,8 @@ async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Da
     for visitor in visitors:
         await visitor.begin()
     # A post that is deleted while a client is away is left out on its return, so all come up to here first.
-    for head in (await day.write(press), await day.delete(press)):
+    for part in (day.write, day.delete):
+        head = await part(press)
         for visitor in visitors:
             await visitor.reached(head)
     statuses = {s["id"]: s for s in press.statuses}

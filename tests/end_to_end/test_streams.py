@@ -186,21 +186,6 @@ async def test_the_graph_is_streamed_when_asked_for(api: Api, framing: str) -> N
         assert seen == [("follow", one, two), ("follow", two, three), ("unfollow", two, three)]
 
 
-async def test_explain_names_what_matched(api: Api) -> None:
-    """`matched` is the last member, and there only when asked for."""
-    uid = await api.user()
-    async with (
-        await api.stream({"track": "nothing,warm milk", "explain": "true"}) as explained,
-        await api.stream({"track": "warm milk"}) as plain,
-    ):
-        await api.post(uid, "milk, but warm")
-        for consumer in (explained, plain):
-            await consumer.until(lambda c: c.events)
-        assert list(explained.events[0])[-1] == "matched"
-        assert "track" in json.dumps(explained.events[0]["matched"])
-        assert "matched" not in plain.events[0]
-
-
 async def test_partitions_cover_the_firehose_once(api: Api) -> None:
     """Each event is in exactly one of the parts, and an author always in the same."""
     users = list((await api.users(f"p{int(time.time() * 1000) % 10**9}x{n}" for n in range(24))).values())
