@@ -93,7 +93,7 @@ class Server:
 
 
 def environment() -> dict[str, str]:
-    """The environment of the server: this one without settings of its own, limits off, cheap password hashes."""
+    """The environment of the server: this one without settings of its own, and cheap password hashes."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
     return own | {
         "STREAM_SERVER_JWT_SECRET": SECRET,
