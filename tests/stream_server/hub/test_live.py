@@ -2,11 +2,16 @@
 
 import asyncio
 import random
+from functools import partial
 
 from stream_server.events import START
 from stream_server.hub import closing as reasons
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
+
+
+def _has(socket: Socket, texts: list[str]) -> bool:
+    return socket.texts() == texts
 
 
 async def _until_live(world: World, count: int) -> None:
@@ -197,5 +202,5 @@ async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) 
     posts = [entry for entry in world.log.entries if entry.kind == "post"]
     for socket, word, since in begun:
         wanted = [t for t in (e.event.text for e in posts[since:]) if f" {word} " in t]
-        await eventually(lambda s=socket, w=wanted: s.texts() == w, what=f"{word} since {since}")
+        await eventually(partial(_has, socket, wanted), what=f"{word} since {since}")
     assert world.hub.counts.refused > 0
