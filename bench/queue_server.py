@@ -1,0 +1,87 @@
+"""The yardstick: an ordinary aiohttp event stream, with a queue per client and an awaited write per event.
+
+    python -m bench.queue_server --socket REDIS_SOCKET
+
+It hears the same Redis channel, sends the same bytes, and picks what a ``track`` asks for the plain way:
+client by client. It has no tokens, cursors, heartbeats or replay.
+"""
+
+import argparse
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import uvloop
+from aiohttp import web
+from redis.asyncio import Redis
+
+QUEUED_AT_MOST = 1000
+
+SOCKET: web.AppKey[str] = web.AppKey("socket")
+
+
+class Clients:
+    """All clients: the words each waits for (none: everything) and its queue."""
+
+    def __init__(self) -> None:
+        self.queues: dict[asyncio.Queue[bytes], set[str]] = {}
+
+    def publish(self, message: bytes) -> None:
+        """Queue the event for everyone who wants it; a full queue loses it."""
+        wire = json.loads(message.split(b" ", 4)[4])["wire"]
+        data = b"data: " + json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+        said = set(wire["status"]["message"].lower().split())
+        for queue, words in self.queues.items():
+            if (not words or words & said) and not queue.full():
+                queue.put_nowait(data)
+
+
+CLIENTS = web.AppKey("clients", Clients)
+
+
+async def stream(request: web.Request) -> web.StreamResponse:
+    """One client, for as long as it stays."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    queue: asyncio.Queue[bytes] = asyncio.Queue(QUEUED_AT_MOST)
+    queues = request.app[CLIENTS].queues
+    queues[queue] = set(filter(None, request.query.get("track", "").split(",")))
+    try:
+        while True:
+            await response.write(await queue.get())
+    finally:
+        del queues[queue]
+
+
+async def hear(app: web.Application) -> AsyncIterator[None]:
+    """Listen to Redis while the server runs."""
+    pubsub = Redis(unix_socket_path=app[SOCKET]).pubsub(ignore_subscribe_messages=True)
+    await pubsub.subscribe("events:post")
+
+    async def listen() -> None:
+        async for message in pubsub.listen():
+            app[CLIENTS].publish(message["data"])
+
+    task = asyncio.create_task(listen())
+    yield
+    task.cancel()
+
+
+async def serve(redis_socket: str) -> None:
+    """Serve on a free port, which is printed, until the process is ended."""
+    app = web.Application()
+    app[SOCKET], app[CLIENTS] = redis_socket, Clients()
+    app.cleanup_ctx.append(hear)
+    app.router.add_get("/sub", stream)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
+    print(f"listening on http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--socket", required=True, help="Redis' unix socket")
+    uvloop.run(serve(parser.parse_args().socket))

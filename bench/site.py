@@ -1,0 +1,91 @@
+"""What all measured servers share: a folder, a Redis, a writer, users and their tokens."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jwt
+
+from bench.process import end, last_core, pin, wait_for_line
+
+AUTHORS = 20
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Site:
+    """One run's folder and the writer in it: a server that owns the Redis and takes the posts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.secret = secrets.token_urlsafe(32)
+        self.data = folder / "data"
+        self.address = ""
+        self.redis_socket = ""
+        self.authors: list[str] = []
+        self.admin = ""
+
+    def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
+        """A child process whose output is ``<name>.out`` and ``<name>.err`` in the folder."""
+        with (self.folder / f"{name}.out").open("wb") as out, (self.folder / f"{name}.err").open("wb") as err:
+            return subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=out, stderr=err)
+
+    def serve(self, name: str, *flags: str) -> "tuple[subprocess.Popen[bytes], str]":
+        """A `stream-server serve` and its address."""
+        command = [sys.executable, "-m", "stream_server", "serve", "--port", "0", *flags]
+        process = self.start(name, command)
+        address = wait_for_line(self.folder / f"{name}.out", "stream-server listening on ", process)
+        return process, address
+
+    def people(self) -> None:
+        """The users who post, and the one who listens."""
+        login = "b" + uuid.uuid4().hex[:10]
+        body = {"login": login, "name": login, "email": f"{login}@example.com", "password": secrets.token_urlsafe()}
+        self.admin = self._post("/v1/users", body, None)["id"]
+        logins = [{"login": f"author{n}", "name": f"Author {n}"} for n in range(AUTHORS)]
+        users = self._post("/v1/admin/users", {"users": logins}, self.token(self.admin, "admin"))["users"]
+        self.authors = [self.token(user["id"], "write") for user in users]
+
+    def token(self, sub: str, scope: str) -> str:
+        """A token for an hour."""
+        now = int(time.time())
+        claims = {
+            "sub": sub, "iss": "stream-server", "aud": "stream-server", "iat": now, "exp": now + 3600,
+            "jti": uuid.uuid4().hex, "scope": scope,
+        }  # fmt: skip
+        return jwt.encode(claims, self.secret, algorithm="HS256")
+
+    def _post(self, path: str, body: dict[str, Any], token: str | None) -> Any:
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def _environment(self) -> dict[str, str]:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
+        return own | {"STREAM_SERVER_JWT_SECRET": self.secret}
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """A site with its writer running on the last core; everything is gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="stream-server-bench-") as folder:
+        made = Site(Path(folder))
+        writer, made.address = made.serve("writer", "--data-dir", str(made.data))
+        try:
+            pin(writer.pid, last_core())
+            made.redis_socket = json.loads((made.data / "server.json").read_text())["redis"].removeprefix("unix://")
+            made.people()
+            yield made
+        finally:
+            end(writer)
