@@ -33,6 +33,18 @@ async def test_nobody_follows_themselves_or_nobody(world: World, method: str) ->
     assert world.state() == before
 
 
+async def test_an_idempotency_key_belongs_to_one_request(world: World) -> None:
+    """The same key on another path, or with another method, is another request: 409, though both have no body."""
+    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
+    key = {"Idempotency-Key": "k"}
+    for _ in range(2):
+        assert (await world.call("PUT", f"/v1/users/me/following/{bob}", ann, headers=key)).status == 200
+    for method, target in (("PUT", eve), ("DELETE", bob)):
+        answer = await world.call(method, f"/v1/users/me/following/{target}", ann, headers=key)
+        assert answer.error[:2] == (409, "duplicate")
+    assert world.redis.xlen("{core}:log") == 1
+
+
 async def test_a_batch_tells_each_outcome(world: World) -> None:
     """Each id of both lists has its own outcome, in order; one that fails does not hide the others."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]

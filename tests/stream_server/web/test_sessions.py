@@ -102,6 +102,8 @@ async def test_logging_out_ends_the_token_and_its_refresh_token(world: World) ->
     other = await log_in(world, login="ann", password=PASSWORD)
     assert (await world.call("DELETE", "/v1/sessions", headers=bearer(session))).status == 204
     assert world.redis.xrevrange("{core}:log", count=1)[0][1][b"k"] == b"revoke"
+    (revoked,) = world.redis.keys("{core}:revoked:*")
+    assert world.redis.ttl(revoked) > session.json["expires_in"], "remembered for as long as the refresh token lives"
     refused = await world.call("GET", "/v1/users/me", headers=bearer(session))
     assert refused.error == (401, "token_revoked", None)
     refresh = {"refresh_token": session.json["refresh_token"]}
