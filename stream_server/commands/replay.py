@@ -28,6 +28,9 @@ TOLD = 20
 TTL_SECONDS = 600
 """Tokens are signed anew for each post, and outlive its repetitions."""
 
+ATTEMPTS = 10
+"""A post is tried so often, for about 20 s in all: as long as a server takes to start again on much data."""
+
 ADMINISTRATOR = "replay"
 """The account that makes the others."""
 
@@ -97,7 +100,8 @@ class Replay:
         """Do it, until the end of the file, Ctrl-C (once: what is under way is finished), or the loss of the server."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        async with backstage.opened(settled) as stage, ApiClient(url, connections=self.concurrency) as api:
+        client = ApiClient(url, attempts=ATTEMPTS, connections=self.concurrency)
+        async with backstage.opened(settled) as stage, client as api:
             self._ids = await self._accounts(api, stage)
             started = loop.time()
             try:

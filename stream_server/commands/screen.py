@@ -42,9 +42,8 @@ def _shown(found: re.Match[str]) -> str:
 
 def render(message: Message) -> Text:
     """One line for a message: when, what, who, which."""
-    line = Text(harmless(message.at[11:19]) + " ", style="dim")
-    line.append_text(RENDERERS.get(message.kind, _other)(message.data))
-    return line
+    line = Text.assemble((harmless(message.at[11:19]), "dim"), " ")
+    return line.append_text(RENDERERS.get(message.kind, _other)(message.data))
 
 
 def _post(data: dict[str, Any]) -> Text:

@@ -129,20 +129,49 @@ def test_replay_ends_cleanly_when_it_is_interrupted(server: Server, tmp_path: Pa
     command = (*COMMAND, "replay", file, "--data-dir", server.data, "--rate", "5")
     jwt = token(server, "reader")
     with running(*command, folder=tmp_path / "replay", env=environment()) as replay:
-        replay.until(lambda: _has_posted(server, jwt))
+        replay.until(lambda: "n0" in _posted(server, jwt))
         assert replay.interrupt() == 130
         assert "replay (interrupted)" in replay.out
         assert "Traceback" not in replay.err
     assert "posted 0 " not in " ".join(replay.out.split())
 
 
-def _has_posted(server: Server, jwt: str) -> bool:
-    async def found() -> bool:
+def _posted(server: Server, jwt: str) -> list[str]:
+    """The texts of the last minutes' posts, in the order of the log."""
+
+    async def found() -> list[str]:
         async with ApiClient(server.address, jwt) as api:
-            events, _ = await api.events({"track": "n0"}, since="-1m", wait=0)
-            return bool(events)
+            events, _ = await api.events({"firehose": "true", "kinds": "post"}, since="-5m", wait=0, limit=1000)
+            return [event.status["message"] for event in events]
 
     return asyncio.run(found())
+
+
+def test_replay_posts_each_line_once_though_the_server_dies(tmp_path: Path) -> None:
+    """The server is killed in the middle and started again: all lines are posted, none twice."""
+    server = Server(tmp_path / "own").start()
+    texts = [f"line {n}" for n in range(400)]
+    file = tmp_path / "statuses.jsonl"
+    file.write_text(
+        "\n".join(json.dumps({"author": f"author{n % 40}", "message": text}) for n, text in enumerate(texts))
+    )
+    try:
+        jwt = token(server, "reader")
+        command = (*COMMAND, "replay", file, "--data-dir", server.data, "--rate", "200")
+        with running(*command, folder=tmp_path / "replay", env=environment()) as replay:
+            replay.until(lambda: _posted(server, jwt))
+            server.kill()
+            server.flags = ("--port", server.address.rpartition(":")[2])
+            server.start()
+            assert replay.process.wait(60) == 0, replay.err
+        assert "repeated requests 0" not in " ".join(replay.out.split()), "the kill was not felt"
+        posted = _posted(server, jwt)
+        assert sorted(posted) == sorted(texts)
+        orders = [[text for text in posted if int(text[5:]) % 40 == author] for author in range(40)]
+        assert orders == [texts[author::40] for author in range(40)]
+        server.stop()
+    finally:
+        server.kill()
 
 
 def test_tail_is_for_people(server: Server, tmp_path: Path) -> None:

@@ -74,3 +74,7 @@ def test_a_post_says_who_what_and_where() -> None:
         parse(json.dumps({"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}).encode())
     )
     assert line.plain == "12:34:56 @ada hi @bob #tag  (Kyoto 1.5, 2.5)"
+    assert {line.plain[span.start : span.end]: str(span.style) for span in line.spans} == {
+        "12:34:56": "dim", "@ada": "bold cyan", "@bob": "cyan", "#tag": "magenta", "  (Kyoto 1.5, 2.5)": "yellow"
+    }  # fmt: skip
+    assert not line.style
