@@ -145,7 +145,7 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
     app[keys.AUTH], app[keys.PASSWORDS], app[keys.READINESS] = verifier, passwords, _readiness(hub, feed)
     if key_set is not None:
         app[keys.KEY_SET] = key_set
-    app[keys.SUBSCRIPTIONS] = Subscriptions(Registry.from_entry_points())
+    app[keys.SUBSCRIPTIONS] = Subscriptions(_filters())
     app[keys.METRICS] = _metrics(hub, feed)
     routes.add(app)
     hub.start()
@@ -269,6 +269,14 @@ def _limits(config: Config) -> Limits:
         ring_bytes=config.ring_bytes,
         ring_seconds=config.ring_seconds,
     )
+
+
+def _filters() -> Registry:
+    """All installed filters, imported now: one that cannot be used is told at the start, not to its first client."""
+    registry = Registry.from_entry_points()
+    if not registry.all():
+        raise RuntimeError("no filters are installed: `pip install` the project, so that its entry points exist")
+    return registry
 
 
 def _readiness(hub: Hub, feed: Feed) -> keys.Readiness:

@@ -28,7 +28,12 @@ PARAMETER_BYTES = 4
 LIMITS: dict[str, object] = {"track": PHRASES, "follow": IDS, "locations": BOXES}
 """Told in hello: the most phrases, ids and boxes of one stream."""
 
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+    "X-Content-Type-Options": "nosniff",
+    "Server": "stream-server",
+}
 
 
 async def stream(request: web.Request) -> web.StreamResponse:

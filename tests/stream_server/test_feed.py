@@ -1,0 +1,232 @@
+"""The link from the log to the hub: whatever PUBLISH forgets, the log tells."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+
+from stream_server.events import START, Position
+from stream_server.feed import Feed, LogReader
+from stream_server.hub.hub import Hub, Limits
+from stream_server.store import keys
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess, binaries
+from tests.waiting import eventually
+
+LIMITS = Limits(
+    buffer_bytes=100_000, heartbeat_seconds=3600.0, write_timeout_seconds=5.0,
+    goodbye_seconds=1.0, ring_bytes=1 << 20, ring_seconds=3600.0,
+)  # fmt: skip
+
+
+def now_ms() -> int:
+    """The wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+class Link:
+    """A feed on a real Redis, and a hand in that Redis that writes entries with or without telling."""
+
+    def __init__(self, server: RedisProcess, canary_seconds: float) -> None:
+        self.server = server
+        self.client = server.client()
+        self.store = Store(server.url)
+        self.canary_seconds = canary_seconds
+        self.n = 0
+        self.base = now_ms()
+
+    async def open(self) -> None:
+        """Start to listen."""
+        await self.store.open()
+        self.hub = Hub(LIMITS, LogReader(self.store.log), START, now_ms=now_ms)
+        self.feed = Feed(
+            self.store.log, self.hub, canary_seconds=self.canary_seconds, now_ms=now_ms, random_source=random.Random(1)
+        )
+        self.task = asyncio.create_task(self.feed.run())
+        await self.feed.wait_ready()
+
+    async def close(self) -> None:
+        """End it."""
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        await self.store.close()
+        self.client.close()
+
+    def write(self, *, published: bool = True) -> Position:
+        """Put a post on the log, and publish it unless the message is to be lost."""
+        self.n += 1
+        position = Position(self.base + self.n, 0, self.n)
+        body = msgspec.json.encode({"wire": {"status": {"id": str(self.n), "uid": "7", "message": "hello"}}})
+        fields: dict[Any, Any] = {"n": self.n, "k": "post", "a": "public", "e": body}
+        self.client.xadd(keys.LOG, fields, id=position.entry_id)
+        if published:
+            self.publish(position, body)
+        return position
+
+    def publish(self, position: Position, body: bytes) -> int:
+        """Say it on the channel; answers how many heard it."""
+        message = f"{position.entry_id} {position.n} post public ".encode() + body
+        return int(self.client.publish("events:post", message))
+
+    def heard(self) -> list[int]:
+        """The numbers of the entries that reached the hub, in order."""
+        page = self.hub.ring.after(START, most=10_000, most_bytes=1 << 30)
+        return [entry.position.n for entry in page or []]
+
+    async def hears(self, count: int) -> None:
+        """Wait until exactly the first ``count`` entries have arrived, once each and in order."""
+        await eventually(lambda: self.hub.head.n >= count, what=f"{count} entries")
+        assert self.heard() == list(range(1, count + 1))
+
+
+async def _opened(server: RedisProcess, canary_seconds: float) -> AsyncIterator[Link]:
+    made = Link(server, canary_seconds)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def link(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Link]:
+    """A feed with a quick canary."""
+    assert redis_url == redis_server.url
+    async for made in _opened(redis_server, 0.1):
+        yield made
+
+
+@pytest.fixture
+async def without_canary(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Link]:
+    """A feed whose canary never looks."""
+    assert redis_url == redis_server.url
+    async for made in _opened(redis_server, 3600.0):
+        yield made
+
+
+async def test_what_is_published_arrives_once_and_in_order(link: Link) -> None:
+    """The fast path: nothing is read from the log."""
+    for _ in range(100):
+        link.write()
+    await link.hears(100)
+    assert link.feed.repaired == 0
+    assert link.feed.ready
+
+
+async def test_a_lost_message_is_read_from_the_log_when_the_next_one_comes(without_canary: Link) -> None:
+    """The contiguous number shows the hole at once."""
+    link = without_canary
+    link.write()
+    await link.hears(1)
+    link.write(published=False)
+    link.write()
+    await link.hears(3)
+    assert link.feed.repaired == 2
+
+
+async def test_a_silent_link_is_noticed_by_the_canary_and_dialled_anew(link: Link) -> None:
+    """Nobody says anything, the log goes on: found within a beat or two, and told by the metrics."""
+    link.write(published=False)
+    link.write(published=False)
+    await link.hears(2)
+    assert link.feed.redials >= 1
+    await eventually(lambda: link.feed.ready, what="the feed to be ready again")
+
+
+async def test_without_the_canary_a_silent_link_starves(without_canary: Link) -> None:
+    """The control of the test above: it is the canary that finds it."""
+    link = without_canary
+    link.write(published=False)
+    assert link.publish(START, b"{}") == 1  # through the same channel: the silence is not slowness
+    await eventually(lambda: link.feed.malformed == 1, what="the feed to have heard what came after")
+    assert link.heard() == []
+
+
+async def test_a_duplicate_is_not_published_again(link: Link) -> None:
+    """The same message twice is one entry."""
+    position = link.write()
+    await link.hears(1)
+    body = link.client.xrange(keys.LOG)[0][1][b"e"]
+    assert link.publish(position, body) == 1
+    link.write()
+    await link.hears(2)
+
+
+async def test_a_message_of_a_place_that_the_log_does_not_have_is_counted(link: Link) -> None:
+    """A forged number far ahead moves nothing."""
+    link.write()
+    await link.hears(1)
+    body = link.client.xrange(keys.LOG)[0][1][b"e"]
+    link.publish(Position(link.base + 10**6, 0, 10**6), body)
+    await eventually(lambda: link.feed.malformed == 1)
+    link.write()
+    await link.hears(2)
+
+
+async def test_a_cut_connection_is_dialled_anew_and_nothing_is_missing(link: Link) -> None:
+    """CLIENT KILL of the subscriber while entries are written."""
+    for number in range(50):
+        link.write()
+        if number % 10 == 5:
+            assert link.client.client_kill_filter(_type="pubsub") >= 0
+        await asyncio.sleep(0)
+    await link.hears(50)
+    await eventually(lambda: link.feed.redials >= 1, what="a connection to have been cut")
+
+
+async def test_a_log_that_was_rolled_back_is_told_and_not_mistaken(link: Link) -> None:
+    """Entries vanish from the log (a power cut): the hub goes on at the log's head, with other entries."""
+    for _ in range(5):
+        link.write()
+    await link.hears(5)
+    for entry_id, _ in link.client.xrevrange(keys.LOG, count=2):
+        link.client.xdel(keys.LOG, entry_id)
+    await eventually(lambda: link.hub.head.n == 3, what="the rollback to be noticed")
+    link.n = 3
+    position = Position(link.base + 1000, 0, 4)
+    body = link.client.xrange(keys.LOG)[0][1][b"e"]
+    fields: dict[Any, Any] = {"n": 4, "k": "post", "a": "public", "e": body}
+    link.client.xadd(keys.LOG, fields, id=position.entry_id)
+    link.publish(position, body)
+    await eventually(lambda: link.hub.head == position)
+
+
+async def test_redis_away_is_waited_out(tmp_path: object) -> None:
+    """Killed and started again with its log: not ready meanwhile, and nothing missing after."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"], "--appendonly", "yes", "--appendfsync", "always") as server:
+        link = Link(server, canary_seconds=0.1)
+        await link.open()
+        link.write()
+        await link.hears(1)
+        server.kill()
+        await eventually(lambda: not link.feed.ready, what="the feed to notice")
+        assert link.feed.lag_ms() >= 0
+        server.start()
+        link.write(published=False)
+        await link.hears(2)
+        await eventually(lambda: link.feed.ready, what="the feed to be ready again")
+        await link.close()
+
+
+async def test_pages_of_the_log_are_read_once_for_all_and_mark_what_is_gone(link: Link) -> None:
+    """A thousand returning clients do not make a thousand reads; a post without its hash is gone."""
+    for _ in range(20):
+        link.write()
+    await link.hears(20)
+    for number in range(1, 20, 2):
+        link.client.hset(keys.status(str(number)), "id", number)
+    reader = LogReader(link.store.log)
+    before = _reads(link.client)
+    pages = await asyncio.gather(*(reader.page(START, link.hub.head, 256) for _ in range(100)))
+    assert _reads(link.client) == before + 1
+    assert all(page is pages[0] for page in pages)
+    assert [entry.gone for entry in pages[0]] == [number % 2 == 0 for number in range(1, 21)]
+
+
+def _reads(client: "redis.Redis") -> int:
+    info: Any = client.info("commandstats")
+    return int(info["cmdstat_xrange"]["calls"])

@@ -1,0 +1,51 @@
+"""Bytes of a stream: what is chosen by Accept, and what stands in them."""
+
+import pytest
+
+from stream_server.errors import NotAcceptable
+from stream_server.hub.control import Control
+from stream_server.web.framing import NDJSON, SSE, chunk, negotiate, ndjson, sse, sse_control
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("*/*", NDJSON),
+        ("text/event-stream", SSE),
+        ("application/x-ndjson", NDJSON),
+        ("TEXT/Event-Stream", SSE),
+        ("text/html, text/event-stream", SSE),
+        ("*/*, text/event-stream", NDJSON),
+        ("*/*;q=0.1, text/event-stream", SSE),
+        ("text/event-stream;q=0.2, application/x-ndjson;q=0.9", NDJSON),
+        ("text/*", SSE),
+    ],
+)
+def test_the_media_type_is_chosen_by_quality_then_by_order(accept: str, chosen: str) -> None:
+    """RFC 9110, section 12.5.1."""
+    assert negotiate(accept) == chosen
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/png, text/html", "", "text/event-stream;q=0", "*/*;q=x"])
+def test_what_cannot_be_given_is_refused(accept: str) -> None:
+    """406, naming the header."""
+    with pytest.raises(NotAcceptable) as refused:
+        negotiate(accept)
+    assert (refused.value.status, refused.value.param) == (406, "Accept")
+
+
+def test_an_event_has_id_name_and_data() -> None:
+    """The EventSource format, one data line, an empty line at the end."""
+    assert sse("5-0.1", "post", b'{"a":1}') == b'id: 5-0.1\nevent: post\ndata: {"a":1}\n\n'
+    assert ndjson("5-0.1", "post", b'{"a":1}') == b'{"a":1}\n'
+
+
+def test_retry_goes_out_where_it_is_told() -> None:
+    """With hello and goodbye."""
+    assert sse_control(Control("hello", "5-0.1", b"{}", 2000)).startswith(b"retry: 2000\nid: 5-0.1\n")
+    assert b"retry" not in sse_control(Control("heartbeat", "5-0.1", b"{}"))
+
+
+def test_a_chunk_counts_bytes() -> None:
+    """RFC 9112, section 7.1: the length is hexadecimal and of bytes, not of characters."""
+    assert chunk("é".encode() * 10) == b"14\r\n" + "é".encode() * 10 + b"\r\n"

@@ -1,0 +1,136 @@
+"""Where a stream begins: every kind of `since`, on a log whose beginning was trimmed."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from stream_server.errors import ApiError
+from stream_server.events import EPOCH_MS, START, Position, iso
+from stream_server.store import keys
+from stream_server.store.store import Store
+from stream_server.web.since import begin
+from tests.redis_process import RedisProcess
+
+BASE = EPOCH_MS + 1_000_000
+NOW = BASE + 100_000
+
+
+def at(n: int) -> Position:
+    """The n-th entry: one a second."""
+    return Position(BASE + n * 1000, 0, n)
+
+
+@pytest.fixture
+async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Store]:
+    """A log with the entries 5 to 10; those before were trimmed, and 7 is not there."""
+    client = redis_server.client()
+    for n in range(5, 11):
+        fields: dict[Any, Any] = {"n": n, "k": "post", "a": "public", "e": b"{}"}
+        if n != 7:
+            client.xadd(keys.LOG, fields, id=at(n).entry_id)
+    client.close()
+    made = Store(redis_url)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
+    """With its number or without: what follows it is next, and nothing is lost."""
+    for cursor in (at(6).cursor, at(6).entry_id):
+        assert await begin(cursor, store.log, now_ms=NOW, param="since") == (at(6), None)
+
+
+async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
+    """Two entries after the cursor were trimmed; then it goes on from the floor."""
+    position, lost = await begin(at(2).cursor, store.log, now_ms=NOW, param="since")
+    assert position.n == 4
+    assert position < at(5)
+    assert lost is not None
+    assert (lost.start, lost.reason, lost.missed, lost.end) == (at(2).cursor, "trimmed", 2, position)
+
+
+async def test_a_cursor_just_below_the_log_has_lost_nothing(store: Store) -> None:
+    """The last trimmed entry is the one that the client has seen."""
+    position, lost = await begin(at(4).cursor, store.log, now_ms=NOW, param="since")
+    assert (position.n, lost) == (4, None)
+
+
+async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_size(store: Store) -> None:
+    """The count is not made up."""
+    _, lost = await begin(at(2).entry_id, store.log, now_ms=NOW, param="since")
+    assert lost is not None
+    assert lost.missed is None
+
+
+@pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.99"])
+async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(store: Store, cursor: str) -> None:
+    """Another server's cursor, or one from before a rollback: told, never stuck."""
+    _, lost = await begin(cursor, store.log, now_ms=NOW, param="since")
+    assert lost is not None
+    assert lost.reason == "unknown_position"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "", "garbage", "1-2-3", "-", "1.5", "9" * 40, "-15", "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "nan",
+        "1795197600000-0.", "１２-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
+    ],
+)  # fmt: skip
+async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(store: Store, value: str) -> None:
+    """400 invalid_cursor that names the parameter."""
+    with pytest.raises(ApiError) as refused:
+        await begin(value, store.log, now_ms=NOW, param="since")
+    assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
+
+
+async def test_a_time_to_come_is_refused(store: Store) -> None:
+    """400 that names the parameter."""
+    with pytest.raises(ApiError) as refused:
+        await begin(iso(NOW + 1), store.log, now_ms=NOW, param="since")
+    assert (refused.value.status, refused.value.param) == (400, "since")
+
+
+async def test_times_are_inclusive(store: Store) -> None:
+    """The entry made at that very moment is the next one."""
+    position, lost = await begin(iso(at(8).ms), store.log, now_ms=NOW, param="since")
+    assert (position.n, lost) == (7, None)
+    assert at(6) < position < at(8)
+
+
+async def test_an_age_counts_from_now(store: Store) -> None:
+    """`-91s` with the clock at 100 s reaches back to entry 9."""
+    position, _ = await begin("-91s", store.log, now_ms=NOW, param="since")
+    assert position.n == 8
+
+
+async def test_a_time_after_the_last_entry_is_the_head(store: Store) -> None:
+    """Nothing is replayed."""
+    assert await begin("-1s", store.log, now_ms=NOW, param="since") == (at(10), None)
+
+
+async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
+    """Something was there, how much is not known."""
+    position, lost = await begin("-15m", store.log, now_ms=NOW, param="since")
+    assert position.n == 4
+    assert lost is not None
+    assert (lost.reason, lost.missed) == ("trimmed", None)
+
+
+async def test_on_an_empty_log_the_start_and_any_past_time_are_fine(redis_url: str) -> None:
+    """A stream that was opened before the first event comes back with the cursor of its hello."""
+    empty = Store(redis_url)
+    await empty.open()
+    assert await begin(START.cursor, empty.log, now_ms=NOW, param="since") == (START, None)
+    assert await begin("-15m", empty.log, now_ms=NOW, param="since") == (START, None)
+    await empty.close()
+
+
+async def test_the_cursor_of_an_empty_log_replays_all_that_is_left(store: Store) -> None:
+    """Everything since then, with what was trimmed told."""
+    position, lost = await begin(START.cursor, store.log, now_ms=NOW, param="since")
+    assert position.n == 4
+    assert lost is not None
+    assert lost.missed == 4
