@@ -15,6 +15,8 @@ from filters.testing import check_match
 from tests.property.laws import holds
 from tests.property.worlds import events, subscriptions
 
+pytestmark = pytest.mark.timeout(900)  # for the long form
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.integers(0, 12), subscriptions()),

@@ -11,6 +11,8 @@ from filters.sample import Sample
 from tests.filters.conftest import built_in
 from tests.property.laws import holds
 
+pytestmark = pytest.mark.timeout(900)  # for the long form
+
 REGISTRY = Registry(built_in())
 NAMES = [*REGISTRY.names(), "nonsense", ""]
 SCRAPS = [

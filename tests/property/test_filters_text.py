@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from filters.event import Event
 from filters.tokens import fold, parts
 from tests import reference
 from tests.property.laws import holds
+
+pytestmark = pytest.mark.timeout(900)  # for the long form
 
 # No emoji, no joiners, no mark that combines with nothing: the documents do not say what these are.
 PIECES = [

@@ -4,7 +4,7 @@ import pytest
 
 from stream_server.errors import NotAcceptable
 from stream_server.hub.control import Control
-from stream_server.web.framing import NDJSON, SSE, chunk, negotiate, ndjson, sse, sse_control
+from stream_server.web.framing import NDJSON, SSE, chunk, ndjson, negotiate, sse, sse_control
 
 
 @pytest.mark.parametrize(

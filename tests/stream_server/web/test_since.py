@@ -76,7 +76,7 @@ async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(s
     "value",
     [
         "", "garbage", "1-2-3", "-", "1.5", "9" * 40, "-15", "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "nan",
-        "1795197600000-0.", "１２-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
+        "1795197600000-0.", "\uff11\uff12-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
     ],
 )  # fmt: skip
 async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(store: Store, value: str) -> None:
