@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +13,7 @@ from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Message, named
 from tests.end_to_end.posting import Press, Status
 from tests.end_to_end.returning import Poller, Returner, Visitor
+from tests.end_to_end.server import Server
 from tests.end_to_end.texts import AIRLINES, Draft, drafts
 
 SLICE = 500
@@ -103,10 +105,16 @@ class Day:
 
 
 @pytest.fixture
-async def day(api: Api, full: bool) -> AsyncIterator[Day]:  # noqa: FBT001 - a fixture's value
-    """A day with a slice of the texts, or with all of them."""
-    async with AsyncExitStack() as stack:
-        yield Day(api, stack, drafts(None if full else SLICE))
+async def day(request: pytest.FixtureRequest, own_folder: Path, full: bool) -> AsyncIterator[Day]:  # noqa: FBT001 - a fixture's value
+    """A day with a slice of the texts, or with all of them, on a server of its own; its flags are the parameter."""
+    flags: tuple[str, ...] = getattr(request, "param", ())
+    with Server(own_folder, "--heartbeat-seconds", "0.2", *flags) as server:
+        async with Api(server) as api, AsyncExitStack() as stack:
+            yield Day(api, stack, drafts(None if full else SLICE))
+
+
+both_ways = pytest.mark.parametrize("day", [(), ("--ring-bytes", "0")], ids=["ring", "log"], indirect=True)
+"""What is behind is read from the worker's memory, or from the log when nothing is kept there."""
 
 
 def compare(
@@ -152,6 +160,7 @@ async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order
     assert all(cursors[named(e)] == e["cursor"] for s in streams for e in s.events)
 
 
+@both_ways
 @pytest.mark.timeout(600)
 async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Day) -> None:
     """Clients that come and go all day, by Last-Event-ID or since, and long pollers, receive it all once, in order."""
@@ -176,6 +185,7 @@ async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Da
     assert max(v.visits for v in visitors) > 10, "nobody ever left"
 
 
+@both_ways
 @pytest.mark.timeout(600)
 async def test_on_replay_a_post_deleted_by_then_is_left_out_and_its_delete_is_sent(day: Day) -> None:
     """Who comes when all is over, with a cursor from before, is told what is left and all the deletes."""
