@@ -111,6 +111,12 @@ def test_a_link_swallows_what_stands_in_it() -> None:
     assert (entities.hashtags[0].text, entities.mentions[0].login) == ("other", "one")
 
 
+def test_what_touches_a_link_is_outside_it() -> None:
+    """A wide sign belongs to no path, so it ends the link and begins a mention."""
+    entities = extract("a.co/\uff20bob")
+    assert (entities.urls[0].url, entities.mentions[0].login) == ("a.co/", "bob")
+
+
 def test_a_bare_link_is_given_in_full_and_as_shown() -> None:
     """A link without a protocol gets one; what is shown has neither protocol nor www nor a slash at its end."""
     bare, full = extract("www.Example.com/Path/ HTTPS://www.example.com/").urls

@@ -29,7 +29,7 @@ def test_a_shortened_display_of_a_link_yields_no_half_words() -> None:
 
 def test_entities_that_overlap_or_lie_outside_the_text_do_no_harm() -> None:
     """Indices come from a log that others may have written: nothing is counted twice, nothing raises."""
-    entities = Entities(mentions=(Mention("a", (0, 2)), Mention("ab", (0, 3)), Mention("far", (90, 99))))
+    entities = Entities(mentions=(Mention("ab", (0, 3)), Mention("b", (1, 2)), Mention("far", (90, 99))))
     event = Event("post", text="@ab hello", entities=entities)
     assert event.words == {"hello"}
 
