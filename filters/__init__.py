@@ -20,6 +20,6 @@ Every filter comes in by the entry-point group ``stream_server.filters``, the bu
 ``combine``    a subscription: what filters ask for together
 ``params``     from query parameters to a subscription; ``error`` their refusal
 ``registry``   the plugin door
-``index``      which subscriptions match an event; ``postings`` its inverted lists
+``index``      which subscriptions match an event; ``postings`` its lists, ``trie`` those of phrases
 ``testing``    the contract test that any filter has to pass, third parties' too
 """

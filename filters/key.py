@@ -21,13 +21,14 @@ def person(user_id: str) -> Key:
     return f"\x1fp{user_id}"
 
 
-def rarest(clause: Iterable[Key]) -> Key:
-    """The key of a clause to look for: probably the rarest, though without statistics.
+def rarity(key: Key) -> tuple[bool, int, str]:
+    """Sorts keys by how rare they probably are, which is said without statistics; no two are equal.
 
     Entities are rarer than words, long words rarer than short ones; a poor guess costs time, never a match.
     """
-    return max(clause, key=_rarity)
-
-
-def _rarity(key: Key) -> tuple[bool, int, str]:
     return key.startswith(_ENTITY_SIGNS), len(key), key
+
+
+def rarest(clause: Iterable[Key]) -> Key:
+    """The key of a clause to look for first."""
+    return max(clause, key=rarity)

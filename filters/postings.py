@@ -1,7 +1,7 @@
 """Inverted lists: from the keys of an event to the items whose base filters match it.
 
-Three kinds of lists, by how much finding says: in ``sure`` the key alone proves the match; in ``clauses`` all keys of
-the clause do, and who shares a clause shares its check; ``open`` and ``scanned`` have to be asked.
+What says exactly what it needs is found by its clauses, and finding is proof; what does not is found by a key, or is
+asked about every event, and has to be asked.
 """
 
 from collections.abc import Callable, Hashable
@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 
 from filters.combine import Subscription
 from filters.event import Event
-from filters.key import Clause, Key, rarest
+from filters.key import Key
+from filters.trie import Trie
 
 T = TypeVar("T", bound=Hashable)
-_K = TypeVar("_K", bound=Hashable)
 
 
 class Postings(Generic[T]):
@@ -20,8 +20,7 @@ class Postings(Generic[T]):
 
     def __init__(self) -> None:
         self.scanned: set[T] = set()
-        self._sure: dict[Key, set[T]] = {}
-        self._clauses: dict[Key, dict[Clause, set[T]]] = {}
+        self._clauses: Trie[T] = Trie()
         self._open: dict[Key, set[T]] = {}
         self._open_keys: dict[T, set[Key]] = {}
 
@@ -31,7 +30,7 @@ class Postings(Generic[T]):
             clauses = base.clauses()
             if clauses is not None:
                 for clause in clauses:
-                    self._add_clause(item, clause)
+                    self._clauses.add(clause, item)
             elif (keys := base.keys()) is None:
                 self.scanned.add(item)
             else:
@@ -42,10 +41,10 @@ class Postings(Generic[T]):
         """Undo :meth:`add` of the same two."""
         self.scanned.discard(item)
         for key in self._open_keys.pop(item, ()):
-            _drop(self._open, key, item)
+            self._close(item, key)
         for base in subscription.bases:
             for clause in base.clauses() or ():
-                self._remove_clause(item, clause)
+                self._clauses.remove(clause, item)
 
     def add_key(self, item: T, key: Key) -> None:
         """Ask ``item`` also about events with ``key``."""
@@ -57,18 +56,13 @@ class Postings(Generic[T]):
         keys = self._open_keys.get(item)
         if keys is not None and key in keys:
             keys.discard(key)
-            _drop(self._open, key, item)
+            self._close(item, key)
 
     def find(self, event: Event, ask: Callable[[T], bool]) -> set[T]:
         """The items that match; ``ask`` has the last word where the keys do not."""
         keys = event.keys
         found: set[T] = set()
-        for key in self._sure.keys() & keys:
-            found |= self._sure[key]
-        for key in self._clauses.keys() & keys:
-            for clause, items in self._clauses[key].items():
-                if clause <= keys:
-                    found |= items
+        self._clauses.find(keys, found)
         if self._open:
             for key in self._open.keys() & keys:
                 found.update([item for item in self._open[key] if item not in found and ask(item)])
@@ -76,27 +70,9 @@ class Postings(Generic[T]):
             found.update([item for item in self.scanned if item not in found and ask(item)])
         return found
 
-    def _add_clause(self, item: T, clause: Clause) -> None:
-        key = rarest(clause)
-        if len(clause) == 1:
-            self._sure.setdefault(key, set()).add(item)
-        else:
-            self._clauses.setdefault(key, {}).setdefault(clause, set()).add(item)
-
-    def _remove_clause(self, item: T, clause: Clause) -> None:
-        key = rarest(clause)
-        if len(clause) == 1:
-            _drop(self._sure, key, item)
-        elif key in self._clauses:
-            _drop(self._clauses[key], clause, item)
-            if not self._clauses[key]:
-                del self._clauses[key]
-
-
-def _drop(lists: dict[_K, set[T]], key: _K, item: T) -> None:
-    """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
-    items = lists.get(key)
-    if items is not None:
+    def _close(self, item: T, key: Key) -> None:
+        """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
+        items = self._open[key]
         items.discard(item)
         if not items:
-            del lists[key]
+            del self._open[key]
