@@ -27,7 +27,7 @@ def test_all_clauses_within_are_found() -> None:
     """Shorter and longer ones, those that share a path and those that share everything."""
     trie = filled()
     assert found(trie, "tea milk and sugar") == {0, 1, 2, 3, 4, 5}
-    assert found(trie, "sugar, tea") == found(trie, "sugar") == set()
+    assert found(trie, "sugar") == set()
     assert found(trie, "sugar tea") == {0, 4}
     assert found(trie, "milk sugar") == {3, 5}
 
