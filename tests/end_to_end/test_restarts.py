@@ -14,22 +14,22 @@ OFTEN = ("--heartbeat-seconds", "0.2")
 
 async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_folder: Path) -> None:
     """Every stream gets `goodbye` with a time to return, polls are answered, and the process is gone."""
-    server = Server(own_folder, *OFTEN).start()
-    async with Api(server) as api:
-        streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
-        poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
-        last = await api.post(api.admin, "last words")
-        assert server.process is not None
-        server.process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(server.process.wait, 5) == 0
-        for stream in streams:
-            await stream.until_end()
-            assert stream.told == [("post", last["id"])]
-            goodbye = stream.messages[-1]
-            assert (goodbye["kind"], goodbye["code"], stream.cut) == ("goodbye", "shutdown", None)
-            assert goodbye["retry_after"] > 0
-            await stream.close()
-        assert [e["kind"] for e in (await poll)["events"]][-1:] == ["goodbye"]
+    with Server(own_folder, *OFTEN) as server:
+        async with Api(server) as api:
+            streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
+            poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
+            last = await api.post(api.admin, "last words")
+            assert server.process is not None
+            server.process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(server.process.wait, 5) == 0
+            for stream in streams:
+                await stream.until_end()
+                assert stream.told == [("post", last["id"])]
+                goodbye = stream.messages[-1]
+                assert (goodbye["kind"], goodbye["code"], stream.cut) == ("goodbye", "shutdown", None)
+                assert goodbye["retry_after"] > 0
+                await stream.close()
+            assert [e["kind"] for e in (await poll)["events"]][-1:] == ["goodbye"]
     assert "Traceback" not in server.log
 
 
@@ -66,25 +66,26 @@ async def caught_up(api: Api, uid: str, cursors: dict[str, str], posted: list[st
 
 async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(own_folder: Path) -> None:
     """Posts go on while the server is killed; every acknowledged one is seen, before the kill or after the return."""
-    server = Server(own_folder, *OFTEN).start()
+    server = Server(own_folder, *OFTEN)
     acknowledged: list[str] = []
-    async with Api(server) as api:
-        uid = await api.user()
-        consumer = await api.stream({"follow": uid}, framing="sse")
+    with server:
+        async with Api(server) as api:
+            uid = await api.user()
+            consumer = await api.stream({"follow": uid}, framing="sse")
 
-        async def write() -> None:
-            while True:
-                acknowledged.append((await api.post(uid, f"number {len(acknowledged)}"))["id"])
+            async def write() -> None:
+                while True:
+                    acknowledged.append((await api.post(uid, f"number {len(acknowledged)}"))["id"])
 
-        writing = asyncio.create_task(write())
-        await consumer.until(lambda c: len(c.events) > 40)
-        server.kill()
-        await asyncio.wait({writing})
-        assert writing.exception() is not None, "the writer did not notice the kill"
-        await consumer.until_end()
-        assert not consumer.of("goodbye")
-        seen, cursor = consumer.told, consumer.cursor
-        await consumer.close()
+            writing = asyncio.create_task(write())
+            await consumer.until(lambda c: len(c.events) > 40)
+            server.kill()
+            await asyncio.wait({writing})
+            assert writing.exception() is not None, "the writer did not notice the kill"
+            await consumer.until_end()
+            assert not consumer.of("goodbye")
+            seen, cursor = consumer.told, consumer.cursor
+            await consumer.close()
     with server:
         async with Api(server) as api, await api.stream({"follow": uid}, uid=uid, last_event_id=cursor) as back:
             await back.reached(await api.head())
