@@ -4,15 +4,17 @@ One line a module; the walk of the data is drawn in ``docs/architecture.md``.
 
 ``cli``        the commands; ``__main__`` starts them
 ``config``     the settings: one table, from which flags, environment and docs derive
+``process``    one server process, or a supervisor of several; ``supervisor`` keeps them running
 ``app``        wires the rooms together and owns their lifetimes
 ``errors``     every refusal, with its code and status
 ``events``     an entry of the log: its place, its kind, its bytes, its view for the filters
-``auth``       JSON Web Tokens; ``passwords`` the argon2 hashes
+``auth``       JSON Web Tokens, ``jwks`` the keys of others; ``passwords`` the argon2 hashes
 ``store``      Redis, and Redis only there
 ``feed``       hears the log and hands it to the hub
 ``hub``        who is connected, what matches, who is live and who is catching up
 ``web``        HTTP, and HTTP only there
-``embedded``   the private Redis of a server that was given none
+``client``     a Python client that reconnects by cursor; ``demo`` a small world to try it on
+``embedded``   the private Redis of a server that was given none, ``shim`` what keeps it from being orphaned
 """
 
 __version__ = "0.1.0"

@@ -1,30 +1,18 @@
-"""Wires the rooms together and owns their lifetimes: Redis, store, feed, hub, HTTP, in this order, and back.
-
-``serve`` is the whole server: with one worker it is this process, with more it is a supervisor of others
-that run the same ``_work`` on the same port.
-"""
+"""Wires the rooms together and owns their lifetimes: store, hub, feed, HTTP, in this order, and back."""
 
 import asyncio
-import json
 import logging
 import random
-import signal
 import socket
-import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
 
-import uvloop
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server import auth, demo, supervisor
-from stream_server.config import Config, environment
-from stream_server.embedded import EmbeddedRedis
+from stream_server import auth
+from stream_server.config import Config
 from stream_server.feed import Feed, LogReader
 from stream_server.hub import closing as reasons
 from stream_server.hub.closing import Closing
@@ -38,94 +26,11 @@ from stream_server.web.subscriptions import Subscriptions
 
 logger = logging.getLogger(__name__)
 
-Announce = Callable[[str], None]
-
-
-class Supervised(NamedTuple):
-    """File descriptors of a worker: its line to the supervisor, and the socket if it inherits one."""
-
-    line: int
-    listening: int | None
-
-
 FEEDING: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feeding")
 """The feed's task: if it ends, the server does."""
 
 RETRY_SPREAD_SECONDS = (0.5, 5.0)
 """Clients of a stopping server are told to return within this span, each at another moment."""
-
-
-def serve(config: Config, *, with_demo: bool, announce: Announce, supervised: Supervised | None = None) -> int:
-    """Run until SIGTERM or SIGINT; gives the exit code.
-
-    ``announce`` gets what a person is to see, first of all the address. ``supervised`` is there if this
-    process is one of several workers.
-    """
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        if supervised is not None:
-            return runner.run(_supervised(config, supervised))
-        return runner.run(_serve(config, with_demo=with_demo, announce=announce))
-
-
-async def _serve(config: Config, *, with_demo: bool, announce: Announce) -> int:
-    secret = auth.own_secret(config)
-    async with _redis(config) as embedded:
-        url = config.redis if embedded is None else embedded.url
-        config = replace(config, redis=url, jwt_secret=secret)
-        if config.workers > 1:
-            return await _supervise(config, embedded, with_demo=with_demo, announce=announce)
-        listening = supervisor.listen_alone(config.host, config.port)
-        address = _address(config.host, listening.getsockname()[1])
-        async with _serving(config, listening) as app:
-            feeding = app[FEEDING]
-            welcome = _welcome(config, address, with_demo=with_demo, announce=announce)
-            return await _until_stopped(feeding, _redis_gone(embedded), welcome)
-
-
-async def _supervise(
-    config: Config, embedded: EmbeddedRedis | None, *, with_demo: bool, announce: Announce
-) -> int:
-    """Several workers on one port; this process serves nobody, it only owns Redis and them."""
-    reserved = supervisor.reserve(config.host, config.port)
-    config = replace(config, port=reserved.getsockname()[1])
-    workers = supervisor.Supervisor(
-        [sys.executable, "-m", "stream_server", "serve"],
-        environment(config),
-        config.workers,
-        report=logger.warning,
-        listener=None if supervisor.OWN_SOCKETS else reserved,
-    )
-    address = _address(config.host, config.port)
-    beside = [
-        asyncio.create_task(_welcome(config, address, with_demo=with_demo, announce=announce), name="welcome"),
-        asyncio.create_task(_end_without_redis(embedded, workers), name="redis"),
-    ]
-    try:
-        code = await workers.run()
-    finally:
-        for task in beside:
-            task.cancel()
-        ended = await asyncio.gather(*beside, return_exceptions=True)
-    return code or int(ended[1] is True)
-
-
-async def _end_without_redis(embedded: EmbeddedRedis | None, workers: supervisor.Supervisor) -> bool:
-    await _redis_gone(embedded)
-    workers.stop()
-    return True
-
-
-@asynccontextmanager
-async def _redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
-    """The embedded Redis, unless one was given."""
-    if config.redis:
-        yield None
-        return
-    embedded = await EmbeddedRedis.start(Path(config.data_dir) if config.data_dir else None)
-    try:
-        yield embedded
-    finally:
-        await embedded.stop()
 
 
 @asynccontextmanager
@@ -164,7 +69,7 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
 
 
 @asynccontextmanager
-async def _serving(config: Config, listening: socket.socket) -> AsyncIterator[web.Application]:
+async def serving(config: Config, listening: socket.socket) -> AsyncIterator[web.Application]:
     """The app on its socket. At the end: not ready, no new connection, goodbye to everyone, then the rest."""
     async with application(config) as app:
         runner = edges.make_runner(app, config)
@@ -180,84 +85,6 @@ async def _serving(config: Config, listening: socket.socket) -> AsyncIterator[we
             await hub.emptied(config.shutdown_seconds / 2)
             await hub.errands.cancel()
             await runner.cleanup()
-
-
-async def _supervised(config: Config, supervised: Supervised) -> int:
-    """One of several workers: the supervisor's pipe is its life line."""
-    listening = supervisor.listen(config.host, config.port, supervised.listening)
-    async with _serving(config, listening) as app:
-        feeding = app[FEEDING]
-        return await _until_stopped(feeding, supervisor.Beat.from_fd(supervised.line).run())
-
-
-async def _until_stopped(*duties: Awaitable[Any]) -> int:
-    """Wait for SIGTERM or SIGINT (0), or for the first duty that ends: it should not have (1)."""
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(duty) for duty in (stopped.wait(), *duties)]
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return 0 if stopped.is_set() else _exit_code(done)
-
-
-def _exit_code(done: set[asyncio.Future[Any]]) -> int:
-    for task in done:
-        if task.exception() is not None:
-            logger.error("the server ends", exc_info=task.exception())
-    return 1
-
-
-async def _redis_gone(embedded: EmbeddedRedis | None) -> None:
-    """Returns, with a sentence in the log, if the embedded Redis ends by itself."""
-    if embedded is None:
-        await asyncio.Event().wait()
-    else:
-        code = await embedded.wait_dead()
-        logger.error("the embedded Redis ended by itself with code %s", code)
-
-
-async def _welcome(config: Config, address: str, *, with_demo: bool, announce: Announce) -> None:
-    """Say where the server is, note it for the other commands, and run the demo if asked; ends with the server."""
-    await _accepting(config.host, int(address.rpartition(":")[2]))
-    announce(f"stream-server listening on {address}")
-    if config.data_dir:
-        _note(Path(config.data_dir) / "server.json", {"redis": config.redis, "address": address})
-    if with_demo:
-        verifier = auth.Auth(config, config.jwt_secret)
-
-        def mint(user_id: str, scopes: frozenset[str]) -> str:
-            return verifier.issue(user_id, scopes, config.token_ttl_seconds, time.time())[0]
-
-        await demo.run(address, mint, announce)
-    await asyncio.Event().wait()
-
-
-async def _accepting(host: str, port: int) -> None:
-    """Wait until a worker takes connections."""
-    while True:
-        try:
-            _, writer = await asyncio.open_connection(host, port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return
-
-
-def _note(path: Path, members: dict[str, str]) -> None:
-    """Write a small file that only its owner can read, whole or not at all."""
-    partial = path.with_suffix(".partial")
-    partial.touch(mode=0o600)
-    partial.write_text(json.dumps(members))
-    partial.replace(path)
-
-
-def _address(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _limits(config: Config) -> Limits:

@@ -18,13 +18,14 @@ OUTSIDE = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
 
 
 class Setting(NamedTuple):
-    """One row of the table; ``default`` also fixes the type, ``unit`` is for people."""
+    """One row of the table; ``default`` also fixes the type, ``unit`` is for people, the bounds are inclusive."""
 
     name: str
     default: Any
     unit: str
     help: str
     least: float | None = None
+    most: float | None = None
 
     @property
     def variable(self) -> str:
@@ -39,8 +40,8 @@ class Setting(NamedTuple):
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("host", "127.0.0.1", "address", "Address to listen on."),
-    Setting("port", 8000, "port", "Port to listen on; 0 takes a free one and prints it.", 0),
-    Setting("workers", 1, "processes", "Worker processes on the one port; about one a core.", 1),
+    Setting("port", 8000, "port", "Port to listen on; 0 takes a free one and prints it.", 0, 65_535),
+    Setting("workers", 1, "processes", "Worker processes on the one port; about one a core.", 1, 256),
     Setting("redis", "", "URL", "Redis to use (redis://, rediss://, unix://); empty starts an embedded one."),
     Setting("data_dir", "", "folder", "Where the embedded Redis keeps its data; empty is a temporary folder."),
     Setting("jwt_secret", "", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder."),
@@ -149,5 +150,8 @@ def _value(setting: Setting, given: object) -> object:
         raise InvalidSetting(message) from None
     if setting.least is not None and not value >= setting.least:
         message = f"{setting.flag} ({setting.variable}) must be {setting.least:g} {setting.unit} or more"
+        raise InvalidSetting(message)
+    if setting.most is not None and not value <= setting.most:
+        message = f"{setting.flag} ({setting.variable}) must be {setting.most:g} {setting.unit} or less"
         raise InvalidSetting(message)
     return value

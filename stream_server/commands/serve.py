@@ -41,12 +41,12 @@ def serve(
     It stops at Ctrl-C or SIGTERM, after a goodbye to every stream.
     """
     # Here, since the server's rooms take a while to import and the other commands need none of them.
-    from stream_server import app  # noqa: PLC0415 - see above
+    from stream_server import process  # noqa: PLC0415 - see above
 
     settled = config.load(flags)
     try:
-        worker = None if supervised is None else app.Supervised(supervised, listening)
-        code = app.serve(settled, with_demo=demo, announce=_say, supervised=worker)
+        worker = None if supervised is None else process.Supervised(supervised, listening)
+        code = process.serve(settled, with_demo=demo, announce=_say, supervised=worker)
     except (EmbeddedFailed, CannotListen, TooOld) as error:
         raise Failure(str(error)) from None
     except Unavailable:
