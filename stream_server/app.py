@@ -1,6 +1,7 @@
 """Wires the rooms together and owns their lifetimes: store, hub, feed, HTTP, in this order, and back."""
 
 import asyncio
+import gc
 import logging
 import random
 import socket
@@ -11,7 +12,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server import auth
+from stream_server import auth, supervisor
 from stream_server.config import Config
 from stream_server.feed import Feed, LogReader
 from stream_server.hub import closing as reasons
@@ -57,7 +58,7 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
     feeding = asyncio.create_task(feed.run(), name="feed")
     app[FEEDING] = feeding
     try:
-        await feed.wait_ready()
+        await _fed(feed, feeding)
         yield app
     finally:
         feeding.cancel()
@@ -69,13 +70,14 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
 
 
 @asynccontextmanager
-async def serving(config: Config, listening: socket.socket) -> AsyncIterator[web.Application]:
+async def serving(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
     """The app on its socket. At the end: not ready, no new connection, goodbye to everyone, then the rest."""
     async with application(config) as app:
         runner = edges.make_runner(app, config)
         await runner.setup()
-        site = web.SockSite(runner, listening, backlog=4096)
+        site = web.SockSite(runner, listen(), backlog=supervisor.BACKLOG)
         await site.start()
+        gc.freeze()  # what is there now stays: no collection needs to look at it again
         try:
             yield app
         finally:
@@ -85,6 +87,15 @@ async def serving(config: Config, listening: socket.socket) -> AsyncIterator[web
             await hub.emptied(config.shutdown_seconds / 2)
             await hub.errands.cancel()
             await runner.cleanup()
+
+
+async def _fed(feed: Feed, feeding: "asyncio.Task[None]") -> None:
+    """Wait for the first time that the feed is ready; raises what it failed with."""
+    ready = asyncio.create_task(feed.wait_ready(), name="feed: first ready")
+    await asyncio.wait({ready, feeding}, return_when=asyncio.FIRST_COMPLETED)
+    ready.cancel()
+    if feeding.done():
+        feeding.result()
 
 
 def _limits(config: Config) -> Limits:
@@ -119,10 +130,12 @@ def _metrics(hub: Hub, feed: Feed) -> Metrics:
     metrics.watch("stream_server_streams", lambda: len(hub.people))
     metrics.watch("stream_server_streams_live", hub.live_members)
     metrics.watch("stream_server_events_published_total", lambda: hub.counts.published)
-    metrics.watch("stream_server_events_delivered_total", lambda: hub.counts.delivered)
+    metrics.watch("stream_server_events_delivered_total", lambda: hub.outflow.delivered)
     metrics.watch("stream_server_events_malformed_total", lambda: hub.counts.malformed + feed.malformed)
     metrics.watch("stream_server_events_repaired_total", lambda: feed.repaired)
-    metrics.watch("stream_server_flushes_total", lambda: hub.counts.flushes)
+    metrics.watch("stream_server_flushes_total", lambda: hub.outflow.flushes)
+    metrics.watch("stream_server_filter_failures_total", lambda: hub.index.failures + hub.reader.failures)
+    metrics.watch("stream_server_stream_failures_total", lambda: hub.errands.failures)
     metrics.watch("stream_server_slow_clients_total", lambda: hub.counts.refused)
     metrics.watch("stream_server_redis_redials_total", lambda: feed.redials)
     metrics.watch("stream_server_feed_lag_seconds", lambda: feed.lag_ms() / 1000)

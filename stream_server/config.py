@@ -17,6 +17,9 @@ OUTSIDE = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
 """Names behind the prefix that belong to the test suite, not to the server."""
 
 
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
 class Setting(NamedTuple):
     """One row of the table; ``default`` also fixes the type, ``unit`` is for people, the bounds are inclusive."""
 
@@ -26,6 +29,7 @@ class Setting(NamedTuple):
     help: str
     least: float | None = None
     most: float | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -67,7 +71,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redis_timeout_seconds", 1.0, "s", "A write that Redis does not answer in this time is given up.", 0.01),
     Setting("shutdown_seconds", 4.0, "s", "Time for goodbyes at the end.", 0.1),
     Setting("retry_ms", 2000, "ms", "`retry:` told to EventSource clients.", 0),
-    Setting("log_level", "info", "name", "debug, info, warning or error."),
+    Setting("log_level", "info", "name", "How much is logged.", choices=("debug", "info", "warning", "error")),
 )
 
 
@@ -126,6 +130,9 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     settled: dict[str, Any] = {
         s.name: _value(s, given.get(s.name, environ.get(s.variable, s.default))) for s in SETTINGS
     }
+    if settled["redis"] and not settled["redis"].startswith(REDIS_SCHEMES):
+        message = f"--redis ({PREFIX}REDIS) must begin with one of {', '.join(REDIS_SCHEMES)}"
+        raise InvalidSetting(message)
     return Config(**settled)
 
 
@@ -153,5 +160,8 @@ def _value(setting: Setting, given: object) -> object:
         raise InvalidSetting(message)
     if setting.most is not None and not value <= setting.most:
         message = f"{setting.flag} ({setting.variable}) must be {setting.most:g} {setting.unit} or less"
+        raise InvalidSetting(message)
+    if setting.choices and value not in setting.choices:
+        message = f"{setting.flag} ({setting.variable}) must be one of {', '.join(setting.choices)}"
         raise InvalidSetting(message)
     return value

@@ -65,6 +65,8 @@ class Position(NamedTuple):
 
     def before(self) -> "Position":
         """The place just below this one: from there, this entry is the next."""
+        if self.n == 1:
+            return START
         ms, seq = (self.ms, self.seq - 1) if self.seq else (self.ms - 1, 4095)
         return Position(ms, seq, self.n - 1)
 
@@ -167,6 +169,10 @@ _decode_body = msgspec.json.Decoder(_Body).decode
 _decode_wire = msgspec.json.Decoder(_Wire).decode
 
 
+OVERHEAD_BYTES = 512
+"""What an entry weighs beside its body while nothing of it is decoded."""
+
+
 class Entry:
     """One entry of the log, shared by everyone who receives it.
 
@@ -181,11 +187,11 @@ class Entry:
         self.kind = kind
         self.audience = audience
         self.body = body
-        self.size = len(body) + 256
+        self.size = len(body) + OVERHEAD_BYTES
         self.gone = False
         self._event: Event | None = None
         self._wire: bytes | None = None
-        self._frames: dict[object, bytes] = {}
+        self._frames: dict[object, bytes] | None = None
 
     @property
     def event(self) -> Event:
@@ -218,10 +224,16 @@ class Entry:
 
     def frame(self, encode: Callable[[str, str, bytes], bytes]) -> bytes:
         """The message as ``encode(cursor, kind, data)`` frames it; each framing is made once."""
+        if self._frames is None:
+            self._frames = {}
         made = self._frames.get(encode)
         if made is None:
             made = self._frames[encode] = encode(self.position.cursor, self.kind, self.data())
         return made
+
+    def cool(self) -> None:
+        """Let go of all that can be computed again: decoded and framed, an entry weighs ten times its bytes."""
+        self._event = self._wire = self._frames = None
 
     def _decode(self) -> None:
         try:
@@ -248,6 +260,8 @@ def _view(kind: str, status: _Status | None, wire: _Wire) -> Event:
 
 def _status_view(kind: str, status: _Status) -> Event:
     """What follow, track and locations look at; a repost is matched by its original's text."""
+    if not (status.id.isascii() and status.id.isdecimal()):
+        raise MalformedEntry("a status' id is a decimal number")
     repost = status.original is not None and not status.message
     shown = status.original if repost and status.original is not None else status
     return Event(
@@ -295,7 +309,7 @@ def parse_message(message: bytes) -> Entry:
         entry = make_entry(entry_id, n, kind, audience, body)
     except ValueError as error:
         raise MalformedEntry("not '<id> <n> <kind> <audience> <json>'") from error
-    if entry.position.ms < EPOCH_MS or entry.kind not in (*PUBLIC_KINDS, *INTERNAL_KINDS):
+    if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in (*PUBLIC_KINDS, *INTERNAL_KINDS):
         raise MalformedEntry("of another time, or of no kind that is known")
     _ = entry.event
     return entry

@@ -14,8 +14,9 @@ from contextlib import aclosing
 from functools import partial
 
 from stream_server.errors import ApiError
-from stream_server.events import Entry, MalformedEntry, Position, parse_message
+from stream_server.events import START, Entry, MalformedEntry, Position, parse_message
 from stream_server.hub.hub import Hub
+from stream_server.hub.reader import LogPage
 from stream_server.store.log import Log
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class Feed:
         async with aclosing(self._log.listen()) as messages:
             async for message in messages:
                 if message is None:
-                    await self._catch_up(await self._log.head())
+                    await self._catch_up(await self._check())
                     self._recover()
                 else:
                     await self._hear(message)
@@ -101,19 +102,30 @@ class Feed:
             await self._catch_up(entry.position)
             self.malformed += entry.position.n > self.hub.head.n  # it names a place that the log does not have
         elif not self.hub.ring.holds(entry.position):
-            self.malformed += 1  # neither the next nor one that was heard before
+            await self._check()  # a number that was heard with another id: another history, or junk
+            self.malformed += 1
 
     async def _catch_up(self, target: Position) -> None:
-        """Publish from the log until ``target`` is reached."""
+        """Publish from the log until ``target`` is reached; what was trimmed before it was read is told."""
         hub = self.hub
         while hub.head.n < target.n:
             entries = await self._log.read(hub.head, PAGE)
             if not entries:
                 return
-            for entry in entries:
-                self.repaired += 1
-                hub.publish(entry)
+            missed = entries[0].position.n - hub.head.n - 1
+            if missed < 0:
+                raise LinkLost("the log's numbers go back")
+            if missed:
+                hub.jump(entries[0].position.before(), "trimmed", missed)
+            self._publish(entries)
             await asyncio.sleep(0)
+
+    def _publish(self, entries: list[Entry]) -> None:
+        """As far as they go on from the head: it may have moved while they were read."""
+        for entry in entries:
+            if entry.position.n == self.hub.head.n + 1 and entry.position > self.hub.head:
+                self.repaired += 1
+                self.hub.publish(entry)
 
     # The canary: is the hub where the log is?
 
@@ -122,7 +134,7 @@ class Feed:
         while True:
             await asyncio.sleep(self._canary_seconds)
             heard = self.hub.head
-            head = await self._check_rollback(heard)
+            head = await self._check()
             self.hub.log_ready.set()
             if head.n <= self.hub.head.n:
                 continue
@@ -131,15 +143,21 @@ class Feed:
                 message = f"silent: the log is at {head.cursor}, heard until {heard.cursor}"
                 raise LinkLost(message)
 
-    async def _check_rollback(self, heard: Position) -> Position:
-        """The log's head; if the last entry heard is not on the log any more, everyone is told."""
+    async def _check(self) -> Position:
+        """The log's head. If the last entry heard is not on the log, the hub goes back to one that is.
+
+        Raises :class:`LinkLost` then: the log is read on from there by a new link, whatever was on its way.
+        """
+        heard = self.hub.head
         located = await self._log.locate(heard.ms, heard.seq)
-        trimmed = located.floor is not None and heard < located.floor
-        lost = heard.n > 0 and not trimmed and (located.found is None or located.found.position.n != heard.n)
-        if lost and self.hub.head == heard:
-            logger.error("the log was rolled back from %s to %s", heard.cursor, located.head.cursor)
-            self.hub.roll_back(located.head)
-        return located.head
+        trimmed = located.floor is not None and heard[:2] < located.floor[:2]
+        there = located.found is not None and located.found.position == heard
+        if there or trimmed or heard.n == 0 or self.hub.head != heard:
+            return located.head
+        survivor = await self._log.survivor(self.hub.ring.newest_first()) or located.before or START
+        self.hub.jump(survivor, "rolled_back")
+        message = f"the log was rolled back: {heard.cursor} is gone, {survivor.cursor} is the last that is left"
+        raise LinkLost(message)
 
     def _fall_behind(self) -> None:
         if self._behind_since_ms is None:
@@ -158,30 +176,35 @@ class LogReader:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._turns = asyncio.Semaphore(4)
-        self._reading: dict[tuple[Position, Position], asyncio.Task[list[Entry]]] = {}
+        self._reading: dict[Position, asyncio.Task[LogPage]] = {}
 
-    async def page(self, after: Position, upto: Position, most: int) -> list[Entry]:
-        """Up to ``most`` entries after one position up to another, deleted posts marked ``gone``."""
-        key = (after, upto)
-        reading = self._reading.get(key)
+    async def page(self, after: Position, most: int) -> LogPage:
+        """Up to ``most`` entries after a position, deleted posts marked ``gone``."""
+        reading = self._reading.get(after)
         if reading is None:
-            reading = self._reading[key] = asyncio.create_task(self._read(after, upto, most), name="log page")
-            reading.add_done_callback(partial(self._read_done, key))
+            reading = self._reading[after] = asyncio.create_task(self._read(after, most), name="log page")
+            reading.add_done_callback(partial(self._read_done, after))
         return await asyncio.shield(reading)
 
-    def _read_done(self, key: tuple[Position, Position], reading: "asyncio.Task[list[Entry]]") -> None:
-        del self._reading[key]
+    def _read_done(self, after: Position, reading: "asyncio.Task[LogPage]") -> None:
+        del self._reading[after]
         if not reading.cancelled():
             reading.exception()  # looked at here too: all who waited for it may have left
 
-    async def _read(self, after: Position, upto: Position, most: int) -> list[Entry]:
+    async def _read(self, after: Position, most: int) -> LogPage:
         async with self._turns:
-            entries = await self._log.read(after, most, upto=upto)
-            posts = {entry.event.status_id: entry for entry in entries if _is_post(entry)}
-            kept = await self._log.exists([status_id for status_id in posts if status_id])
-            for status_id, entry in posts.items():
-                entry.gone = status_id not in kept
-            return entries
+            located = await self._log.locate(after.ms, after.seq)
+            entries = await self._log.read(after, most)
+            await self._mark_gone(entries)
+        there = located.found is not None and located.found.position == after
+        below = located.floor is None or after[:2] < located.floor[:2]
+        return LogPage(entries, held=there or below)
+
+    async def _mark_gone(self, entries: list[Entry]) -> None:
+        posts = {entry.event.status_id: entry for entry in entries if _is_post(entry)}
+        kept = await self._log.exists([status_id for status_id in posts if status_id])
+        for status_id, entry in posts.items():
+            entry.gone = status_id not in kept
 
 
 def _is_post(entry: Entry) -> bool:
@@ -189,5 +212,3 @@ def _is_post(entry: Entry) -> bool:
         return entry.kind == "post" and entry.event.status_id is not None
     except MalformedEntry:
         return False
-
-

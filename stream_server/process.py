@@ -5,6 +5,7 @@ which serves, and owns only Redis and them.
 """
 
 import asyncio
+import gc
 import json
 import logging
 import signal
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from stream_server import auth, demo, supervisor
+from stream_server import auth, demo, logs, supervisor
 from stream_server.app import FEEDING, serving
 from stream_server.config import Config, environment
 from stream_server.embedded import EmbeddedRedis
@@ -31,6 +32,9 @@ Announce = Callable[[str], None]
 
 DEMO_TOKEN_SECONDS = 86_400
 """What the demo prints is pasted for a day."""
+
+GC_THRESHOLDS = (20_000, 20, 20)
+"""Almost all of what a server makes dies by its reference count; a full collection stops every stream for it."""
 
 NOTE = "server.json"
 """Left in the data folder for the other commands while the server runs."""
@@ -49,6 +53,8 @@ def serve(config: Config, *, with_demo: bool, announce: Announce, supervised: Su
     ``announce`` gets what a person is to see, first of all the address. ``supervised`` is there if this
     process is one of several workers.
     """
+    logs.configure(config.log_level, sys.stderr)
+    gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if supervised is not None:
             return runner.run(_supervised(config, supervised))
@@ -68,13 +74,16 @@ async def _serve(config: Config, *, with_demo: bool, announce: Announce) -> int:
             welcome = partial(_welcome, config, with_demo=with_demo, announce=announce)
             if several:
                 return await _supervise(config, held, embedded, welcome)
-            async with serving(config, held) as app:
+            async with serving(config, lambda: held) as app:
                 feeding = app[FEEDING]
                 return await _until_stopped(feeding, _redis_gone(embedded), welcome())
 
 
 async def _supervise(
-    config: Config, reserved: socket.socket, embedded: EmbeddedRedis | None, welcome: Callable[[], Coroutine[Any, Any, None]]
+    config: Config,
+    reserved: socket.socket,
+    embedded: EmbeddedRedis | None,
+    welcome: Callable[[], Coroutine[Any, Any, None]],
 ) -> int:
     """Several workers on one port; this process serves nobody, it only owns Redis and them."""
     workers = supervisor.Supervisor(
@@ -118,8 +127,8 @@ async def _redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
 
 async def _supervised(config: Config, supervised: Supervised) -> int:
     """One of several workers: the supervisor's pipe is its life line."""
-    listening = supervisor.listen(config.host, config.port, supervised.listening)
-    async with serving(config, listening) as app:
+    listen = partial(supervisor.listen, config.host, config.port, supervised.listening)
+    async with serving(config, listen) as app:
         feeding = app[FEEDING]
         return await _until_stopped(feeding, supervisor.Beat.from_fd(supervised.line).run())
 

@@ -49,6 +49,8 @@ def serve(
         code = process.serve(settled, with_demo=demo, announce=_say, supervised=worker)
     except (EmbeddedFailed, CannotListen, TooOld) as error:
         raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
     except Unavailable:
         raise Failure("the Redis of --redis cannot be reached", UNREACHABLE) from None
     context.exit(code)

@@ -39,13 +39,12 @@ class Batch:
         """
         group, data, since_n = self.group, self.data, self.since.n
         for count, member in enumerate(self.members, 1):
-            if member.group is not group or member.joined_n > since_n:
-                continue
-            if member.backlog() > limit:
-                refuse(member, self.since)
-                continue
-            member.write(data)
-            self.served += 1
+            if member.group is group and member.joined_n <= since_n:
+                if member.backlog() > limit:
+                    refuse(member, self.since)
+                else:
+                    member.write(data)
+                    self.served += 1
             if count % CLOCK_EVERY == 0 and expired():
                 return False
         return True

@@ -1,29 +1,30 @@
 """Everyone who is connected, and the way of an entry to those whom it concerns."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from filters.index import Index
+from filters.key import person
 from stream_server.events import INTERNAL_KINDS, PUBLIC, Entry, MalformedEntry, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
-from stream_server.hub.batch import Batch
 from stream_server.hub.closing import Closing
 from stream_server.hub.control import Gap
 from stream_server.hub.errands import Errands
 from stream_server.hub.group import Framing, Group
 from stream_server.hub.member import Member
+from stream_server.hub.outflow import Outflow
 from stream_server.hub.people import People
+from stream_server.hub.personal import Personal
 from stream_server.hub.reader import LogPages, Reader
 from stream_server.hub.ring import Ring
 
-SLICE_SECONDS = 0.005
-"""The longest that a flush holds the loop before others have their turn."""
+BEAT_SECONDS = 0.5
+"""How often it is looked who is due for a heartbeat, so heartbeats come late by no more than this."""
 
-TICK_SECONDS = (0.005, 0.020)
-"""While busy, what arrives together leaves together after this long, shortest and longest."""
+LOOK_SECONDS = 0.1
+"""How often who waits for the log looks whether it is over meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,7 @@ class Counts:
 
     published: int = 0
     malformed: int = 0
-    delivered: int = 0
     refused: int = 0
-    flushes: int = 0
 
 
 class Hub:
@@ -62,6 +61,7 @@ class Hub:
         self.counts = Counts()
         self.people = People()
         self.errands = Errands()
+        self.outflow = Outflow(buffer_bytes=limits.buffer_bytes, refuse=self._refuse)
         self.log_ready = asyncio.Event()
         self.lag_ms: Callable[[], int] = lambda: 0
         self.now_ms = now_ms
@@ -69,14 +69,7 @@ class Hub:
         self.reader = Reader(self.ring, log)
         self.index: Index[Group] = Index()
         self._groups: dict[Hashable, Group] = {}
-        self._dirty: dict[Group, None] = {}
-        self._batches: deque[Batch] = deque()
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.Handle | None = None
-        self._tick = TICK_SECONDS[0]
-        self._flushed_at = 0.0
-        self._slice_ends = 0.0
-        self._more = False
         self._beating: asyncio.TimerHandle | None = None
         self._ended: Callable[[], Closing] | None = None
 
@@ -85,12 +78,13 @@ class Hub:
     def publish(self, entry: Entry) -> None:
         """Hand the next entry of the log to everyone it concerns; never waits, never raises for its content."""
         self.counts.published += 1
+        self.ring.append(entry)
         try:
             self._route(entry)
         except MalformedEntry:
             self.counts.malformed += 1
-        self.ring.append(entry)
-        self.head = entry.position
+        finally:
+            self.head = entry.position
         self._regraph(entry)
 
     def _route(self, entry: Entry) -> None:
@@ -102,106 +96,70 @@ class Hub:
 
     def _offer(self, entry: Entry) -> None:
         for group in self.index.match(entry.event):
-            personal = group.personal
-            if personal is None or (entry.kind != "delete" and personal.wants(entry, group.subscription)):
+            if group.personal is None or (entry.kind != "delete" and self._wants(group.personal, group, entry)):
                 self._put(group, entry)
         if entry.kind == "delete":  # goes to those who were sent the post, whom they follow by now does not matter
             for group in self.people.groups():
-                if group.personal is not None and group.personal.wants(entry, group.subscription):
+                if group.personal is not None and self._wants(group.personal, group, entry):
                     self._put(group, entry)
+
+    def _wants(self, personal: Personal, group: Group, entry: Entry) -> bool:
+        """As the index does it: a third party's filter that raises does not match, and hurts nobody else."""
+        try:
+            return personal.wants(entry, group.subscription)
+        except Exception as error:  # noqa: BLE001 - a filter may raise anything
+            self.reader.failed(error)
+            return False
 
     def _put(self, group: Group, entry: Entry) -> None:
         if group.offer(entry, self.head):
-            self._mark(group)
+            self.outflow.mark(group)
 
     def _regraph(self, entry: Entry) -> None:
         """A follow takes effect after its own entry: frames that wait were matched before it, so they go first."""
         if entry.kind not in ("follow", "unfollow"):
             return
         for group in self.people.groups_concerned(entry):
-            self._settle(group)
-            if group.members and group.personal is not None:
-                group.personal.apply(entry)
-                self.index.remove(group)
-                self.index.add(group, group.subscription)
+            self.outflow.settle(group)
+            target = group.personal.apply(entry) if group.members and group.personal is not None else None
+            if target is not None:
+                change = self.index.add_key if entry.kind == "follow" else self.index.remove_key
+                change(group, person(target))
 
-    def roll_back(self, head: Position) -> None:
-        """The log lost its tail and ends at ``head``: everyone is told of the gap and goes on from there."""
+    def jump(self, to: Position, reason: str, missed: int | None = None) -> None:
+        """The log does not go on where this hub stands, but after ``to``: everyone is told of the gap.
+
+        ``rolled_back``: the log lost its tail and ends at ``to``, which is below. ``trimmed``: this hub was away for
+        longer than the log reaches back, and ``to`` is above.
+        """
+        lost = Gap(self.head.cursor, to, reason, missed)
         for group in tuple(self._groups.values()):
-            self._settle(group)
-            if not group.members:
-                continue
-            for member in group.members:
-                member.joined_n = min(member.joined_n, head.n)
-            lost = Gap(self.head.cursor, head, "rolled_back", None)
-            if group.offer_frame(group.framing.control(control.gap(lost, self.now_ms())), head):
-                self._mark(group)
-        self.ring.clear(head)
-        self.head = head
+            self.outflow.settle(group)
+            if group.members:
+                self._tell(group, lost)
+        self.ring.cut(to)
+        self.head = to
 
-    # The way out: frames wait in their groups for a flush.
-
-    def _mark(self, group: Group) -> None:
-        self._dirty[group] = None
-        if self._timer is None:
-            due = self._flushed_at + self._tick
-            idle = self._loop.time() >= due
-            self._timer = self._loop.call_soon(self.flush) if idle else self._loop.call_at(due, self.flush)
-
-    def flush(self) -> None:
-        """Send what waits: at the end of this turn of the loop while idle, on a tick that grows with the work."""
-        self._timer = None
-        self.counts.flushes += 1
-        started = self._loop.time()
-        for group in self._dirty:
-            self._batches.append(group.take())
-        self._dirty.clear()
-        self._work()
-        self._flushed_at = self._loop.time()
-        shortest, longest = TICK_SECONDS
-        self._tick = min(longest, max(shortest, 4 * (self._flushed_at - started)))
-
-    def _work(self) -> None:
-        self._slice_ends = self._loop.time() + SLICE_SECONDS
-        while self._batches and self._write(self._batches[0], self._slice_over):
-            self._batches.popleft()
-            if self._slice_over():
-                break
-        if self._batches and not self._more:
-            self._more = True
-            self._loop.call_soon(self._next_slice)
-
-    def _next_slice(self) -> None:
-        self._more = False
-        self._work()
-
-    def _write(self, batch: Batch, expired: Callable[[], bool]) -> bool:
-        served = batch.served
-        done = batch.write(self.limits.buffer_bytes, self._refuse, expired)
-        self.counts.delivered += (batch.served - served) * batch.frames
-        return done
-
-    def _slice_over(self) -> bool:
-        return self._loop.time() >= self._slice_ends
+    def _tell(self, group: Group, lost: Gap) -> None:
+        """The gap waits like any frame; what comes after it has lower numbers than members joined at, perhaps."""
+        for member in tuple(group.members):
+            member.joined_n = min(member.joined_n, lost.end.n)
+            if group.personal is not None:
+                member.close(reasons.RESYNC)
+        if group.offer_frame(group.framing.control(control.gap(lost, self.now_ms())), self.head):
+            self.outflow.mark(group)
 
     def _refuse(self, member: Member, since: Position) -> None:
         self.counts.refused += 1
         self._leave(member, since)
         member.on_wake()
 
-    def _settle(self, group: Group) -> None:
-        """Send now, whole, what waits or is on its way in this group."""
-        if group in self._dirty:
-            del self._dirty[group]
-            self._batches.append(group.take())
-        for batch in [batch for batch in self._batches if batch.group is group]:
-            self._write(batch, _never)
-
     # Signs of life, and the end.
 
     def start(self) -> None:
         """Begin the heartbeats."""
-        self._beating = self._loop.call_later(self.limits.heartbeat_seconds / 8, self._beat)
+        every = min(BEAT_SECONDS, self.limits.heartbeat_seconds / 8)
+        self._beating = self._loop.call_later(every, self._beat)
 
     def _beat(self) -> None:
         """A heartbeat goes through the same list as events do, so its cursor is true where it stands."""
@@ -211,6 +169,7 @@ class Hub:
             if group.beat_at <= now:
                 group.beat_at = now + self.limits.heartbeat_seconds
                 self._put_heartbeat(group, made)
+        self.ring.cool()
         self.start()
 
     def _put_heartbeat(self, group: Group, made: dict[Framing, bytes]) -> None:
@@ -219,7 +178,7 @@ class Hub:
             beat = control.heartbeat(self.head, self.now_ms(), self.lag_ms())
             frame = made[group.framing] = group.framing.control(beat)
         if group.offer_frame(frame, self.head):
-            self._mark(group)
+            self.outflow.mark(group)
 
     @property
     def stopping(self) -> bool:
@@ -242,14 +201,16 @@ class Hub:
         except TimeoutError:
             return
 
-    async def wait_for_log(self) -> None:
-        """Until the log can be read again, but no longer than to the next heartbeat."""
+    async def wait_for_log(self, member: Member) -> None:
+        """Until the log can be read again, but no longer than to the member's end or its next heartbeat."""
         self.log_ready.clear()
-        try:
-            async with asyncio.timeout(self.limits.heartbeat_seconds):
-                await self.log_ready.wait()
-        except TimeoutError:
-            return
+        ends = self._loop.time() + self.limits.heartbeat_seconds
+        while not self.log_ready.is_set() and member.closing is None and self._loop.time() < ends:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self.log_ready.wait()
+            except TimeoutError:
+                continue
 
     # Coming and going.
 
@@ -272,9 +233,7 @@ class Hub:
     def join(self, member: Member) -> None:
         """Be live. The caller saw ``member.position == head`` and did not await since."""
         group = self._groups.get(member.group_key) or self._open(member)
-        if group in self._dirty:  # what waits lies behind the newcomer: it goes to those who were here
-            del self._dirty[group]
-            self._batches.append(group.take())
+        self.outflow.take(group)  # what waits lies behind the newcomer
         group.members[member] = None
         member.group = group
         member.joined_n = self.head.n
@@ -282,7 +241,7 @@ class Hub:
     def retire(self, member: Member) -> None:
         """Be live no longer; what waits in its group is sent first, so its position is the head unless it refused."""
         if member.group is not None:
-            self._settle(member.group)
+            self.outflow.settle(member.group)
         if member.group is not None:
             self._leave(member, self.head)
 
@@ -307,11 +266,7 @@ class Hub:
 
     def _drop(self, group: Group) -> None:
         del self._groups[group.key]
-        self._dirty.pop(group, None)
+        self.outflow.forget(group)
         self.index.remove(group)
         if group.personal is not None:
             self.people.discard_group(group)
-
-
-def _never() -> bool:
-    return False

@@ -24,7 +24,7 @@ class People:
     def __init__(self) -> None:
         self._members: dict[str, set[Member]] = {}
         self._groups: dict[str, set[Group]] = {}
-        self._revoked: dict[str, Closing] = {}
+        self._revoked: dict[tuple[str, str], Closing] = {}
         self.nobody = asyncio.Event()
         self.nobody.set()
 
@@ -35,7 +35,7 @@ class People:
         """``member`` is here; at once ended if its token was revoked between its check and this moment."""
         self._members.setdefault(member.ask.user_id, set()).add(member)
         self.nobody.clear()
-        revoked = self._revoked.get(member.ask.jti)
+        revoked = self._revoked.get((member.ask.user_id, member.ask.jti))
         if revoked is not None:
             member.close(revoked)
 
@@ -52,7 +52,7 @@ class People:
     def close(self, user_id: str, jti: str | None, closing: Closing) -> None:
         """End the streams of one token, or all of a user's where ``jti`` is None."""
         if jti is not None:
-            self._revoked[jti] = closing
+            self._revoked[user_id, jti] = closing
             if len(self._revoked) > REMEMBERED:
                 del self._revoked[next(iter(self._revoked))]
         for member in tuple(self._members.get(user_id, ())):

@@ -35,6 +35,10 @@ class Personal:
             and entry.position.n > self._known.n
         )
 
+    def outdated(self, reached: Position) -> bool:
+        """Whether a gap up to ``reached`` may have held a follow or an unfollow that is not in the set."""
+        return reached.n > self._known.n
+
     def apply(self, entry: Entry) -> str | None:
         """Follow or unfollow as the entry says; gives the user id whose key changed, None if nothing did."""
         target = next(iter(entry.event.people - {self.user_id}), None)

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from stream_server.hub.hub import Hub
 
 
+SCAN_SECONDS = 1.0
+"""A filter that matches nothing of a long log is answered after this long, with `more` and the cursor it got to."""
+
+
 class Polled(NamedTuple):
     """The answer: ``cursor`` is the last position scanned, or that of the last entry if ``limit`` cut."""
 
-    entries: list[Entry]
-    gaps: list[Gap]
+    items: list[Entry | Gap]
     position: Position
     more: bool
     closing: Closing | None
@@ -30,9 +33,10 @@ class Poll:
     def __init__(self, hub: "Hub", ask: Ask, *, limit: int, lost: Gap | None) -> None:
         self._hub = hub
         self._limit = limit
-        self._gaps = [] if lost is None else [lost]
-        self._entries: list[Entry] = []
+        self._items: list[Entry | Gap] = [] if lost is None else [lost]
+        self._entries = 0
         self._waits = True
+        self._loop = asyncio.get_running_loop()
         self.member = Member(ask, _never, _always_full, self._wake)
         self._woken: asyncio.Future[None] | None = None
 
@@ -49,7 +53,7 @@ class Poll:
         finally:
             self._hub.exit(member)
         more = member.position != self._hub.head
-        return Polled(self._entries, self._gaps, member.position, more, member.closing)
+        return Polled(self._items, member.position, more, member.closing)
 
     async def _until_something(self) -> None:
         while not await self._scan() and self._waits:
@@ -58,7 +62,7 @@ class Poll:
     async def _rest(self) -> None:
         """Be live until there is something; the caller saw the head and did not await since."""
         if self.member.closing is None:
-            self._woken = asyncio.get_running_loop().create_future()
+            self._woken = self._loop.create_future()
             self._hub.join(self.member)
             try:
                 await self._woken
@@ -70,11 +74,14 @@ class Poll:
             self._woken.set_result(None)
 
     async def _scan(self) -> bool:
-        """Read to the head, or until there is enough; True if there is an answer."""
+        """Read to the head, or until there is enough or it took too long; True if there is an answer."""
         member = self.member
-        while member.closing is None and member.position != self._hub.head and len(self._entries) < self._limit:
+        ends = self._loop.time() + SCAN_SECONDS
+        while member.closing is None and member.position != self._hub.head and self._entries < self._limit:
             await self._read_page()
-        return bool(self._entries or self._gaps or member.closing)
+            if self._loop.time() > ends:
+                return True
+        return bool(self._items or member.closing)
 
     async def _read_page(self) -> None:
         member = self.member
@@ -83,12 +90,13 @@ class Poll:
         except Unavailable:
             if not self._waits:
                 raise
-            await self._hub.wait_for_log()
+            await self._hub.wait_for_log(member)
             return
         if page.gap is not None:
-            self._gaps.append(page.gap)
-        room = self._limit - len(self._entries)
-        self._entries += page.wanted[:room]
+            self._items.append(page.gap)
+        room = self._limit - self._entries
+        self._items += page.wanted[:room]
+        self._entries += len(page.wanted[:room])
         cut = len(page.wanted) > room
         member.position = page.wanted[room - 1].position if cut else page.upto
         await asyncio.sleep(0)

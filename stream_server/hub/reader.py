@@ -1,5 +1,6 @@
 """Reading on from a position through a filter: what was away, too slow, or asks for the past, reads here."""
 
+import time
 from typing import NamedTuple, Protocol
 
 from stream_server.events import PUBLIC, Entry, MalformedEntry, Position
@@ -9,14 +10,24 @@ from stream_server.hub.ring import Ring
 
 PAGE_ENTRIES = 256
 PAGE_BYTES = 131_072
-"""One page: about 2 ms of matching, and as much as one write may hold."""
+"""One page: as much as one write may hold."""
+
+PAGE_SECONDS = 0.004
+"""…and no longer than this of matching, since everybody else waits meanwhile."""
+
+
+class LogPage(NamedTuple):
+    """A piece of the log; ``held`` says that it begins where it was asked to: nothing was trimmed or rolled back."""
+
+    entries: list[Entry]
+    held: bool
 
 
 class LogPages(Protocol):
     """The log behind the ring; reading it is single flight and bounded, whoever asks."""
 
-    async def page(self, after: Position, upto: Position, most: int) -> list[Entry]:
-        """Entries after one position up to another; raises errors.Unavailable while Redis is away."""
+    async def page(self, after: Position, most: int) -> LogPage:
+        """Entries after a position; raises errors.Unavailable while Redis is away."""
 
 
 class Page(NamedTuple):
@@ -28,28 +39,55 @@ class Page(NamedTuple):
 
 
 class Reader:
-    """The one place where a past entry meets a filter; used by streams and long polls alike."""
+    """The one place where a past entry meets a filter; used by streams and long polls alike.
+
+    ``failures`` counts the exceptions of filters, which match nothing then; ``last_failure`` is the last one.
+    """
 
     def __init__(self, ring: Ring, log: LogPages) -> None:
+        self.failures = 0
+        self.last_failure: Exception | None = None
         self._ring = ring
         self._log = log
 
     async def page(self, ask: Ask, position: Position, head: Position) -> Page:
         """The next page after ``position``, never beyond ``head``; no await if the ring reaches back to it."""
-        if position.n > head.n:
-            return Page([], head, Gap(position.cursor, head, "rolled_back", None))
-        entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
-        if entries is None:
-            entries = await self._log.page(position, head, PAGE_ENTRIES)
+        if self._ring.reaches(position):
+            entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
+            return self._match(ask, entries, position, None)
+        if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
+            resume = self._ring.below(position)
+            return Page([], resume, Gap(position.cursor, resume, "rolled_back", None))
+        read = await self._log.page(position, PAGE_ENTRIES)
+        entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
-            return Page([], head, _gap(position, head) if head.n > position.n else None)
-        lost = _gap(position, entries[0].position.before())
-        return Page([e for e in entries if self._wants(ask, e)], entries[-1].position, lost)
+            return Page([], head, _gap(position, head, held=False))
+        return self._match(ask, entries, position, _gap(position, entries[0].position.before(), held=read.held))
+
+    def failed(self, error: Exception) -> None:
+        """A filter raised: it is counted, the entry is not for its stream."""
+        self.failures += 1
+        self.last_failure = error
+
+    def _match(self, ask: Ask, entries: list[Entry], position: Position, lost: Gap | None) -> Page:
+        ends = time.monotonic() + PAGE_SECONDS
+        wanted: list[Entry] = []
+        upto = position if lost is None else lost.end
+        for entry in entries:
+            if self._wants(ask, entry):
+                wanted.append(entry)
+            upto = entry.position
+            if time.monotonic() > ends:
+                break
+        return Page(wanted, upto, lost)
 
     def _wants(self, ask: Ask, entry: Entry) -> bool:
         try:
             return entry.audience == PUBLIC and self._matches(ask, entry)
         except MalformedEntry:
+            return False
+        except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
+            self.failed(error)
             return False
 
     def _matches(self, ask: Ask, entry: Entry) -> bool:
@@ -66,6 +104,9 @@ class Reader:
         return entry.kind == "post" and (entry.gone or entry.event.status_id in self._ring.deleted)
 
 
-def _gap(position: Position, reached: Position) -> Gap | None:
-    count = reached.n - position.n
-    return Gap(position.cursor, reached, "trimmed", count) if count > 0 else None
+def _gap(position: Position, reached: Position, *, held: bool) -> Gap | None:
+    """What lies between a position and what was found after it; numbers that do not go on are another history."""
+    missed = reached.n - position.n
+    if missed > 0:
+        return Gap(position.cursor, reached, "trimmed", missed)
+    return None if missed == 0 and held else Gap(position.cursor, reached, "rolled_back", None)

@@ -1,7 +1,7 @@
 """The recent entries of the log, so that a client that was away for a moment costs Redis nothing."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from stream_server.events import Entry, MalformedEntry, Position
 
@@ -11,6 +11,9 @@ class Ring:
 
     ``floor`` is the position after which everything is here. ``deleted`` holds the ids of statuses whose
     delete is here: a post in the ring that is named in it must not be replayed.
+
+    Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`cool`
+    is warm, all others are their bytes only.
     """
 
     def __init__(self, floor: Position, *, max_bytes: int, max_age_ms: float, now_ms: Callable[[], int]) -> None:
@@ -18,6 +21,7 @@ class Ring:
         self.bytes = 0
         self.deleted: set[str] = set()
         self._entries: deque[Entry] = deque()
+        self._warm: dict[Entry, None] = {}
         self._max_bytes = max_bytes
         self._max_age_ms = max_age_ms
         self._now_ms = now_ms
@@ -27,16 +31,36 @@ class Ring:
 
     def append(self, entry: Entry) -> None:
         """Add the next entry of the log and let go of the oldest that do not fit any more."""
+        last = self._entries[-1].position if self._entries else self.floor
+        if entry.position.n != last.n + 1 or entry.position <= last:
+            raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
         self._entries.append(entry)
+        self._warm[entry] = None
         self.bytes += entry.size
         if entry.kind == "delete":
-            self._note(entry)
+            self.deleted.add(_status_id(entry))
         self._trim()
 
-    def after(self, position: Position, *, most: int, most_bytes: int) -> list[Entry] | None:
-        """The entries that follow ``position``, at most so many; None if the ring does not reach back to it."""
-        if position.n < self.floor.n:
-            return None
+    def reaches(self, position: Position) -> bool:
+        """Whether all that follows ``position`` is here, and it stands where its number does.
+
+        It may name a place between two entries: what comes before the first entry of a trimmed log is one.
+        """
+        index = position.n - self.floor.n
+        if not 0 <= index <= len(self._entries):
+            return False
+        below = self._entries[index - 1].position if index else self.floor
+        if index == len(self._entries):
+            return position == below
+        return below[:2] <= position[:2] < self._entries[index].position[:2]
+
+    def holds(self, position: Position) -> bool:
+        """Whether the entry at ``position`` is here."""
+        index = position.n - self.floor.n - 1
+        return 0 <= index < len(self._entries) and self._entries[index].position == position
+
+    def after(self, position: Position, *, most: int, most_bytes: int) -> list[Entry]:
+        """The entries that follow ``position``, which the ring reaches, at most so many."""
         page: list[Entry] = []
         weight = 0
         for index in range(position.n - self.floor.n, len(self._entries)):
@@ -45,39 +69,46 @@ class Ring:
             if page and (len(page) >= most or weight > most_bytes):
                 break
             page.append(entry)
+            self._warm[entry] = None
         return page
 
-    def holds(self, position: Position) -> bool:
-        """Whether the entry at ``position`` is here."""
-        index = position.n - self.floor.n - 1
-        return 0 <= index < len(self._entries) and self._entries[index].position == position
+    def below(self, position: Position) -> Position:
+        """The newest place here with a lower id than ``position``, the floor if there is none."""
+        return next((known for known in self.newest_first() if known[:2] < position[:2]), self.floor)
 
-    def clear(self, floor: Position) -> None:
-        """Forget everything: the log goes on from ``floor`` with other entries."""
-        self._entries.clear()
-        self.deleted.clear()
-        self.bytes = 0
-        self.floor = floor
+    def newest_first(self) -> Iterator[Position]:
+        """The places of all entries here."""
+        return (entry.position for entry in reversed(self._entries))
 
-    def _note(self, entry: Entry) -> None:
-        try:
-            status_id = entry.event.status_id
-        except MalformedEntry:
-            return
-        if status_id is not None:
-            self.deleted.add(status_id)
+    def cut(self, to: Position) -> None:
+        """The log goes on after ``to``: forget what came behind it, or everything if it is not here."""
+        while self._entries and self._entries[-1].position != to:
+            self._drop(self._entries.pop())
+        if not self._entries:
+            self.floor = to
+
+    def cool(self) -> None:
+        """Let go of what was decoded and framed for those who read it."""
+        for entry in self._warm:
+            entry.cool()
+        self._warm.clear()
 
     def _trim(self) -> None:
         oldest_ms = self._now_ms() - self._max_age_ms
         entries = self._entries
         while entries and (self.bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
+            self.floor = entries[0].position
             self._drop(entries.popleft())
 
     def _drop(self, entry: Entry) -> None:
         self.bytes -= entry.size
-        self.floor = entry.position
+        self._warm.pop(entry, None)
         if entry.kind == "delete":
-            try:
-                self.deleted.discard(entry.event.status_id or "")
-            except MalformedEntry:
-                return
+            self.deleted.discard(_status_id(entry))
+
+
+def _status_id(entry: Entry) -> str:
+    try:
+        return entry.event.status_id or ""
+    except MalformedEntry:
+        return ""

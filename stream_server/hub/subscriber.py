@@ -1,6 +1,7 @@
 """One stream: hello, catching up, live, catching up again …, goodbye."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -90,6 +91,9 @@ class Subscriber:
             self._sink.abort()
         except ConnectionError:
             self._sink.abort()
+        except Exception:
+            self._sink.abort()  # better no stream than one that is open and silent
+            raise
         finally:
             self._task = None
 
@@ -105,7 +109,7 @@ class Subscriber:
             try:
                 page = await self._hub.reader.page(member.ask, member.position, self._hub.head)
             except Unavailable:
-                await self._hub.wait_for_log()
+                await self._hub.wait_for_log(member)
             else:
                 await self._send_page(page)
             await self._beat()
@@ -113,12 +117,16 @@ class Subscriber:
     async def _send_page(self, page: Page) -> None:
         if page.gap is not None:
             await self._send_control(control.gap(page.gap, self._now_ms()))
+            personal = self.member.ask.personal
+            if personal is not None and personal.outdated(page.gap.end):
+                self.member.position = page.gap.end
+                self.member.close(reasons.RESYNC)
+                return
         encode = self.member.ask.framing.encode
         if page.wanted:
             await self._send(b"".join(entry.frame(encode) for entry in page.wanted))
-        else:
-            await asyncio.sleep(0)  # a selective filter reads many empty pages: the others go on meanwhile
         self.member.position = page.upto
+        await asyncio.sleep(0)  # a page costs milliseconds: the others go on meanwhile
 
     async def _beat(self) -> None:
         """Also who catches up for long hears a heartbeat, with its own position."""
@@ -131,11 +139,23 @@ class Subscriber:
         await self._send(self.member.ask.framing.control(message))
 
     async def _send(self, data: bytes) -> None:
-        """Raises TimeoutError if the client makes no room for a whole write deadline."""
+        """Raises TimeoutError if the client takes no byte for a whole write deadline; slowly is not never."""
         self._sink.write(self.member.ask.framing.wrap(data))
-        async with asyncio.timeout(self._hub.limits.write_timeout_seconds):
-            await self._sink.room()
+        backlog = math.inf
+        while not await self._room():
+            if self._sink.backlog() >= backlog:
+                raise TimeoutError
+            backlog = self._sink.backlog()
         self._beat_at = asyncio.get_running_loop().time() + self._hub.limits.heartbeat_seconds
+
+    async def _room(self) -> bool:
+        """Whether there was room within a write deadline."""
+        try:
+            async with asyncio.timeout(self._hub.limits.write_timeout_seconds):
+                await self._sink.room()
+        except TimeoutError:
+            return False
+        return True
 
     async def _end(self) -> None:
         """Say goodbye; who does not take it in time is dropped."""

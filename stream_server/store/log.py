@@ -1,15 +1,21 @@
 """The log: reading it, and hearing what is added to it. Only scripts write it; nothing on it is ever taken out."""
 
 from collections.abc import AsyncGenerator, Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 from stream_server.events import CHANNELS, START, Entry, Position, make_entry
 from stream_server.store import keys
 from stream_server.store.link import Command, Link
-from stream_server.store.position import at
 
-FIRST: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", 1)
-LAST: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", 1)
+STRANGERS = 8
+"""So many rows in a row that are no entries of ours are passed over at the log's ends; nobody should write there."""
+
+FIRST: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", STRANGERS)
+LAST: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", STRANGERS)
+
+SURVIVORS = 256
+"""So many places are looked up in one round trip."""
 
 
 class Located(NamedTuple):
@@ -45,14 +51,14 @@ class Log:
         start = after if isinstance(after, str) else after.entry_id
         end = "+" if upto is None else upto.entry_id
         (rows,) = await self._link.ask(("XRANGE", keys.LOG, f"({start}", end, "COUNT", count))
-        return [_entry(row) for row in rows]
+        return [entry for row in rows if (entry := _entry(row)) is not None]
 
     async def locate(self, ms: int, seq: int) -> Located:
         """The ends of the log and the entry with this id, in one round trip and one step."""
         place = f"{ms}-{seq}"
         at_place: Command = ("XRANGE", keys.LOG, place, place)
         under = f"({place}" if ms or seq else place  # Redis refuses to go below 0-0
-        below: Command = ("XREVRANGE", keys.LOG, under, "-", "COUNT", 1)
+        below: Command = ("XREVRANGE", keys.LOG, under, "-", "COUNT", STRANGERS)
         *_, told = await self._link.ask(("MULTI",), LAST, FIRST, at_place, below, ("EXEC",))
         head, floor, found, before = told
         entry = _entry(found[0]) if found else None
@@ -62,6 +68,16 @@ class Log:
         """The first entry made at ``ms`` since 1970 or later, None if there is none."""
         (rows,) = await self._link.ask(("XRANGE", keys.LOG, f"{ms}-0", "+", "COUNT", 1))
         return _position(rows)
+
+    async def survivor(self, places: Iterable[Position]) -> Position | None:
+        """The first of these places that is on the log; None if none is."""
+        asked = iter(places)
+        while batch := list(islice(asked, SURVIVORS)):
+            told = await self._link.ask(*(("XRANGE", keys.LOG, p.entry_id, p.entry_id) for p in batch))
+            for place, rows in zip(batch, told, strict=True):
+                if _position(rows) == place:
+                    return place
+        return None
 
     async def exists(self, status_ids: Iterable[str]) -> set[str]:
         """Those of these statuses that were not deleted."""
@@ -80,10 +96,13 @@ class Log:
 
 
 def _position(rows: list[Any]) -> Position | None:
-    return at(rows[0][0], rows[0][1][1]) if rows else None
+    return next((entry.position for row in rows if (entry := _entry(row)) is not None), None)
 
 
-def _entry(row: list[Any]) -> Entry:
-    """Scripts write ``n k a e`` in this order; Redis keeps it."""
+def _entry(row: list[Any]) -> Entry | None:
+    """Scripts write ``n k a e`` in this order; Redis keeps it. A row of anybody else is none."""
     entry_id, fields = row
-    return make_entry(entry_id, fields[1], fields[3], fields[5], fields[7])
+    try:
+        return make_entry(entry_id, fields[1], fields[3], fields[5], fields[7])
+    except (ValueError, IndexError):
+        return None

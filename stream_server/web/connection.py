@@ -21,7 +21,7 @@ class StreamConnection(asyncio.Protocol):
     and flush. ``on_lost`` is called once, when the connection is gone.
     """
 
-    __slots__ = ("_chunked", "_room", "_transport", "backlog", "on_lost", "write")
+    __slots__ = ("_chunked", "_full", "_transport", "_waiter", "backlog", "on_lost", "write")
 
     def __init__(self, transport: asyncio.Transport, *, chunked: bool, send_buffer_bytes: int) -> None:
         self.write = transport.write
@@ -29,7 +29,8 @@ class StreamConnection(asyncio.Protocol):
         self.on_lost: Callable[[], None] = _nobody
         self._transport = transport
         self._chunked = chunked
-        self._room: asyncio.Future[None] | None = None
+        self._full = False
+        self._waiter: asyncio.Future[None] | None = None
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         connection = transport.get_extra_info("socket")
         if send_buffer_bytes and connection is not None:
@@ -40,27 +41,27 @@ class StreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client left, or we let it go."""
-        if self._room is not None and not self._room.done():
-            self._room.set_exception(exc or ConnectionResetError("the client left"))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(exc or ConnectionResetError("the client left"))
         self.on_lost()
 
     def pause_writing(self) -> None:
         """The transport holds more than the high-water mark."""
-        if self._room is None:
-            self._room = asyncio.get_running_loop().create_future()
+        self._full = True
 
     def resume_writing(self) -> None:
         """The transport is nearly empty again."""
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
-        self._room = None
+        self._full = False
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def room(self) -> None:
         """Wait until the transport takes more; raises ConnectionError if the client left."""
         if self._transport.is_closing():
             raise ConnectionResetError
-        if self._room is not None:
-            await asyncio.shield(self._room)
+        if self._full:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
 
     def finish(self) -> None:
         """End the body after what was handed over, and the connection with it."""

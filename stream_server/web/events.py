@@ -4,6 +4,7 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest
 from stream_server.hub import control
+from stream_server.hub.control import Gap
 from stream_server.hub.poll import Poll, Polled
 from stream_server.web.framing import NDJSON, framing
 from stream_server.web.keys import CLAIMS, CONFIG, HUB
@@ -47,8 +48,7 @@ def _alias_cursor(parameters: dict[str, str]) -> None:
 
 
 def _body(polled: Polled, now_ms: int) -> bytes:
-    parts = [control.gap(gap, now_ms).data for gap in polled.gaps]
-    parts += [entry.data() for entry in polled.entries]
+    parts = [control.gap(item, now_ms).data if isinstance(item, Gap) else item.data() for item in polled.items]
     if polled.closing is not None:
         parts.append(control.goodbye(polled.position, now_ms, polled.closing).data)
     more = b"true" if polled.more else b"false"

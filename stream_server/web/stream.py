@@ -18,7 +18,8 @@ from stream_server.hub.subscriber import Subscriber
 from stream_server.web.connection import StreamConnection
 from stream_server.web.edges import Protocol
 from stream_server.web.framing import framing, negotiate
-from stream_server.web.keys import CLAIMS, CONFIG, HUB
+from stream_server.web.keys import CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID
+from stream_server.web.middleware import X_REQUEST_ID
 from stream_server.web.parameters import read_parameters
 from stream_server.web.subscription import Plan, plan
 
@@ -46,6 +47,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     chunked = request.version >= (1, 1)
     made = await _planned(request, framing(media_type, chunked=chunked))
     response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: f"{media_type}; charset=utf-8"})
+    response.headers[X_REQUEST_ID] = request[REQUEST_ID]
     if chunked:
         response.enable_chunked_encoding()
     response.force_close()  # the connection ends with the stream: say so, or a client would send its next request
@@ -54,6 +56,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     protocol = request.protocol
     if not isinstance(protocol, Protocol):
         raise TypeError("streams are served by web.edges.Runner only")
+    request.app[METRICS].requests.labels(request.method, "/v1/stream", "200").inc()
     protocol.hand_over(partial(_begin, request, made, chunked=chunked))
     return response
 

@@ -198,6 +198,66 @@ async def test_a_log_that_was_rolled_back_is_told_and_not_mistaken(link: Link) -
     await eventually(lambda: link.hub.head == position)
 
 
+async def test_a_feed_that_was_away_for_longer_than_the_log_reaches_tells_of_the_gap(link: Link) -> None:
+    """The log was trimmed while nobody listened: the hub jumps, with the count, and its ring stays contiguous."""
+    link.write()
+    await link.hears(1)
+    jumps: list[tuple[Position, str, int | None]] = []
+    jump = link.hub.jump
+
+    def noted(to: Position, reason: str, missed: int | None = None) -> None:
+        jumps.append((to, reason, missed))
+        jump(to, reason, missed)
+
+    link.hub.jump = noted  # type: ignore[method-assign]  # looks on
+    for _ in range(30):
+        link.write(published=False)
+    link.client.xtrim(keys.LOG, maxlen=5, approximate=False)
+    await eventually(lambda: link.hub.head.n == 31, what="the head to be reached")
+    assert [(to.n, reason, missed) for to, reason, missed in jumps] == [(26, "trimmed", 25)]
+    assert [position.n for position in link.hub.ring.newest_first()] == [31, 30, 29, 28, 27]
+
+
+async def test_a_rollback_that_new_writes_have_overtaken_is_noticed(without_canary: Link) -> None:
+    """The tail is lost and longer again before anybody looks: the reused number of the next message shows it."""
+    link = without_canary
+    for _ in range(10):
+        link.write()
+    await link.hears(10)
+    for entry_id, _ in link.entries()[-4:]:
+        link.client.xdel(keys.LOG, entry_id)
+    link.n = 6
+    link.base += 1000
+    for _ in range(8):
+        link.write()
+    await eventually(lambda: link.hub.head.n == 14, what="the new head")
+    heard = list(link.hub.ring.newest_first())
+    assert [position.n for position in heard] == list(range(14, 0, -1))
+    assert [position.ms > link.base for position in heard] == [True] * 8 + [False] * 6
+
+
+async def test_a_forged_next_entry_costs_nothing_that_is_on_the_log(link: Link) -> None:
+    """It takes the place of the next one for a beat; then the hub goes back and reads the log."""
+    link.write()
+    await link.hears(1)
+    body = link.entries()[0][1]
+    assert link.publish(Position(link.base + 500, 0, 2), body) == 1
+    await eventually(lambda: link.hub.head.n == 2, what="the forged one to be taken")
+    for _ in range(5):
+        link.write()
+    await eventually(lambda: link.hub.head == Position(link.base + 6, 0, 6), what="the log's head")
+    assert [position.ms - link.base for position in link.hub.ring.newest_first()] == [6, 5, 4, 3, 2, 1]
+
+
+async def test_rows_of_strangers_on_the_log_are_passed_over(link: Link) -> None:
+    """Somebody else's XADD is no entry; what is ours arrives."""
+    link.write()
+    link.client.xadd(keys.LOG, {"foo": "bar"}, id=f"{link.base + 1}-5")
+    link.write(published=False)
+    await eventually(lambda: link.hub.head.n == 2)
+    assert not link.task.done()
+
+
 async def test_redis_away_is_waited_out(tmp_path: object) -> None:
     """Killed and started again with its log: not ready meanwhile, and nothing missing after."""
     found = binaries()
@@ -224,11 +284,14 @@ async def test_pages_of_the_log_are_read_once_for_all_and_mark_what_is_gone(link
     for number in range(1, 20, 2):
         link.client.hset(keys.status(str(number)), "id", number)
     reader = LogReader(link.store.log)
-    before = _reads(link.client)
-    pages = await asyncio.gather(*(reader.page(START, link.hub.head, 256) for _ in range(100)))
-    assert _reads(link.client) == before + 1
+    reads = [_reads(link.client)]
+    for callers in (1, 100):
+        pages = await asyncio.gather(*(reader.page(START, 256) for _ in range(callers)))
+        reads.append(_reads(link.client))
+    assert reads[2] - reads[1] == reads[1] - reads[0]
     assert all(page is pages[0] for page in pages)
-    assert [entry.gone for entry in pages[0]] == [number % 2 == 0 for number in range(1, 21)]
+    assert pages[0].held
+    assert [entry.gone for entry in pages[0].entries] == [number % 2 == 0 for number in range(1, 21)]
 
 
 def _reads(client: Any) -> int:

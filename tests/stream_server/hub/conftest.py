@@ -1,17 +1,38 @@
 """A world for each test, ended behind it."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
-from tests.stream_server.hub.world import World
+from stream_server.hub.hub import Limits
+from tests.stream_server.hub.world import LIMITS, World
+
+
+async def _made(limits: Limits) -> AsyncIterator[World]:
+    world = World(limits)
+    yield world
+    for stream in world.streams:
+        stream.gone()
+    await world.hub.errands.cancel()
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     """A hub that nobody is connected to yet."""
-    made = World()
-    yield made
-    for stream in made.streams:
-        stream.gone()
-    await made.hub.errands.cancel()
+    async for made in _made(LIMITS):
+        yield made
+
+
+@pytest.fixture
+async def ringless() -> AsyncIterator[World]:
+    """A hub that keeps nothing in memory: whoever is behind reads the log."""
+    async for made in _made(replace(LIMITS, ring_bytes=0)):
+        yield made
+
+
+@pytest.fixture
+async def impatient() -> AsyncIterator[World]:
+    """A hub with short deadlines."""
+    async for made in _made(replace(LIMITS, write_timeout_seconds=0.1, heartbeat_seconds=0.2, goodbye_seconds=0.1)):
+        yield made

@@ -71,11 +71,11 @@ async def test_a_client_that_stops_reading_catches_up_without_miss_or_double(wor
     await _until_live(world, 2)
 
 
-async def test_the_log_is_read_where_the_ring_does_not_reach(world: World) -> None:
+async def test_the_log_is_read_where_the_ring_does_not_reach(ringless: World) -> None:
     """A cursor older than the ring is served from the log, and then live."""
+    world = ringless
     for number in range(600):
         world.post(f"{number}")
-    world.hub.ring.clear(world.hub.head)
     _, socket = world.open(START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 600)
     assert world.log.reads >= 2
@@ -84,11 +84,11 @@ async def test_the_log_is_read_where_the_ring_does_not_reach(world: World) -> No
     assert socket.texts()[:-1] == [str(number) for number in range(600)]
 
 
-async def test_what_the_log_lost_is_told_as_a_gap(world: World) -> None:
+async def test_what_the_log_lost_is_told_as_a_gap(ringless: World) -> None:
     """A trimmed log gives a gap with its count, then goes on from the floor."""
+    world = ringless
     for number in range(10):
         world.post(f"{number}")
-    world.hub.ring.clear(world.hub.head)
     world.log.floor_n = 4
     _, socket = world.open(START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 6)

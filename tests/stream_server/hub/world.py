@@ -11,6 +11,7 @@ from stream_server.hub import control
 from stream_server.hub.hub import Hub, Limits
 from stream_server.hub.member import Ask
 from stream_server.hub.personal import Personal
+from stream_server.hub.reader import LogPage
 from stream_server.hub.subscriber import Subscriber
 from stream_server.web.framing import NDJSON, framing
 
@@ -34,12 +35,13 @@ class Log:
         self.floor_n = 0
         self.reads = 0
 
-    async def page(self, after: Position, upto: Position, most: int) -> list[Entry]:
-        """As the real one: after one position, up to another, at most so many; it takes a turn of the loop."""
+    async def page(self, after: Position, most: int) -> LogPage:
+        """As the real one: after a position, at most so many; it takes a turn of the loop."""
         self.reads += 1
         await asyncio.sleep(0)
-        known = [e for e in self.entries if after < e.position <= upto and e.position.n > self.floor_n]
-        return known[:most]
+        known = [e for e in self.entries if e.position.n > self.floor_n]
+        held = after in [e.position for e in known] or not known or after < known[0].position
+        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
 
 
 class Socket:
