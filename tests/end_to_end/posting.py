@@ -1,11 +1,19 @@
 """Putting texts in over HTTP: first what stands for itself, then what answers, repeats and quotes it."""
 
 import asyncio
+import json
 import random
+import subprocess
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import redis
+
+from stream_server.store import keys
+from tests.command_line import COMMAND
 from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import environment
 from tests.end_to_end.texts import AIRLINES, Draft
 
 Status = dict[str, Any]
@@ -51,6 +59,31 @@ class Press:
         await asyncio.gather(*(hand() for _ in range(8)))
         self.happened += [{"kind": "post", "status": s} for s in sorted(done, key=lambda s: int(s["id"]))]
 
+    async def replay(self, drafts: Iterable[Draft], file: Path) -> None:
+        """Post ``drafts`` by the `replay` command; the ids are read from the log, the statuses over HTTP."""
+        _record(drafts, file)
+        done = await asyncio.create_subprocess_exec(
+            *COMMAND, "replay", file, "--url", self.api.server.address, "--data-dir", self.api.server.data,
+            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await done.communicate()
+        assert done.returncode == 0, (out, err)
+        ids = self._logged()
+        for first in range(0, len(ids), 200):
+            asked = ",".join(ids[first : first + 200])
+            told = await self.api.done("GET", f"/v1/statuses?ids={asked}", token=mint(self.api.admin))
+            statuses = sorted(told["statuses"], key=lambda status: int(status["id"]))
+            self.happened += [{"kind": "post", "status": status} for status in statuses]
+
+    def _logged(self) -> list[str]:
+        """The ids of all posts on the log, which is the only thing that knows them all."""
+        url = json.loads((self.api.server.data / "server.json").read_text())["redis"]
+        with redis.Redis.from_url(url) as client:
+            rows: Any = client.xrange(keys.LOG)
+        posts = [json.loads(fields[b"e"])["wire"]["status"]["id"] for _, fields in rows if fields[b"k"] == b"post"]
+        known = {status["id"] for status in self.statuses}
+        return [status_id for status_id in posts if status_id not in known]
+
     async def answer(self, count: int, *, seed: int) -> None:
         """Post ``count`` replies, reposts, quotes and posts from places, of every sort in turn."""
         chance = random.Random(seed)
@@ -78,3 +111,14 @@ class Press:
         token = self._tokens[draft.author]
         status: Status = await self.api.done("POST", "/v1/statuses", token=token, json=draft.body)
         return status
+
+
+def _record(drafts: Iterable[Draft], file: Path) -> None:
+    file.write_text("".join(json.dumps(_line(draft)) + "\n" for draft in drafts), encoding="utf-8")
+
+
+def _line(draft: Draft) -> dict[str, Any]:
+    """The draft as a line of a recording."""
+    point = draft.body.get("location")
+    where = None if point is None else [point["lon"], point["lat"]]
+    return {"author": draft.author, **draft.body, "location": where}

@@ -89,9 +89,12 @@ class Day:
             await self.api.follow(self.viewer, target)
         return Press(self.api, self.people)
 
-    async def write(self, press: Press) -> str:
-        """Everything that is written, with changes of the graph between; answers the head then."""
-        await press.print(self.texts)
+    async def write(self, press: Press, recording: Path | None = None) -> str:
+        """Everything that is written, with changes of the graph between; answers the head then.
+
+        The texts go in by `replay` if there is a file for them.
+        """
+        await (press.print(self.texts) if recording is None else press.replay(self.texts, recording))
         await press.follow(self.viewer, self.people["united"])
         await press.answer(max(100, len(self.texts) // 8), seed=1)
         await press.unfollow(self.viewer, self.followed[0])
@@ -136,7 +139,7 @@ def compare(
 
 
 @pytest.mark.timeout(600)
-async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order(day: Day) -> None:
+async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order(day: Day, tmp_path: Path) -> None:
     """Twenty consumers of every kind, half SSE and half NDJSON, receive what the reference says, deletes included."""
     press = await day.dawn()
     listeners = audiences(day.texts, day.people, day.viewer, day.followed)
@@ -144,7 +147,8 @@ async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order
         await day.stack.enter_async_context(await day.api.stream(a.params, uid=a.uid, framing=("sse", "ndjson")[n % 2]))
         for n, a in enumerate(listeners)
     ]
-    await day.write(press)
+    await day.write(press, tmp_path / "day.jsonl")
+    assert len(press.statuses) >= len(day.texts)
     head = await day.delete(press)
     statuses = {s["id"]: s for s in press.statuses}
     for audience, stream in zip(listeners, streams, strict=True):

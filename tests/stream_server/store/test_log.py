@@ -169,4 +169,5 @@ async def test_the_log_is_bounded(redis_url: str, raw: "redis.Redis") -> None:
 
 async def test_a_place_has_one_form() -> None:
     """A position below the first is told from one on the log by the number alone."""
-    assert Position(5, 0, 1).before() == Position(4, 4095, 0)
+    assert Position(5, 0, 2).before() == Position(4, 4095, 1)
+    assert Position(5, 0, 1).before() == START
