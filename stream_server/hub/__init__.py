@@ -9,10 +9,12 @@ functions. A client is live (its group's list of frames goes to its socket as it
 "I am at the head" and "I am live" there is no await. Connecting with a cursor, being too slow and
 returning after an outage are all the second state.
 
-``hub``         publish, flush, heartbeats; who is live
+``hub``         publish, heartbeats, jumps; who is live
+``outflow``     the way out: joined writes, on a tick, in slices
 ``group``       the live clients that ask the same: one index entry, one list of frames, one joined write
 ``batch``       one joined write on its way to the members of a group, in slices
-``subscriber``  one client: position, socket, its life from hello to goodbye
+``member``      a client as the hub knows it; ``people`` finds members by their user
+``subscriber``  one stream's life: live without a task, catching up with one; ``errands`` owns those tasks
 ``reader``      reading on from a position through a filter, with gaps told
 ``personal``    what one person's stream remembers: whom they follow, what they were sent
 ``ring``        the recent entries, bounded in bytes and age

@@ -14,6 +14,6 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``schema``        what JSON bodies may hold
 ``idempotency``   the key under which a write is done once
 ``users``, ``sessions``, ``statuses``, ``follows``, ``admin``, ``health``   handlers, one noun a file
-``stream``, ``events``   the streams and long polling; ``parameters``, ``subscription``, ``since``, ``framing``,
-                  ``sink`` are their parts
+``stream``, ``events``   the streams and long polling; ``parameters``, ``subscriptions``, ``since``, ``subscription``,
+                  ``framing`` and ``connection`` are their parts
 """
