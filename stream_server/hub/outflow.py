@@ -1,25 +1,26 @@
 """The way out: frames wait in their groups for a flush, and a flush is written in slices.
 
-While idle a flush comes at the end of the loop's turn. While busy it comes on a tick, four times what the last one took
-and 20 ms at the most: one send costs the same for one event or twenty. While a flush is still being written no other
+While idle a flush comes at the end of the loop's turn. While busy it comes on a tick, as long as the last one took and
+20 ms at the most: one send costs the same for one event or twenty. While a flush is still being written no other
 begins, so that overload joins more instead of queueing more.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter as now  # uvloop's loop.time() stands still within a turn of the loop
 
 from stream_server.events import Position
 from stream_server.hub.batch import Batch
-from stream_server.hub.group import Group
+from stream_server.hub.group import Group, Wrap
 from stream_server.hub.member import Member
 
 SLICE_SECONDS = 0.005
 """The longest that a flush holds the loop before others have their turn."""
 
-TICK_SHARE = 4
 TICK_SECONDS = 0.020
-"""While busy, what arrives together leaves together after so many times the last flush's work, but no later."""
+"""While busy, what arrives together leaves together: no flush begins sooner after the last than that took, so half of
+the time is left for everything else, but no later than this."""
 
 
 class Outflow:
@@ -56,7 +57,7 @@ class Outflow:
         """What waits in the group goes to those who are in it now, and to nobody who comes after."""
         if group in self._waiting:
             del self._waiting[group]
-            self._batches.append(group.take())
+            self._batches.append(group.take({}))
             self._slice_soon()
 
     def settle(self, group: Group) -> None:
@@ -68,36 +69,35 @@ class Outflow:
     def _arm(self) -> None:
         """A flush when it is due, unless one is still being written: what is drained last, arms again."""
         if self._timer is None and not self._batches:
-            due = self._drained_at + self._tick
-            idle = self._loop.time() >= due
-            self._timer = self._loop.call_soon(self._flush) if idle else self._loop.call_at(due, self._flush)
+            wait = self._drained_at + self._tick - now()
+            self._timer = self._loop.call_later(wait, self._flush) if wait > 0 else self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._timer = None
         self.flushes += 1
-        for group in self._waiting:
-            self._batches.append(group.take())
+        made: dict[tuple[Wrap, bytes], bytes] = {}
+        self._batches.extend([group.take(made) for group in self._waiting])
         self._waiting.clear()
         self._slice()
 
     def _slice(self) -> None:
         self._slicing = None
-        began = self._loop.time()
+        began = now()
         self._slice_ends = began + SLICE_SECONDS
         while self._batches and self._write(self._batches[0], self._over):
             self._batches.popleft()
             if self._over():
                 break
-        self._worked += self._loop.time() - began
+        self._worked += now() - began
         if self._batches:
             self._slice_soon()
         else:
             self._drained()
 
     def _drained(self) -> None:
-        self._tick = min(TICK_SECONDS, TICK_SHARE * self._worked)
+        self._tick = min(TICK_SECONDS, self._worked)
         self._worked = 0.0
-        self._drained_at = self._loop.time()
+        self._drained_at = now()
         if self._waiting:
             self._arm()
 
@@ -112,7 +112,7 @@ class Outflow:
         return done
 
     def _over(self) -> bool:
-        return self._loop.time() >= self._slice_ends
+        return now() >= self._slice_ends
 
 
 def _never() -> bool:
