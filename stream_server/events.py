@@ -176,11 +176,15 @@ OVERHEAD_BYTES = 512
 class Entry:
     """One entry of the log, shared by everyone who receives it.
 
-    ``size`` is its weight in bytes for bounded buffers. ``gone`` says that the post it
-    carries was found deleted when its page was read, so that a replay leaves it out.
+    ``size`` is its weight in bytes for bounded buffers. ``gone`` says that the post it carries was found deleted when
+    its page was read, so that a replay leaves it out; ``original_gone`` says the same of what it reposts, which is
+    ``original`` (known once :attr:`event` was looked at).
     """
 
-    __slots__ = ("_event", "_frames", "_wire", "audience", "body", "gone", "kind", "position", "size")
+    __slots__ = (
+        "_event", "_frames", "_wire",
+        "audience", "body", "gone", "kind", "original", "original_gone", "position", "size",
+    )  # fmt: skip
 
     def __init__(self, position: Position, kind: str, audience: str, body: bytes) -> None:
         self.position = position
@@ -189,6 +193,8 @@ class Entry:
         self.body = body
         self.size = len(body) + OVERHEAD_BYTES
         self.gone = False
+        self.original: str | None = None
+        self.original_gone = False
         self._event: Event | None = None
         self._wire: bytes | None = None
         self._frames: dict[object, bytes] | None = None
@@ -246,6 +252,14 @@ class Entry:
         status = body.facts.status if body.facts is not None else None
         self._event = _view(self.kind, status or wire.status, wire)
         self._wire = bytes(body.wire)
+        shown = wire.status.original if wire.status is not None else None
+        self.original = None if shown is None else shown.id
+
+    def without_original(self) -> "Entry":
+        """The same entry for a replay after the original was deleted: a repost stays, what it showed does not."""
+        wire = msgspec.json.decode(self.wire)
+        wire["status"]["original"] = None
+        return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire}))
 
 
 def _view(kind: str, status: _Status | None, wire: _Wire) -> Event:

@@ -201,10 +201,12 @@ class LogReader:
         return LogPage(entries, held=there or below)
 
     async def _mark_gone(self, entries: list[Entry]) -> None:
-        posts = {entry.event.status_id: entry for entry in entries if _is_post(entry)}
-        kept = await self._log.exists([status_id for status_id in posts if status_id])
-        for status_id, entry in posts.items():
-            entry.gone = status_id not in kept
+        posts = [entry for entry in entries if _is_post(entry)]
+        asked = {one for entry in posts for one in (entry.event.status_id, entry.original) if one is not None}
+        kept = await self._log.exists(asked)
+        for entry in posts:
+            entry.gone = entry.event.status_id not in kept
+            entry.original_gone = entry.original is not None and entry.original not in kept
 
 
 def _is_post(entry: Entry) -> bool:

@@ -1,7 +1,7 @@
 """One joined write on its way to the members of a group, in slices short enough for everybody else."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from stream_server.events import Position
 
@@ -9,42 +9,56 @@ if TYPE_CHECKING:
     from stream_server.hub.group import Group
     from stream_server.hub.member import Member
 
-CLOCK_EVERY = 32
-"""Members between two looks at the clock: about 0.1 ms of writing."""
+
+class Seat(NamedTuple):
+    """A member's place in a group, with its two methods at hand: they run once per client and flush."""
+
+    write: Callable[[bytes], None]
+    backlog: Callable[[], float]
+    member: "Member"
 
 
 class Batch:
     """The same bytes for all who were members when it was taken.
 
-    ``since`` is the position before its first frame. A member that left is passed over, and so is one
-    that left and came back meanwhile: it caught up past these frames by itself.
+    ``since`` is the position before its first frame, ``served`` counts who got it. A member that left meanwhile is
+    passed over, and so is one that left and came back: it caught up past these frames by itself. While nobody came
+    or went (``version``) nobody need be asked.
     """
 
-    __slots__ = ("data", "frames", "group", "members", "served", "since")
+    __slots__ = ("_next", "_seats", "_version", "data", "frames", "group", "served", "since")
 
-    def __init__(
-        self, group: "Group", data: bytes, since: Position, frames: int, members: Iterator["Member"]
-    ) -> None:
+    def __init__(self, group: "Group", data: bytes, since: Position, frames: int, seats: tuple[Seat, ...]) -> None:
         self.group = group
         self.data = data
         self.since = since
         self.frames = frames
-        self.members = members
         self.served = 0
+        self._seats = seats
+        self._next = 0
+        self._version = group.version
 
-    def write(self, limit: int, refuse: Callable[["Member", Position], None], expired: Callable[[], bool]) -> bool:
-        """Write to the next members; False when ``expired`` ended the slice before all were served.
+    @property
+    def left(self) -> int:
+        """How many are still to be served."""
+        return len(self._seats) - self._next
 
-        A member with more than ``limit`` unsent bytes gets nothing and is handed to ``refuse``.
-        """
-        group, data, since_n = self.group, self.data, self.since.n
-        for count, member in enumerate(self.members, 1):
-            if member.group is group and member.joined_n <= since_n:
-                if member.backlog() > limit:
-                    refuse(member, self.since)
-                else:
-                    member.write(data)
-                    self.served += 1
-            if count % CLOCK_EVERY == 0 and expired():
-                return False
-        return True
+    def write(self, limit: int, refuse: Callable[["Member", Position], None], most: int) -> None:
+        """Write to the next ``most``; who has more than ``limit`` unsent bytes gets nothing, ``refuse`` is told."""
+        seats = self._seats[self._next : self._next + most]
+        self._next += len(seats)
+        if self.group.version != self._version:
+            seats = self._present(seats)
+        data = self.data
+        refused = 0
+        for write, backlog, member in seats:
+            if backlog() > limit:
+                refuse(member, self.since)
+                refused += 1
+            else:
+                write(data)
+        self.served += len(seats) - refused
+
+    def _present(self, seats: tuple[Seat, ...]) -> tuple[Seat, ...]:
+        group, since_n = self.group, self.since.n
+        return tuple(seat for seat in seats if seat.member.group is group and seat.member.joined_n <= since_n)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from filters.combine import Subscription
 from stream_server.events import Entry, Position
-from stream_server.hub.batch import Batch
+from stream_server.hub.batch import Batch, Seat
 from stream_server.hub.control import Control
 from stream_server.hub.personal import Personal
 
@@ -46,7 +46,9 @@ class Group:
     ``since`` is the position before the first waiting frame: where a member that refuses them goes on.
     """
 
-    __slots__ = ("beat_at", "frames", "framing", "key", "members", "personal", "since", "subscription")
+    __slots__ = (
+        "_seats", "beat_at", "frames", "framing", "key", "members", "personal", "since", "subscription", "version",
+    )  # fmt: skip
 
     def __init__(self, key: Hashable, subscription: Subscription, framing: Framing, personal: Personal | None) -> None:
         self.key = key
@@ -54,9 +56,25 @@ class Group:
         self.framing = framing
         self.personal = personal
         self.members: dict[Member, None] = {}
+        self.version = 0
+        self._seats: tuple[Seat, ...] | None = None
         self.frames: list[bytes] = []
         self.since: Position | None = None
         self.beat_at = 0.0
+
+    def enter(self, member: "Member") -> None:
+        """``member`` is live here from now on."""
+        self.members[member] = None
+        self._changed()
+
+    def leave(self, member: "Member") -> None:
+        """``member`` is not live here any more."""
+        del self.members[member]
+        self._changed()
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._seats = None
 
     def offer(self, entry: Entry, before: Position) -> bool:
         """Let ``entry`` wait for the next flush; True if it is the first to wait. ``before`` is the head before it."""
@@ -82,7 +100,9 @@ class Group:
             data = made.get(key) or made.setdefault(key, wrap(frames[0]))
         else:
             data = wrap(b"".join(frames))
-        batch = Batch(self, data, self.since, len(frames), iter(tuple(self.members)))
+        if self._seats is None:
+            self._seats = tuple(Seat(member.write, member.backlog, member) for member in self.members)
+        batch = Batch(self, data, self.since, len(frames), self._seats)
         self.frames = []
         self.since = None
         return batch

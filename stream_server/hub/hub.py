@@ -234,7 +234,7 @@ class Hub:
         """Be live. The caller saw ``member.position == head`` and did not await since."""
         group = self._groups.get(member.group_key) or self._open(member)
         self.outflow.take(group)  # what waits lies behind the newcomer
-        group.members[member] = None
+        group.enter(member)
         member.group = group
         member.joined_n = self.head.n
 
@@ -248,7 +248,7 @@ class Hub:
     def _leave(self, member: Member, position: Position) -> None:
         group = member.group
         assert group is not None
-        del group.members[member]
+        group.leave(member)
         member.group = None
         member.position = position
         if not group.members:

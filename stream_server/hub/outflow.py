@@ -1,26 +1,30 @@
 """The way out: frames wait in their groups for a flush, and a flush is written in slices.
 
-While idle a flush comes at the end of the loop's turn. While busy it comes on a tick, as long as the last one took and
-20 ms at the most: one send costs the same for one event or twenty. While a flush is still being written no other
-begins, so that overload joins more instead of queueing more.
+While idle a flush comes at the end of the loop's turn. While busy it comes on a tick, so that flushing takes a quarter
+of the time: one send costs the same for one event or twenty. While a flush is still being written no other begins, so
+that overload joins more instead of queueing more.
+
+uvloop sends what was written at the end of the loop's turn. So a slice is counted in writes, not in time, and a flush
+is over at the next turn only: a clock read in between would see the cheap half.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter as now  # uvloop's loop.time() stands still within a turn of the loop
+from time import perf_counter
 
 from stream_server.events import Position
 from stream_server.hub.batch import Batch
 from stream_server.hub.group import Group, Wrap
 from stream_server.hub.member import Member
 
-SLICE_SECONDS = 0.005
-"""The longest that a flush holds the loop before others have their turn."""
+SLICE_WRITES = 512
+"""Writes in one turn of the loop, about 4 ms of it: then others have theirs."""
 
+TICK_SHARE = 3
 TICK_SECONDS = 0.020
-"""While busy, what arrives together leaves together: no flush begins sooner after the last than that took, so half of
-the time is left for everything else, but no later than this."""
+"""While busy, what arrives together leaves together: the next flush begins so many times the last one's length after
+it, but no later than this."""
 
 
 class Outflow:
@@ -39,10 +43,8 @@ class Outflow:
         self._batches: deque[Batch] = deque()
         self._timer: asyncio.Handle | None = None
         self._slicing: asyncio.Handle | None = None
-        self._slice_ends = 0.0
-        self._worked = 0.0
-        self._tick = 0.0
-        self._drained_at = 0.0
+        self._began: float | None = None
+        self._next_at = 0.0
 
     def mark(self, group: Group) -> None:
         """The group's first frame waits."""
@@ -63,17 +65,19 @@ class Outflow:
     def settle(self, group: Group) -> None:
         """Send now, whole, what waits or is on its way in this group."""
         self.take(group)
-        for batch in [batch for batch in self._batches if batch.group is group]:
-            self._write(batch, _never)
+        for batch in self._batches:
+            if batch.group is group:
+                self._write(batch, batch.left)
 
     def _arm(self) -> None:
-        """A flush when it is due, unless one is still being written: what is drained last, arms again."""
-        if self._timer is None and not self._batches:
-            wait = self._drained_at + self._tick - now()
+        """A flush when it is due, unless one is still being written: its end arms again."""
+        if self._timer is None and self._began is None:
+            wait = self._next_at - perf_counter()
             self._timer = self._loop.call_later(wait, self._flush) if wait > 0 else self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._timer = None
+        self._began = perf_counter()
         self.flushes += 1
         made: dict[tuple[Wrap, bytes], bytes] = {}
         self._batches.extend([group.take(made) for group in self._waiting])
@@ -82,22 +86,24 @@ class Outflow:
 
     def _slice(self) -> None:
         self._slicing = None
-        began = now()
-        self._slice_ends = began + SLICE_SECONDS
-        while self._batches and self._write(self._batches[0], self._over):
-            self._batches.popleft()
-            if self._over():
-                break
-        self._worked += now() - began
+        room = SLICE_WRITES
+        while self._batches and room > 0:
+            batch = self._batches[0]
+            writes = min(batch.left, room)
+            self._write(batch, writes)
+            room -= writes
+            if not batch.left:
+                self._batches.popleft()
         if self._batches:
             self._slice_soon()
-        else:
-            self._drained()
+        elif self._began is not None:
+            self._loop.call_soon(self._flushed, self._began)
 
-    def _drained(self) -> None:
-        self._tick = min(TICK_SECONDS, self._worked)
-        self._worked = 0.0
-        self._drained_at = now()
+    def _flushed(self, began: float) -> None:
+        """The next turn: what was written has been sent."""
+        ended = perf_counter()
+        self._next_at = ended + min(TICK_SECONDS, TICK_SHARE * (ended - began))
+        self._began = None
         if self._waiting:
             self._arm()
 
@@ -105,15 +111,7 @@ class Outflow:
         if self._slicing is None:
             self._slicing = self._loop.call_soon(self._slice)
 
-    def _write(self, batch: Batch, expired: Callable[[], bool]) -> bool:
+    def _write(self, batch: Batch, most: int) -> None:
         served = batch.served
-        done = batch.write(self._buffer_bytes, self._refuse, expired)
+        batch.write(self._buffer_bytes, self._refuse, most)
         self.delivered += (batch.served - served) * batch.frames
-        return done
-
-    def _over(self) -> bool:
-        return now() >= self._slice_ends
-
-
-def _never() -> bool:
-    return False

@@ -18,6 +18,10 @@ SCAN_SECONDS = 1.0
 """A filter that matches nothing of a long log is answered after this long, with `more` and the cursor it got to."""
 
 
+ANSWER_BYTES = 1 << 20
+"""An answer ends after the page that goes beyond this, with `more`: nobody holds ten megabytes of us by not reading."""
+
+
 class Polled(NamedTuple):
     """The answer: ``cursor`` is the last position scanned, or that of the last entry if ``limit`` cut."""
 
@@ -35,6 +39,7 @@ class Poll:
         self._limit = limit
         self._items: list[Entry | Gap] = [] if lost is None else [lost]
         self._entries = 0
+        self._bytes = 0
         self._waits = True
         self._loop = asyncio.get_running_loop()
         self.member = Member(ask, _never, _always_full, self._wake)
@@ -79,7 +84,7 @@ class Poll:
         ends = self._loop.time() + SCAN_SECONDS
         while member.closing is None and member.position != self._hub.head and self._entries < self._limit:
             await self._read_page()
-            if self._loop.time() > ends:
+            if self._loop.time() > ends or self._bytes > ANSWER_BYTES:
                 return True
         return bool(self._items or member.closing)
 
@@ -97,6 +102,7 @@ class Poll:
         room = self._limit - self._entries
         self._items += page.wanted[:room]
         self._entries += len(page.wanted[:room])
+        self._bytes += sum(entry.size for entry in page.wanted[:room])
         cut = len(page.wanted) > room
         member.position = page.wanted[room - 1].position if cut else page.upto
         await asyncio.sleep(0)

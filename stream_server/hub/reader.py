@@ -75,7 +75,7 @@ class Reader:
         upto = position if lost is None else lost.end
         for entry in entries:
             if self._wants(ask, entry):
-                wanted.append(entry)
+                wanted.append(self._shown(entry))
             upto = entry.position
             if time.monotonic() > ends:
                 break
@@ -98,6 +98,11 @@ class Reader:
         if personal.concerns(entry):
             personal.apply(entry)
         return wanted and not self._gone(entry)
+
+    def _shown(self, entry: Entry) -> Entry:
+        """As it may be shown by now: what a repost shows of a deleted post is gone from it."""
+        deleted = entry.original_gone or (entry.original is not None and entry.original in self._ring.deleted)
+        return entry.without_original() if deleted and entry.kind == "post" else entry
 
     def _gone(self, entry: Entry) -> bool:
         """A post deleted by now is left out of a replay; its delete comes in its own place."""

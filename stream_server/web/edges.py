@@ -5,6 +5,7 @@ nothing. A connection that does not send a whole request head in time is closed 
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -30,6 +31,9 @@ MAX_LINE_BYTES = 65_536
 MAX_FIELD_BYTES = 16_384
 """One header field: a token of 8 KiB and room."""
 
+WRITE_SECONDS = 30.0
+"""An answer of which the client takes no byte for so long is given up, with its connection."""
+
 LINGER_SECONDS = 2.0
 """How long the rest of a refused body is swallowed, so that its sender can read why."""
 
@@ -44,12 +48,42 @@ class HandedOver(ConnectionError):
 class Protocol(web.RequestHandler):
     """One connection."""
 
-    __slots__ = ("_header_seconds", "_in_head")
+    __slots__ = ("_header_seconds", "_in_head", "_stuck")
 
     def __init__(self, manager: "Server", *, header_seconds: float, **options: Any) -> None:
         super().__init__(manager, **options)
         self._header_seconds = header_seconds
         self._in_head = False
+        self._stuck: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        """The client does not read its answer: it has a while to take some of it."""
+        super().pause_writing()
+        if self.transport is not None:
+            self._watch_backlog(self.transport, math.inf)
+
+    def resume_writing(self) -> None:
+        """It does."""
+        super().resume_writing()
+        self._forget_backlog()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Nothing is waited for any more."""
+        self._forget_backlog()
+        super().connection_lost(exc)
+
+    def _watch_backlog(self, transport: asyncio.Transport, before: float) -> None:
+        """Drop a client that takes no byte of its answer for a whole deadline; slowly is not never."""
+        backlog = transport.get_write_buffer_size()
+        if backlog >= before:
+            transport.abort()
+        else:
+            self._stuck = self._loop.call_later(WRITE_SECONDS, self._watch_backlog, transport, backlog)
+
+    def _forget_backlog(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the first request's deadline, which a silent connection misses as well."""

@@ -1,6 +1,7 @@
 """From a request's parameters to what the hub is asked: who, what, from where. All refusals happen here."""
 
 import asyncio
+import re
 import secrets
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ LAST_EVENT_ID = "Last-Event-ID"
 
 REACH_SECONDS = 5.0
 """How long a client waits here that knows more of the log than this worker does yet."""
+
+
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 class Plan(NamedTuple):
@@ -81,10 +85,7 @@ async def _reach(hub: Hub, position: Position) -> None:
 def number(parameters: dict[str, str], name: str, default: float, least: float, most: float) -> float:
     """Take the number ``name`` out of the parameters; raises BadRequest outside ``least`` to ``most``."""
     text = parameters.pop(name, None)
-    try:
-        value = default if text is None else float(text)
-    except ValueError:
-        value = float("nan")
+    value = default if text is None else float(text) if _NUMBER.fullmatch(text) else float("nan")
     if not least <= value <= most:
         message = f"must be a number from {least:g} to {most:g}"
         raise BadRequest(message, param=name)

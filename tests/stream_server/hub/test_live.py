@@ -106,6 +106,20 @@ async def test_a_post_deleted_by_now_is_left_out_of_a_replay(world: World) -> No
     assert socket.texts() == ["kept", f"-{gone.position.status_number}"]
 
 
+async def test_a_replay_does_not_show_what_a_repost_showed_of_a_deleted_post(world: World) -> None:
+    """The repost stays, matched as it was; the words of the deleted post are gone from it."""
+    secret = world.post("secret word")
+    kept = world.post("kept word")
+    world.post("", original=secret)
+    world.post("", original=kept)
+    world.delete(secret)
+    _, socket = world.open(START, track="word")
+    await eventually(lambda: socket.kinds() == ["hello", "post", "post", "post", "delete"])
+    assert b"secret" not in socket.received
+    assert socket.received.count(b'"original":null') == 1
+    assert socket.received.count(b"kept word") == 2
+
+
 async def test_a_delete_reaches_who_was_sent_the_post_although_unfollowed_since(world: World) -> None:
     """@me changes; the delete goes by what was delivered, and not to what was posted before the follow."""
     _, socket = world.open(user="1", following={"7"}, follow="@me")

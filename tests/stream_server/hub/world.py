@@ -110,10 +110,12 @@ class World:
         self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms)
         self.streams: list[Subscriber] = []
 
-    def post(self, text: str, uid: str = "7") -> Entry:
-        """Write and publish a post; its id is its position's."""
+    def post(self, text: str, uid: str = "7", original: Entry | None = None) -> Entry:
+        """Write and publish a post (a repost of ``original``); its id is its position's."""
         position = self._next()
-        status = {"id": str(position.status_number), "uid": uid, "message": text}
+        status: dict[str, object] = {"id": str(position.status_number), "uid": uid, "message": text}
+        if original is not None:
+            status["original"] = json.loads(original.wire)["status"]
         return self._publish(position, "post", {"wire": {"status": status}})
 
     def delete(self, post: Entry) -> Entry:

@@ -1,0 +1,39 @@
+"""Answers that nobody reads: bounded in time, and a long poll's in bytes."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from stream_server.web import edges
+from stream_server.web.edges import Runner
+from tests.waiting import eventually
+
+ANSWER_BYTES = 32_000_000
+"""More than both kernels' buffers hold."""
+
+
+async def _serve(request: web.Request) -> web.Response:
+    return web.Response(body=b"x" * ANSWER_BYTES)
+
+
+async def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No byte taken for a whole deadline: the connection is dropped, and what it held is free."""
+    monkeypatch.setattr(edges, "WRITE_SECONDS", 0.2)
+    app = web.Application()
+    app.router.add_get("/", _serve)
+    runner = Runner(app, header_seconds=5.0, shutdown_seconds=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    reader, writer = await asyncio.open_connection(*runner.addresses[0][:2], limit=2048)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert runner.server is not None
+    await eventually(lambda: len(runner.server.connections) == 1 if runner.server else False)
+    await eventually(lambda: len(runner.server.connections) == 0 if runner.server else False, what="to be dropped")
+    read = 0
+    with pytest.raises(ConnectionResetError):
+        while part := await reader.read(1 << 20):
+            read += len(part)
+    assert read < ANSWER_BYTES
+    writer.close()
+    await runner.cleanup()
