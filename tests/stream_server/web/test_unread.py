@@ -31,9 +31,9 @@ async def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.Monkey
     await eventually(lambda: len(runner.server.connections) == 1 if runner.server else False)
     await eventually(lambda: len(runner.server.connections) == 0 if runner.server else False, what="to be dropped")
     read = 0
-    with pytest.raises(ConnectionResetError):
-        while part := await reader.read(1 << 20):
-            read += len(part)
-    assert read < ANSWER_BYTES
+    while part := await reader.read(1 << 20):
+        read += len(part)
+    assert 0 < read < ANSWER_BYTES
     writer.close()
+    await writer.wait_closed()
     await runner.cleanup()
