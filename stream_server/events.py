@@ -23,10 +23,7 @@ EPOCH_MS = 1_704_067_200_000
 """2024-01-01T00:00:00Z: ids count from here, so that they fit the 53 bits of a double until 2093."""
 
 PUBLIC = "public"
-"""The audience of what everyone may see."""
-
-NOBODY = "-"
-"""The audience of entries that steer the server (revocation) and reach no client."""
+"""The audience of what everyone may see; entries that only steer the server (revocation) have ``-``."""
 
 PUBLIC_KINDS = ("post", "delete", "follow", "unfollow")
 """The kinds that are written today and that a stream can ask for."""
@@ -73,11 +70,6 @@ class Position(NamedTuple):
 
 START = Position(0, 0, 0)
 """Before the first entry of an empty log."""
-
-
-def status_id(ms: int, seq: int) -> str:
-    """The id that a status made at (ms, seq) has: 53 bits, in time order, a decimal string."""
-    return str(Position(ms, seq, 0).status_number)
 
 
 def iso(ms: int) -> str:
