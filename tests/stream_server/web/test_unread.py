@@ -27,9 +27,10 @@ async def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.Monkey
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     reader, writer = await asyncio.open_connection(*runner.addresses[0][:2], limit=2048)
     writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert runner.server is not None
-    await eventually(lambda: len(runner.server.connections) == 1 if runner.server else False)
-    await eventually(lambda: len(runner.server.connections) == 0 if runner.server else False, what="to be dropped")
+    server = runner.server
+    assert server is not None
+    await eventually(lambda: len(server.connections) == 1, what="the connection")
+    await eventually(lambda: not server.connections, what="the connection to be dropped")
     read = 0
     while part := await reader.read(1 << 20):
         read += len(part)
