@@ -33,6 +33,8 @@ async def report(minutes: Counter[str], tags: Counter[str], every: float) -> Non
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} URL TOKEN [SECONDS]")
     server, jwt, *seconds = sys.argv[1:]
     with suppress(KeyboardInterrupt):
         asyncio.run(listen(server, jwt, float(seconds[0]) if seconds else 5))

@@ -33,6 +33,8 @@ def follow(url: str, token: str, parameters: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} URL TOKEN NAME=VALUE …")
     server, jwt, *rest = sys.argv[1:]
     try:
         follow(server, jwt, dict(pair.split("=", 1) for pair in rest))

@@ -61,6 +61,8 @@ def show(message: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} URL TOKEN NAME=VALUE …")
     server, jwt, *rest = sys.argv[1:]
     with suppress(KeyboardInterrupt):
         asyncio.run(consume(server, jwt, dict(pair.split("=", 1) for pair in rest)))

@@ -153,7 +153,7 @@ def _value(setting: Setting, given: object) -> object:
     try:
         value = type(setting.default)(given)
     except (TypeError, ValueError):
-        message = f"{setting.flag} ({setting.variable}) must be a number of {setting.unit}"
+        message = f"{setting.flag} ({setting.variable}) must be a number ({setting.unit})"
         raise InvalidSetting(message) from None
     if setting.least is not None and not value >= setting.least:
         message = f"{setting.flag} ({setting.variable}) must be {setting.least:g} {setting.unit} or more"

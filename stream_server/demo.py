@@ -88,16 +88,14 @@ def guide(base_url: str, token: str) -> str:
         "everything, from a minute ago": "/stream?firehose=true&since=-1m",
         "one answer at a time (long polling)": "/events?firehose=true&wait=25",
     }
-    lines = [
-        ("", f"export TOKEN={token}"),
-        ("post something (in another terminal, with the same TOKEN)", _post(base_url)),
-    ]
+    lines = [("", f"export TOKEN={token}")]
     lines += [(what, curl + path.replace(" ", "%20") + '"') for what, path in streams.items()]
+    lines += [("post something, in another terminal (export TOKEN there too)", _post(base_url))]
     return _rendered(lines, f'You are "{LOGIN}". Paste this first, then any of the others (Ctrl-C ends a stream):')
 
 
 def _post(base_url: str) -> str:
-    body = '{"message": "good morning, #redis and coffee", "location": {"lon": -121.9, "lat": 36.6}}'
+    body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
     return (
         f"""curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" "{base_url}/v1/statuses" """
         f"""-d '{body}'"""

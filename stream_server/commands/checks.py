@@ -114,6 +114,11 @@ def key(config: Config) -> Finding:
     return good("the key of tokens is " + ("kept in the data folder" if kept else "made at the first start"))
 
 
+def no_server(data_dir: str) -> Finding:
+    """That none runs on the data folder."""
+    return advice(f"no server runs on {data_dir}")
+
+
 async def server(url: str) -> Finding:
     """Whether a server answers there, and is ready."""
     try:

@@ -37,16 +37,22 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
     ✓ is well, ! could be better, ✗ is broken; the exit code is 1 if anything is broken.
     """
     settled = config.load(flags)
-    findings = asyncio.run(examine(settled, backstage.address(url, settled)))
+    findings = asyncio.run(examine(settled, _server_to_ask(url, settled)))
     console = Console(highlight=False, soft_wrap=True)
     for finding in findings:
         console.print(_line(finding, unicode=console.encoding.startswith("utf")))
     context.exit(FAILED if any(finding.state is State.BROKEN for finding in findings) else OK)
 
 
-async def examine(settled: Config, url: str) -> list[Finding]:
+def _server_to_ask(url: str | None, settled: Config) -> str | None:
+    """The address; None where a data folder was named on which no server runs: another one would be no answer."""
+    stopped = url is None and settled.data_dir and backstage.read_note(settled.data_dir) is None
+    return None if stopped else backstage.address(url, settled)
+
+
+async def examine(settled: Config, url: str | None) -> list[Finding]:
     """All findings, in the order in which a person would look."""
-    server = await checks.server(url)
+    server = checks.no_server(settled.data_dir) if url is None else await checks.server(url)
     redis_url = settled.redis or _embedded(settled, server)
     return [
         checks.python(),

@@ -150,7 +150,7 @@ class Hub:
             self.outflow.mark(group)
 
     def _refuse(self, member: Member, since: Position) -> None:
-        self.counts.refused += 1
+        self.counts.refused += not member.polls
         self._leave(member, since)
         member.on_wake()
 

@@ -29,10 +29,11 @@ class Member:
 
     ``position`` is the last entry *scanned* for it, matched or not; while it is live that is the hub's head.
     ``joined_n`` is the head's number when it went live. ``write`` never waits, ``backlog`` is in bytes,
-    ``on_wake`` is called when the hub has something to say: frames were refused, or it is over.
+    ``on_wake`` is called when the hub has something to say: frames were refused, or it is over. ``polls`` says that
+    it refuses everything, so that it is no slow client.
     """
 
-    __slots__ = ("ask", "backlog", "closing", "group", "joined_n", "on_wake", "position", "write")
+    __slots__ = ("ask", "backlog", "closing", "group", "joined_n", "on_wake", "polls", "position", "write")
 
     def __init__(
         self,
@@ -40,11 +41,14 @@ class Member:
         write: Callable[[bytes], None],
         backlog: Callable[[], float],
         on_wake: Callable[[], None],
+        *,
+        polls: bool = False,
     ) -> None:
         self.ask = ask
         self.write = write
         self.backlog = backlog
         self.on_wake = on_wake
+        self.polls = polls
         self.position = ask.position
         self.group: Group | None = None
         self.joined_n = 0

@@ -42,7 +42,7 @@ class Poll:
         self._bytes = 0
         self._waits = True
         self._loop = asyncio.get_running_loop()
-        self.member = Member(ask, _never, _always_full, self._wake)
+        self.member = Member(ask, _never, _always_full, self._wake, polls=True)
         self._woken: asyncio.Future[None] | None = None
 
     async def run(self, wait_seconds: float) -> Polled:
