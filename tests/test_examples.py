@@ -15,6 +15,7 @@ from stream_server.client import ApiClient, Refused
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
+from tests.posts import post
 
 EXAMPLES = ROOT / "examples"
 PLUGIN = EXAMPLES / "custom_filter"
@@ -61,17 +62,6 @@ def jwt(server: Server) -> str:
         return mint(user["id"])
 
     return asyncio.run(sign_up())
-
-
-def post(server: Server, jwt: str, *messages: str) -> None:
-    """Post these, one after the other."""
-
-    async def posting() -> None:
-        async with ApiClient(server.address, jwt) as api:
-            for message in messages:
-                await api.post(message)
-
-    asyncio.run(posting())
 
 
 def shows(program: Running, server: Server, jwt: str, message: str, line: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from stream_server.client import ApiClient
 from tests.command_line import COMMAND, clean_environment, run, running
 from tests.end_to_end.server import Server, environment
+from tests.posts import post
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +28,6 @@ def token(server: Server, login: str, scope: str = "read write stream firehose")
     )  # fmt: skip
     assert outcome.code == 0, outcome
     return outcome.out.strip()
-
-
-def post(server: Server, jwt: str, *messages: str) -> None:
-    """Post these, one after the other."""
-
-    async def posting() -> None:
-        async with ApiClient(server.address, jwt) as api:
-            for message in messages:
-                await api.post(message)
-
-    asyncio.run(posting())
 
 
 def test_a_token_of_the_command_is_a_token_of_the_server(server: Server) -> None:

@@ -3,15 +3,9 @@ local before = answered()
 if before then
   return before
 end
-local source, target = person(ARGV[3]), person(ARGV[4])
-if not source then
-  return refuse('NOT_FOUND user')
-end
-if source.id == ARGV[4] then
-  return refuse('ONESELF id')
-end
-if not target then
-  return refuse('NOT_FOUND id')
+local source, target, refused = couple(ARGV[3], ARGV[4])
+if refused then
+  return refused
 end
 if redis.call('ZSCORE', KEY.following .. source.id, target.id) then
   return answer('unchanged')

@@ -99,6 +99,21 @@ local function person(uid)
     posts = tonumber(kept[5]), signup = tonumber(kept[6])}
 end
 
+-- Two persons, of whom the first does something to the second; or nothing, nothing, and the refusal.
+local function couple(source_id, target_id)
+  local source, target = person(source_id), person(target_id)
+  if not source then
+    return nil, nil, refuse('NOT_FOUND user')
+  end
+  if source_id == target_id then
+    return nil, nil, refuse('ONESELF id')
+  end
+  if not target then
+    return nil, nil, refuse('NOT_FOUND id')
+  end
+  return source, target
+end
+
 -- The same bytes as store/user_json.py makes.
 local function person_json(who)
   return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
