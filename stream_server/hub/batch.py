@@ -44,7 +44,7 @@ class Batch:
         return len(self._seats) - self._next
 
     def write(self, limit: int, refuse: Callable[["Member", Position], None], most: int) -> None:
-        """Write to the next ``most``; who has more than ``limit`` unsent bytes gets nothing, ``refuse`` is told."""
+        """Write to the next ``most``; ``refuse`` is told of who has more than ``limit`` unsent bytes, or no socket."""
         seats = self._seats[self._next : self._next + most]
         self._next += len(seats)
         if self.group.version != self._version:
@@ -52,11 +52,14 @@ class Batch:
         data = self.data
         refused = 0
         for write, backlog, member in seats:
-            if backlog() > limit:
-                refuse(member, self.since)
-                refused += 1
-            else:
-                write(data)
+            try:
+                if backlog() <= limit:
+                    write(data)
+                    continue
+            except RuntimeError:
+                pass  # a transport that is closed already: it must not cost those who come after it their frames
+            refuse(member, self.since)
+            refused += 1
         self.served += len(seats) - refused
 
     def _present(self, seats: tuple[Seat, ...]) -> tuple[Seat, ...]:

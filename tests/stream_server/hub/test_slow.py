@@ -82,6 +82,28 @@ async def test_a_failing_log_ends_the_stream_instead_of_leaving_it_silent(ringle
     assert ringless.hub.errands.failures == 1
 
 
+async def test_a_socket_that_raises_costs_the_others_nothing(world: World) -> None:
+    """A transport closed under a live client: its own stream ends, the flush goes on, now and later."""
+    streams = [world.open(firehose="true") for _ in range(5)]
+    await _live(world, 5)
+    broken, socket = streams[2]
+
+    def closed(data: bytes) -> None:
+        raise RuntimeError("the handler is closed")
+
+    broken.member.write = socket.write = closed  # type: ignore[method-assign]  # the fault
+    group = broken.member.group
+    assert group is not None
+    group._changed()  # its seats hold the methods; they are taken anew, as after any coming or going
+    world.post("one")
+    others = [other for stream, other in streams if stream is not broken]
+    await eventually(lambda: all(other.texts() == ["one"] for other in others))
+    await eventually(lambda: socket.aborted, what="the broken one to be dropped")
+    world.post("two")
+    await eventually(lambda: all(other.texts() == ["one", "two"] for other in others))
+    assert world.hub.errands.failures == 1
+
+
 async def test_a_filter_that_raises_hurts_nobody_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Live, catching up and on the delete of an old post: it matches nothing, and is counted."""
     old = world.post("old")
