@@ -49,10 +49,10 @@ def metrics() -> str:
 def keys() -> str:
     """Every key in Redis."""
     rows = (
-        (f"`{key.pattern}`", key.type, "truth" if key in TRUTH else "derived", key.content, "" if key.used else "later")
+        (f"`{key.pattern}`", key.type, "truth" if key in TRUTH else "derived", key.content)
         for key in TRUTH + DERIVED
     )
-    return _table(("key", "type", "", "content", ""), rows)
+    return _table(("key", "type", "", "content"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -21,6 +21,7 @@ from stream_server.hub.hub import Hub, Limits
 from stream_server.jwks import KeySet
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
+from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
 from stream_server.web import edges, keys, middleware, routes
 from stream_server.web.subscriptions import Subscriptions
@@ -38,7 +39,7 @@ RETRY_SPREAD_SECONDS = (0.5, 5.0)
 async def application(config: Config) -> AsyncIterator[web.Application]:
     """The app with everything behind it running; it is fed when it is handed over, and ended behind it."""
     store = Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, log_max_entries=config.log_max_entries
+        config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=_sizes(config)
     )
     await store.open()
     hub = Hub(_limits(config), LogReader(store.log), await store.log.head(), now_ms=_now_ms)
@@ -96,6 +97,10 @@ async def _fed(feed: Feed, feeding: "asyncio.Task[None]") -> None:
     ready.cancel()
     if feeding.done():
         feeding.result()
+
+
+def _sizes(config: Config) -> Sizes:
+    return Sizes(config.log_max_entries, config.timeline_max, config.pass_size)
 
 
 def _limits(config: Config) -> Limits:

@@ -63,6 +63,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("heartbeat_seconds", 15.0, "s", "A heartbeat is sent on every stream this often.", 0.05),
     Setting("canary_seconds", 1.0, "s", "How often the feed's position is compared with the log's head.", 0.05),
     Setting("log_max_entries", 1_000_000, "entries", "The log keeps about this many entries.", 1000),
+    Setting("timeline_max", 1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000),
+    Setting("pass_size", 1000, "people", "Timelines a post reaches in one pass; the first is in the call.", 1, 10_000),
     Setting("ring_bytes", 64 * 2**20, "bytes", "Recent entries each worker keeps in memory for returning clients.", 0),
     Setting("ring_seconds", 600.0, "s", "Age of the oldest entry kept in memory.", 0),
     Setting("client_buffer_bytes", 262_144, "bytes", "Unsent bytes of a live client before it must catch up.", 4096),
@@ -103,6 +105,8 @@ class Config:
     heartbeat_seconds: float
     canary_seconds: float
     log_max_entries: int
+    timeline_max: int
+    pass_size: int
     ring_bytes: int
     ring_seconds: float
     client_buffer_bytes: int

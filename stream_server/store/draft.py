@@ -45,14 +45,11 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     lang: str | None = None
     media: Sequence[Media] = ()
     meta: Mapping[str, object] | None = None
+    group: str | None = None
 
-    def fields(self, entities: bytes) -> dict[str, bytes]:
-        """The natural fields of the hash; what there is not is left out, JSON stays encoded."""
-        fields = {"message": self.message.encode(), "lang": (self.lang or "und").encode(), "entities": entities}
-        if self.in_reply_to is not None:
-            fields["in_reply_to"] = self.in_reply_to.encode()
-        if self.origin is not None:
-            fields["origin"] = self.origin.encode()
+    def fields(self) -> dict[str, bytes]:
+        """The natural fields of the hash that are the author's own; what there is not is left out."""
+        fields = {"message": self.message.encode()}
         for name, value in (("location", self.location), ("place", self.place), ("media", self.media or None)):
             if value is not None:
                 fields[name] = _encode(value)
@@ -60,21 +57,33 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
             fields["meta"] = _encode(self.meta)
         return fields
 
+    def message_json(self) -> bytes:
+        """The message as JSON."""
+        return _encode(self.message)
 
-def entities_json(found: Entities, ids: Mapping[str, str]) -> bytes:
-    """The entities of a status as JSON; ``ids`` are those of the mentioned, by lower-cased login."""
-    return _encode(
-        {
-            "mentions": [_mention(m.login, m.indices, ids.get(m.login.lower())) for m in found.mentions],
-            "hashtags": [{"text": tag.text, "indices": tag.indices} for tag in found.hashtags],
-            "cashtags": [{"text": tag.text, "indices": tag.indices} for tag in found.cashtags],
-            "urls": [
-                {"url": u.url, "display_url": u.display_url, "expanded_url": u.expanded_url, "indices": u.indices}
-                for u in found.urls
-            ],
-        }
-    )
+    def where(self) -> bytes:
+        """The JSON members of where the author was."""
+        return b'"location":%b,"place":%b' % (_encode(self.location), _encode(self.place))
+
+    def more(self) -> bytes:
+        """The JSON members of what is attached."""
+        return b'"media":%b,"meta":%b' % (_encode(self.media), _encode(self.meta))
 
 
-def _mention(login: str, indices: tuple[int, int], uid: str | None) -> dict[str, object]:
-    return {"login": login, "indices": indices} if uid is None else {"login": login, "id": uid, "indices": indices}
+def entity_pieces(found: Entities) -> list[bytes]:
+    """The entities of a status as JSON, cut after each mention's login: the script puts the users' ids there."""
+    mentions = [_encode({"login": m.login, "indices": m.indices}) for m in found.mentions]
+    heads = [b'{"login":%b' % _encode(m.login) for m in found.mentions]
+    pieces, last = [], b'{"mentions":['
+    for number, (mention, head) in enumerate(zip(mentions, heads, strict=True)):
+        pieces.append(last + (b"," if number else b"") + head)
+        last = mention[len(head) :]
+    others = {
+        "hashtags": [{"text": tag.text, "indices": tag.indices} for tag in found.hashtags],
+        "cashtags": [{"text": tag.text, "indices": tag.indices} for tag in found.cashtags],
+        "urls": [
+            {"url": u.url, "display_url": u.display_url, "expanded_url": u.expanded_url, "indices": u.indices}
+            for u in found.urls
+        ],
+    }
+    return [*pieces, last + b"]," + _encode(others)[1:]]

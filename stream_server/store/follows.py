@@ -6,21 +6,26 @@ from typing import NamedTuple
 from redis.exceptions import ResponseError
 
 from stream_server.errors import BadRequest
-from stream_server.events import Position, iso
+from stream_server.events import Position
 from stream_server.store import keys
-from stream_server.store.page import read_page
+from stream_server.store.page import Page, Piece, walk
 from stream_server.store.position import at
 from stream_server.store.refusals import refused
 from stream_server.store.request import Request
 from stream_server.store.scripts import Answer, Scripts
-from stream_server.store.users import Users
+from stream_server.store.syndication import Syndication
 
 FOLLOWING = b'{"following":true,"requested":false}'
+REQUESTED = b'{"following":false,"requested":true}'
 NOT_FOLLOWING = b'{"following":false,"requested":false}'
 
 
+MODES = {"follow": "merge", "unfollow": "remove"}
+"""What a verb does to the follower's timeline."""
+
+
 class Outcome(NamedTuple):
-    """What became of one user of a batch: ``followed``, ``unfollowed``, ``not_found`` or ``oneself``."""
+    """What became of one user of a batch: ``followed``, ``requested``, ``unfollowed``, ``not_found`` or ``oneself``."""
 
     id: str
     outcome: str
@@ -33,29 +38,27 @@ class Viewer(NamedTuple):
     head: Position
 
 
-class People(NamedTuple):
-    """Users as JSON, newest first, each with ``since``; ``next`` is for ``before``, ``prev`` for ``after``."""
-
-    users: list[bytes]
-    next: str | None
-    prev: str | None
-
-
 class Follows:
     """The graph of one store."""
 
-    def __init__(self, scripts: Scripts, users: Users) -> None:
+    def __init__(self, scripts: Scripts, syndication: Syndication) -> None:
         self._scripts = scripts
-        self._users = users
+        self._syndication = syndication
 
-    async def follow(self, source: str, target: str, request: Request) -> bytes:
-        """Begin to follow, as JSON; already so changes nothing. Raises NotFound, or BadRequest for oneself."""
-        await self._scripts.write("follow", request, source, target)
-        return FOLLOWING
+    async def follow(self, source: str, target: str, request: Request, list_id: str = "") -> bytes:
+        """Begin to follow, as JSON, or ask to where the target is protected; put them on a list of one's own too.
 
-    async def unfollow(self, source: str, target: str, request: Request) -> bytes:
-        """Follow no longer, as JSON; already so changes nothing. Raises as :meth:`follow` does."""
-        await self._scripts.write("unfollow", request, source, target)
+        Already so changes nothing. Raises NotFound (also for who blocks the source), BadRequest for oneself and for
+        whom one blocks, Forbidden ``not_yours`` for another's list.
+        """
+        answer = await self._scripts.write("follow", request, source, target, list_id)
+        await self._settle("merge", source, target, list_id, answer)
+        return REQUESTED if answer.value.endswith(b" requested") else FOLLOWING
+
+    async def unfollow(self, source: str, target: str, request: Request, list_id: str = "") -> bytes:
+        """Follow, or ask to, no longer, as JSON; take them off a list too. Raises as :meth:`follow` does."""
+        answer = await self._scripts.write("unfollow", request, source, target, list_id)
+        await self._settle("remove", source, target, list_id, answer)
         return NOT_FOLLOWING
 
     async def many(
@@ -66,8 +69,11 @@ class Follows:
         Raises what concerns them all: NotFound for ``source``, Unavailable, OutcomeUnknown, ``duplicate``.
         """
         wishes = [("follow", uid) for uid in follow] + [("unfollow", uid) for uid in unfollow]
-        writes = [(verb, request.part(i), (source, uid)) for i, (verb, uid) in enumerate(wishes)]
+        writes = [(verb, request.part(i), (source, uid, "")) for i, (verb, uid) in enumerate(wishes)]
         answers = await self._scripts.write_each(writes)
+        for (verb, uid), answer in zip(wishes, answers, strict=True):
+            if isinstance(answer, Answer):
+                await self._settle(MODES[verb], source, uid, "", answer)
         return [_outcome(verb, uid, answer) for (verb, uid), answer in zip(wishes, answers, strict=True)]
 
     async def following(self, uid: str) -> Viewer:
@@ -75,24 +81,28 @@ class Follows:
         ids, entry_id, n = await self._scripts.read("viewer", keys.META, uid)
         return Viewer({member.decode() for member in ids}, at(entry_id, n))
 
-    async def followed(self, uid: str, count: int, before: str | None = None, after: str | None = None) -> People:
-        """Whom a user follows, newest first; raises NotFound, InvalidCursor."""
-        return await self._people(keys.following(uid), uid, count, before, after)
+    async def followed(self, viewer: str, uid: str, piece: Piece) -> Page:
+        """Whom a user follows, as JSON with ``since``, newest first; raises NotFound, InvalidCursor."""
+        return await walk(self._scripts, "people", keys.following(uid), piece, viewer, "user", uid)
 
-    async def followers(self, uid: str, count: int, before: str | None = None, after: str | None = None) -> People:
-        """Who follows a user, newest first; raises NotFound, InvalidCursor."""
-        return await self._people(keys.followers(uid), uid, count, before, after)
+    async def followers(self, viewer: str, uid: str, piece: Piece) -> Page:
+        """Who follows a user, as :meth:`followed`."""
+        return await walk(self._scripts, "people", keys.followers(uid), piece, viewer, "user", uid)
 
-    async def _people(self, key: str, uid: str, count: int, before: str | None, after: str | None) -> People:
-        page = await read_page(self._scripts, key, uid, count, before, after)
-        users = await self._users.many([member.uid for member in page.members])
-        since = [b',"since":"%b"}' % iso(member.since_ms).encode() for member in page.members]
-        return People([user[:-1] + end for user, end in zip(users, since, strict=True)], page.next, page.prev)
+    async def _settle(self, mode: str, source: str, target: str, list_id: str, answer: Answer) -> None:
+        """The timelines follow in the same call; a repetition was answered before, and its jobs are under way."""
+        if answer.again:
+            return
+        fence, list_fence, recent = answer.extra
+        if fence:
+            await self._syndication.pair("home", source, target, mode, fence, recent)
+        if list_fence:
+            await self._syndication.pair("list", list_id, target, mode, list_fence, recent)
 
 
 def _outcome(verb: str, uid: str, answer: Answer | ResponseError) -> Outcome:
     if isinstance(answer, Answer):
-        return Outcome(uid, f"{verb}ed")
+        return Outcome(uid, "requested" if answer.value.endswith(b" requested") else f"{verb}ed")
     error = refused(answer)
     if error.param != "id":
         raise error

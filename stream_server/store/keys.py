@@ -3,10 +3,9 @@
 Truth changes together in one script and so lives on one shard: its keys carry the hash tag ``{core}``. Derived
 data can be rebuilt from it, is large, and spreads: its keys carry their owner's id as the tag. No script touches
 both. Ids are 53-bit decimal numbers, exact as the score of a sorted set. Lua gets the names from here.
-
-A row whose ``used`` is False keeps its name for data that is not written yet.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 
@@ -18,7 +17,6 @@ class Key(NamedTuple):
     tail: str
     type: str
     content: str
-    used: bool = True
 
     @property
     def pattern(self) -> str:
@@ -31,50 +29,58 @@ TRUTH: tuple[Key, ...] = (
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
-    Key("user", "{core}:user:", "<uid>", "HASH", "id login name email password signup(ms) counters, profile, `card`"),
-    Key("status", "{core}:status:", "<id>", "HASH", "id uid login message posted(ms) counters, and what it has"),
+    Key("user", "{core}:user:", "<uid>", "HASH", "id login name email password signup(ms) counters `card` `left` `deleted`"),
+    Key("status", "{core}:status:", "<id>", "HASH", "id uid login message posted(ms) counters `head` (JSON) and more"),
     Key("profile", "{core}:profile:", "<uid>", "ZSET", "own statuses: id scored by itself; never capped, see `posts`"),
     Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
     Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a token that was taken back; expires with it"),
     Key("refresh", "{core}:refresh:", "<sha256>", "STRING", "user id of an unused refresh token; expires"),
-    Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), the lease of whoever claimed it", used=False),
-    Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode, status, cursor (score, member)", used=False),
-    Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id -> when", used=False),
-    Key("list", "{core}:list:", "<id>", "HASH", "id, uid, name, private", used=False),
-    Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added", used=False),
-    Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that a user is on: list id -> when", used=False),
-    Key("likes", "{core}:likes:", "<status id>", "ZSET", "user id -> when", used=False),
-    Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "kept statuses: status id -> when", used=False),
-    Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself", used=False),
-    Key("comment", "{core}:comment:", "<id>", "HASH", "id, uid, status, message, posted(ms)", used=False),
-    Key("replies", "{core}:replies:", "<status id>", "ZSET", "status id scored by itself", used=False),
-    Key("reposts", "{core}:reposts:", "<status id>", "ZSET", "status id scored by itself", used=False),
-    Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "status id scored by itself; capped", used=False),
-    Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself; capped", used=False),
-    Key("notices", "{core}:notices:", "<uid>", "ZSET", "notification id scored by itself; capped", used=False),
-    Key("notice", "{core}:notice:", "<id>", "HASH", "id, kind, source, status, posted(ms)", used=False),
-    Key("group", "{core}:group:", "<id>", "HASH", "id, uid, name, kind", used=False),
-    Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is in: group id -> when", used=False),
-    Key("joined", "{core}:joined:", "<group id>", "ZSET", "user id -> when joined", used=False),
-    Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "timeline: status id scored by itself; capped", used=False),
-    Key("talks", "{core}:talks:", "<uid>", "ZSET", "conversation id -> last message (ms)", used=False),
-    Key("talk", "{core}:talk:", "<id>", "HASH", "id, people, read marks", used=False),
-    Key("messages", "{core}:messages:", "<talk id>", "ZSET", "message id scored by itself", used=False),
-    Key("message", "{core}:message:", "<id>", "HASH", "id, uid, message, posted(ms)", used=False),
-    Key("asks", "{core}:asks:", "<uid>", "ZSET", "who asks to follow a protected user: user id -> when", used=False),
-    Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "user id -> when", used=False),
-    Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "who blocks this user: user id -> when", used=False),
-    Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "user id -> when", used=False),
-    Key("reports", "{core}:reports", "", "ZSET", "report id scored by itself", used=False),
-    Key("report", "{core}:report:", "<id>", "HASH", "id, uid, what, why, posted(ms), outcome", used=False),
+    Key("protected", "{core}:protected", "", "SET", "ids of the protected users, for streams"),
+    Key("suspended", "{core}:suspended", "", "ZSET", "suspended user id -> when (ms)"),
+    Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), the lease of whoever claimed it"),
+    Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
+    Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode fence phase score member failures, subject"),
+    Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user, scored by themselves; capped"),
+    Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself; capped"),
+    Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself"),
+    Key("thread", "{core}:thread:", "<root id>", "ZSET", "a conversation: status id scored by itself"),
+    Key("reposts", "{core}:reposts:", "<status id>", "ZSET", "reposts and quotes: status id scored by itself"),
+    Key("likes", "{core}:likes:", "<status id>", "ZSET", "who likes it: user id -> when (ms)"),
+    Key("liked", "{core}:liked:", "<uid>", "ZSET", "what a user likes: status id -> when (ms)"),
+    Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "kept statuses: status id -> when (ms)"),
+    Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself"),
+    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid login status message posted(ms), `json`"),
+    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source>:<subject>` -> id of the notification; capped"),
+    Key("asks", "{core}:asks:", "<uid>", "ZSET", "who asks to follow a protected user: user id -> when (ms)"),
+    Key("asked", "{core}:asked:", "<uid>", "ZSET", "whom a user asks to follow: user id -> when (ms)"),
+    Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "whom a user blocks: user id -> when (ms)"),
+    Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "who blocks a user: user id -> when (ms)"),
+    Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "whom a user mutes: user id -> when (ms)"),
+    Key("list", "{core}:list:", "<id>", "HASH", "id uid name description private members created(ms), `card`"),
+    Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id scored by itself"),
+    Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added (ms)"),
+    Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that a user is on: list id -> when (ms)"),
+    Key("group", "{core}:group:", "<id>", "HASH", "id uid name kind description members created(ms), `card`"),
+    Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is in: group id -> when (ms)"),
+    Key("joined", "{core}:joined:", "<group id>", "ZSET", "members: user id -> when joined (ms)"),
+    Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "its timeline: status id scored by itself; capped"),
+    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people name created(ms)"),
+    Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of the last message, or its own"),
+    Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two people, the lower id first"),
+    Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read"),
+    Key("messages", "{core}:messages:", "<talk id>", "ZSET", "message id scored by itself"),
+    Key("message", "{core}:message:", "<id>", "HASH", "id talk uid login message posted(ms), `json`"),
+    Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself"),
+    Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
+    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms) outcome decided(ms)"),
 )
 """What cannot be rebuilt: one shard, changed by one script at a time."""
 
 DERIVED: tuple[Key, ...] = (
-    Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped", used=False),
-    Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped", False),
+    Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
+    Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
 )
 """What can be rebuilt from the truth: any shard."""
 
@@ -128,7 +134,22 @@ def refresh(digest: str) -> str:
     return _PREFIX["refresh"] + digest
 
 
-def lua_table() -> str:
-    """The names that scripts use, as the line of Lua that goes before each of them."""
-    rows = ",".join(f"{key.name}='{key.prefix}'" for key in TRUTH if key.used)
+def named(name: str, *parts: str) -> str:
+    """The key of the table's row ``name`` for these ids, joined by colons: ``named("likes", "42")``."""
+    return _PREFIX[name] + ":".join(parts)
+
+
+def home(uid: str) -> str:
+    """The home timeline of a user."""
+    return f"{_PREFIX['home']}{{{uid}}}"
+
+
+def timeline(list_id: str) -> str:
+    """The timeline of a list."""
+    return f"{_PREFIX['timeline']}{{{list_id}}}"
+
+
+def lua_table(used: Collection[str]) -> str:
+    """The names that a script uses, as the line of Lua that goes before it."""
+    rows = ",".join(f"{key.name}='{key.prefix}'" for key in TRUTH if key.name in used)
     return f"local KEY={{{rows}}}"

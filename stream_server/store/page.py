@@ -1,66 +1,119 @@
-"""A piece of a list of users, newest first, by opaque cursors that stand between members, not on scores."""
+"""A piece of a list, by opaque cursors that stand between members, not on scores, and that know their list."""
 
 import re
+from hashlib import blake2b
 from typing import NamedTuple
 
 from stream_server.errors import InvalidCursor
 from stream_server.store.scripts import Scripts
 
-_CURSOR = re.compile(r"([0-9]{1,16})-([0-9]{1,20})")
+_CURSOR = re.compile(r"([0-9]{1,16})-([a-z0-9:]{1,64})-([0-9a-f]{8})")
+
+MAX_SCANS = 16
+"""So often a walk goes on that found too little in what it looked at; then the piece is short, its cursor is not."""
 
 
-class Member(NamedTuple):
-    """Who is on the list since when (ms since 1970); the order of the list is the order of these pairs."""
+class Piece(NamedTuple):
+    """Which piece: ``count`` items, older than ``before``, newer than ``after``, or the ``page``-th from the start.
 
-    since_ms: int
-    uid: str
+    "Older" means further down a list: of a list that begins with its oldest item, ``before`` gives what follows.
+    """
 
-    @property
-    def cursor(self) -> str:
-        """The place of this member on the list."""
-        return f"{self.since_ms}-{self.uid}"
+    count: int = 30
+    before: str | None = None
+    after: str | None = None
+    page: int | None = None
 
 
 class Page(NamedTuple):
-    """Some members, newest first; ``next`` goes to older ones (``before``), ``prev`` to newer (``after``)."""
+    """The items, as JSON; ``next`` goes on (``before``), ``prev`` goes back (``after``); None at the ends."""
 
-    members: list[Member]
+    items: list[bytes]
     next: str | None
     prev: str | None
 
 
-async def read_page(scripts: Scripts, key: str, uid: str, count: int, before: str | None, after: str | None) -> Page:
-    """Up to ``count`` members of the list ``key`` of a user, older than one cursor or newer than the other.
+class Place(NamedTuple):
+    """Where something stands on a list: the order of the list is the order of these pairs."""
 
-    Raises InvalidCursor, and NotFound where there is no such user.
-    """
-    if after is not None:
-        return await _newer(scripts, key, uid, count, _member(after, "after"))
-    start = None if before is None else _member(before, "before")
-    found = await _read(scripts, key, uid, "before", start, count)
-    older = [member for member in found if start is None or member < start]
-    shown = older[:count]
-    more = len(older) > count
-    return Page(shown, shown[-1].cursor if more else None, shown[0].cursor if shown and start else None)
+    score: int
+    member: str
+
+    def cursor(self, name: str) -> str:
+        """The place as clients of the list ``name`` hold it."""
+        return f"{self.score}-{self.member}-{_mark(name)}"
 
 
-async def _newer(scripts: Scripts, key: str, uid: str, count: int, start: Member) -> Page:
-    """The nearest above ``start``, turned to newest first."""
-    found = await _read(scripts, key, uid, "after", start, count)
-    newer = [member for member in found if member > start]
-    shown = newer[:count][::-1]
-    more = len(newer) > count
-    return Page(shown, shown[-1].cursor if shown else None, shown[0].cursor if more else None)
+Found = tuple[Place, bytes]
+"""An item and its place."""
 
 
-async def _read(scripts: Scripts, key: str, uid: str, direction: str, start: Member | None, count: int) -> list[Member]:
-    score = "+inf" if start is None else str(start.since_ms)
-    flat = await scripts.read("page", key, key, uid, direction, score, count + 1)
-    return [Member(int(flat[i + 1]), flat[i].decode()) for i in range(0, len(flat), 2)]
-
-
-def _member(cursor: str, param: str) -> Member:
+def read_cursor(cursor: str, name: str, param: str) -> Place:
+    """The place that a cursor of the list ``name`` says; raises InvalidCursor for any other."""
     match = _CURSOR.fullmatch(cursor)
-    if match is None:
+    if match is None or match[3] != _mark(name):
         raise InvalidCursor("this is no cursor of this list", param=param)
-    return Member(int(match[1]), match[2])
+    return Place(int(match[1]), match[2])
+
+
+async def walk(
+    scripts: Scripts, verb: str, key: str, piece: Piece, *arguments: str | int, oldest_first: bool = False
+) -> Page:
+    """A piece of the sorted set ``key``, as the reading script ``verb`` shows its members, in one round trip.
+
+    Only a piece before which more than a thousand members are not shown takes more. Raises InvalidCursor, and what
+    the script refuses with.
+    """
+    place, backwards = start(piece, key)
+    direction = "before" if backwards == oldest_first else "after"
+    skip = 0 if piece.page is None else (piece.page - 1) * piece.count
+    found = await _collect(scripts, verb, key, direction, place, piece.count + 1, skip, arguments)
+    return cut(found, piece, key, backwards=backwards, begun=place is not None)
+
+
+def start(piece: Piece, name: str) -> tuple[Place | None, bool]:
+    """Where a piece begins (None: at the list's start), and whether it goes backwards from there."""
+    if piece.after is not None:
+        return read_cursor(piece.after, name, "after"), True
+    return None if piece.before is None else read_cursor(piece.before, name, "before"), False
+
+
+def cut(found: list[Found], piece: Piece, name: str, *, backwards: bool, begun: bool) -> Page:
+    """The page in ``found``, which holds one more than was asked for if there is more."""
+    more = len(found) > piece.count
+    shown = found[: piece.count]
+    if backwards:
+        shown.reverse()
+    items = [item for _, item in shown]
+    first, last = (shown[0][0].cursor(name), shown[-1][0].cursor(name)) if shown else (None, None)
+    if backwards:
+        return Page(items, last, first if more else None)
+    return Page(items, last if more else None, first if begun or (piece.page or 1) > 1 else None)
+
+
+async def _collect(
+    scripts: Scripts,
+    verb: str,
+    key: str,
+    direction: str,
+    place: Place | None,
+    most: int,
+    skip: int,
+    arguments: tuple[str | int, ...],
+) -> list[Found]:
+    found: list[Found] = []
+    end = "+inf" if direction == "before" else "-inf"
+    score, member = (end, "") if place is None else (str(place.score), place.member)
+    for _ in range(MAX_SCANS):
+        flat, *stopped = await scripts.read(
+            verb, key, key, direction, score, member, most - len(found), skip, *arguments
+        )
+        found += [(Place(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]
+        if not stopped or len(found) >= most:
+            break
+        score, member, skip = stopped[0].decode(), stopped[1].decode(), int(stopped[2])
+    return found
+
+
+def _mark(name: str) -> str:
+    return blake2b(name.encode(), digest_size=4).hexdigest()

@@ -10,6 +10,6 @@ def at(entry_id: bytes, n: bytes) -> Position:
 
 
 def parse(answer: bytes) -> Position | None:
-    """The place in a write's answer ``<ms>-<seq> <n>``; None where nothing was put on the log."""
-    entry_id, _, n = answer.partition(b" ")
-    return at(entry_id, n) if n and b"-" in entry_id else None
+    """The place in a write's answer ``<ms>-<seq> <n>``, words after it aside; None where nothing was put on the log."""
+    entry_id, n, *_ = *answer.split(b" "), b""
+    return at(entry_id, n) if n.isdigit() and b"-" in entry_id else None

@@ -1,7 +1,7 @@
 """What a script answers when it refuses, and what its caller is told.
 
-Scripts refuse by ``<WORD> <what>``; Redis itself by words of its own, which stand somewhere in the text when a
-command inside a script was refused (6.2 wraps them). Nothing was written then: a script's first write is the one
+Scripts refuse by ``<WORD> <noun> [<parameter>]``; Redis itself by words of its own, which stand somewhere in the text
+when a command inside a script was refused (6.2 wraps them). Nothing was written then: a script's first write is the one
 that fails.
 """
 
@@ -13,6 +13,21 @@ REDIS = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
 )  # fmt: skip
 """Redis cannot write now, and may later."""
+
+
+NOT_YOURS = {
+    "group": "only members may post here, and only the owner announces or changes it",
+    "list": "only its owner may change a list",
+}
+"""What is said where a noun has another owner than an author."""
+
+REFUSED = {
+    "ONESELF": "not with oneself",
+    "BLOCKED": "you block them: unblock them first",
+    "ELSEWHERE": "what is posted in a group is answered and repeated there only",
+    "PROTECTED": "only its author may repost what is protected",
+}
+"""Words of scripts for a request that cannot be; the parameter at fault follows the word."""
 
 
 def refused(error: ResponseError) -> ApiError:
@@ -27,23 +42,21 @@ def refused(error: ResponseError) -> ApiError:
 
 
 def _of_script(word: str, what: str) -> ApiError | None:
+    """``what`` is a noun, and after a blank the parameter that named it, if one did."""
+    noun, _, param = what.partition(" ")
+    named = param or None
+    if word in REFUSED:
+        return BadRequest(REFUSED[word], param=noun)
     match word:
         case "NOT_FOUND":
-            return _not_found(what)
+            return NotFound(f"there is no such {noun}", param=named)
         case "TAKEN":
-            return Conflict(f"this {what} is taken", code=f"{what}_taken", param=what)
+            return Conflict(f"this {noun} is taken", code=f"{noun}_taken", param=noun)
         case "DUPLICATE":
-            return Conflict("this key was used before, with another request", code="duplicate", param=what)
+            return Conflict("this key was used before, with another request", code="duplicate", param=noun)
         case "NOT_YOURS":
-            return Forbidden("only its author may do this", code="not_yours")
-        case "ONESELF":
-            return BadRequest("nobody follows oneself", param=what)
-    return None
-
-
-def _not_found(what: str) -> NotFound:
-    """``what`` is a noun, or the parameter that named what is not there."""
-    if what in {"user", "status"}:
-        return NotFound(f"there is no such {what}")
-    noun = "user" if what == "id" else "status"
-    return NotFound(f"there is no such {noun}", param=what)
+            return Forbidden(NOT_YOURS.get(noun, "only its author may do this"), code="not_yours", param=named)
+        case "SUSPENDED":
+            return Forbidden("this account is suspended", code="suspended")
+        case _:
+            return None

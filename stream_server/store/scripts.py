@@ -3,13 +3,16 @@
 A script is called by its hash; a Redis that does not know it (restarted, failed over) is given it again.
 """
 
+import re
 from collections.abc import Sequence
 from hashlib import sha1
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from redis.exceptions import NoScriptError, ResponseError
 
+from stream_server import sight
 from stream_server.errors import Internal, OutcomeUnknown, Unavailable
 from stream_server.events import START, Position
 from stream_server.store import keys, position
@@ -17,13 +20,13 @@ from stream_server.store.link import Command, Link, Lost
 from stream_server.store.refusals import refused
 from stream_server.store.request import Request
 
-PRELUDE = "prelude"
-"""The file that goes before each of the others."""
-
 REPEAT_SHARE = 0.5
 """A repetition has half the time of the first attempt, so that both together stay under two time-outs."""
 
 Argument = str | bytes | int
+
+_PARTS = re.compile(r"-- parts: (.*)\n")
+_KEY = re.compile(r"\bKEY\.(\w+)")
 
 
 class Script(NamedTuple):
@@ -31,6 +34,14 @@ class Script(NamedTuple):
 
     text: str
     digest: str
+
+
+class Sizes(NamedTuple):
+    """Bounds that scripts keep: entries of the log, statuses of a timeline, people in one pass of a job."""
+
+    log_max_entries: int = 1_000_000
+    timeline_max: int = 1000
+    pass_size: int = 1000
 
 
 class Answer(NamedTuple):
@@ -47,9 +58,10 @@ class Scripts:
     ``written`` lets a feed know that something it should have heard by now exists.
     """
 
-    def __init__(self, link: Link, log_max_entries: int) -> None:
+    def __init__(self, link: Link, sizes: Sizes) -> None:
         self._link = link
-        self._scripts = load(log_max_entries)
+        self._scripts = load(sizes)
+        self.sizes = sizes
         self.written = START
 
     async def install(self) -> None:
@@ -126,16 +138,24 @@ def position_of(answer: Answer) -> Position:
     return place
 
 
-def load(log_max_entries: int) -> dict[str, Script]:
-    """All scripts by name, each with the table of keys and the prelude before it."""
-    texts = {
-        file.name.removesuffix(".lua"): file.read_text("utf-8")
-        for file in resources.files(__package__).joinpath("lua").iterdir()
-        if file.name.endswith(".lua")
+def load(sizes: Sizes) -> dict[str, Script]:
+    """All scripts by name, each with what stands before it: names, numbers, the prelude and the parts that it needs."""
+    folder = resources.files(__package__).joinpath("lua")
+    prelude = folder.joinpath("prelude.lua").read_text("utf-8")
+    verbs = [file for file in folder.iterdir() if file.name.endswith(".lua") and file.name != "prelude.lua"]
+    return {
+        file.name.removesuffix(".lua"): _script(prelude, file.read_text("utf-8"), folder, sizes) for file in verbs
     }
-    head = f"{keys.lua_table()}\nlocal LIMIT='{log_max_entries}'\n{texts.pop(PRELUDE)}\n"
-    return {name: _script(head + text) for name, text in texts.items()}
 
 
-def _script(text: str) -> Script:
+def _script(prelude: str, verb: str, folder: Traversable, sizes: Sizes) -> Script:
+    parts = _PARTS.match(verb)
+    names = parts[1].split() if parts else []
+    body = "\n".join([prelude, *(folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names), verb])
+    head = (
+        f"{keys.lua_table(set(_KEY.findall(body)))}\n"
+        f"local LIMIT,CAP,PASS='{sizes.log_max_entries}',{sizes.timeline_max},{sizes.pass_size}\n"
+        f"local SIGHT='{sight.table()}'\n"
+    )
+    text = head + body
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

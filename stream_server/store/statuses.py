@@ -1,137 +1,95 @@
 """Statuses: post, read, delete."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-from filters.entities import Entities, extract
+from filters.entities import extract
+from filters.tokens import fold
 from stream_server.errors import NotFound
 from stream_server.events import Position
-from stream_server.store import keys, status_json
-from stream_server.store.draft import Draft, entities_json
-from stream_server.store.link import Command, Link
+from stream_server.sight import Sight
+from stream_server.store import keys
+from stream_server.store.draft import Draft, entity_pieces
+from stream_server.store.link import Link
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts, position_of
-from stream_server.store.status_json import FIELDS, Kept, kept
+from stream_server.store.syndication import Syndication
 
 WIRE = b'{"wire":{"status":'
 """How the JSON of a post's entry begins; the status follows, then two braces."""
 
 
-class _Known(NamedTuple):
-    """What was looked up for a draft: mentioned users, who is replied to, and what is really reposted."""
-
-    ids: dict[str, str]
-    in_reply_to_uid: bytes | None
-    origin: str | None
-    original: Kept | None
-
-
 class Statuses:
     """The statuses of one store."""
 
-    def __init__(self, link: Link, scripts: Scripts) -> None:
+    def __init__(self, link: Link, scripts: Scripts, syndication: Syndication) -> None:
         self._link = link
         self._scripts = scripts
+        self._syndication = syndication
 
     async def create(self, uid: str, draft: Draft, request: Request) -> bytes:
-        """A new status as JSON, the same bytes as on the log.
+        """A new status as JSON, the same bytes as on the log; it is in the first timelines by then.
 
-        Raises NotFound for an author, a replied-to or a reposted status that does not exist. A repost of a
-        repost is one of its original; a status with words of its own is an original, also when it quotes.
+        Raises NotFound for an author, a group, a replied-to or a reposted status that does not exist or is not to be
+        seen, Forbidden ``not_yours`` in a group where the author may not post, BadRequest for what is protected or
+        belongs elsewhere. A repost of a repost is one of its original; a status with words of its own is an
+        original, also when it quotes.
         """
-        found = extract(draft.message)
-        known = await self._look_up(draft, found)
-        fields = _fields(draft, found, known)
-        original = b"" if known.original is None else status_json.head(known.original)
-        answer = await self._scripts.write(
-            "post", request, uid, draft.in_reply_to or "", known.origin or "",
-            status_json.words(fields), status_json.rest(fields), original, *_flat(fields),
-        )  # fmt: skip
+        answer = await self._scripts.write("post", request, uid, *_arguments(draft))
         if answer.again:
-            return await self._answered(position_of(answer))
-        status: bytes = answer.extra[0]
+            return await self._answered(uid, position_of(answer))
+        status: bytes
+        status, fence, people = answer.extra
+        if fence:
+            await self._syndication.spread(uid, str(position_of(answer).status_number), fence, people)
         return status
 
-    async def get(self, status_id: str) -> bytes:
-        """A status as JSON; raises NotFound."""
-        found = await self.many([status_id])
+    async def get(self, viewer: str, status_id: str) -> bytes:
+        """A status as JSON; raises NotFound where there is none, or none for this viewer."""
+        found = await self.many(viewer, [status_id])
         if not found:
             raise NotFound("there is no such status")
         return found[0]
 
-    async def many(self, ids: Sequence[str]) -> list[bytes]:
-        """Those of these statuses that exist, as JSON, in this order; originals are fetched together too."""
-        statuses = [status for status in await self._read(ids) if status is not None]
-        origins = list({status["origin"].decode() for status in statuses if "origin" in status})
-        originals = dict(zip(origins, await self._read(origins), strict=True))
-        return [status_json.whole(status, _embedded(status, originals)) for status in statuses]
-
-    async def delete(self, uid: str, status_id: str, request: Request) -> None:
-        """Take back a status of one's own; raises NotFound, or Forbidden ``not_yours``.
-
-        It is read before the script, which cannot encode JSON; what is read of it never changes.
-        """
-        (status,) = await self._read([status_id])
-        facts = b"" if status is None else status_json.as_posted(status)
-        await self._scripts.write("delete", request, uid, status_id, facts)
-
-    async def _read(self, ids: Sequence[str]) -> list[Kept | None]:
+    async def many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
+        """Those of these statuses that the viewer may see, as JSON, in this order, in one round trip."""
         if not ids:
             return []
-        return [kept(row) for row in await self._link.ask(*(_fields_of(status_id) for status_id in ids))]
+        flat, _, _ = await self._scripts.read("show", keys.META, viewer, int(Sight.QUIET), len(ids), 0, *ids)
+        shown: list[bytes] = flat[1::2]
+        return shown
 
-    async def _look_up(self, draft: Draft, found: Entities) -> _Known:
-        """All that the draft points to, in one round trip, or none; the script decides what is missing."""
-        logins = list(dict.fromkeys(mention.login.lower() for mention in found.mentions))
-        asked: dict[str, Command] = {}
-        if logins:
-            asked["logins"] = ("HMGET", keys.LOGINS, *logins)
-        if draft.in_reply_to is not None:
-            asked["in_reply_to"] = ("HGET", keys.status(draft.in_reply_to), "uid")
-        if draft.origin is not None:
-            asked["origin"] = _fields_of(draft.origin)
-        told: dict[str, Any] = dict(zip(asked, await self._link.ask(*asked.values()), strict=True)) if asked else {}
-        uids = told.get("logins", [])
-        ids = {login: uid.decode() for login, uid in zip(logins, uids, strict=True) if uid is not None}
-        original = await self._original(kept(told["origin"])) if "origin" in told else None
-        origin = draft.origin if original is None else original["id"].decode()
-        return _Known(ids, told.get("in_reply_to"), origin, original)
+    async def delete(self, uid: str, status_id: str, request: Request) -> None:
+        """Take back a status of one's own; raises NotFound, or Forbidden ``not_yours``."""
+        answer = await self._scripts.write("delete", request, uid, status_id)
+        if not answer.again:
+            fence, people = answer.extra
+            await self._syndication.clean(uid, status_id, fence, people)
 
-    async def _original(self, status: Kept | None) -> Kept | None:
-        """What a status shows: itself, or for a repost without words its original, if that is still there."""
-        if status is None or "origin" not in status or status["message"]:
-            return status
-        return (await self._read([status["origin"].decode()]))[0]
-
-    async def _answered(self, position: Position) -> bytes:
+    async def _answered(self, uid: str, position: Position) -> bytes:
         """The answer that was given before: it stands on the log; where that was trimmed, the status as it is."""
         (entries,) = await self._link.ask(("XRANGE", keys.LOG, position.entry_id, position.entry_id))
         if entries:
             body: bytes = entries[0][1][7]
             return body[len(WIRE) : -2]
-        return await self.get(str(position.status_number))
+        return await self.get(uid, str(position.status_number))
 
 
-def _fields_of(status_id: str) -> Command:
-    return ("HMGET", keys.status(status_id), *FIELDS)
-
-
-def _fields(draft: Draft, found: Entities, known: _Known) -> dict[str, bytes]:
-    fields = draft.fields(entities_json(found, known.ids))
-    if known.in_reply_to_uid is not None:
-        fields["in_reply_to_uid"] = known.in_reply_to_uid
-    if known.origin is not None:
-        fields["origin"] = known.origin.encode()
-    if known.original is not None and not draft.message:
-        # A repost speaks the language of what it repeats: `language` goes by it, and the wire must say the same.
-        fields["lang"] = known.original["lang"]
-    return fields
-
-
-def _flat(fields: dict[str, bytes]) -> list[str | bytes]:
-    return [item for pair in fields.items() for item in pair]
-
-
-def _embedded(status: Kept, originals: dict[str, Kept | None]) -> bytes | None:
-    original = originals.get(status["origin"].decode()) if "origin" in status else None
-    return None if original is None else status_json.head(original) + status_json.counters(original)
+def _arguments(draft: Draft) -> list[str | bytes | int]:
+    """What ``lua/post.lua`` takes, in its order."""
+    found = extract(draft.message)
+    tags = dict.fromkeys(fold(tag.text) for tag in found.hashtags)
+    fields = draft.fields()
+    return [
+        draft.in_reply_to or "",
+        draft.origin or "",
+        draft.group or "",
+        draft.message_json(),
+        draft.lang or "und",
+        draft.where(),
+        draft.more(),
+        "".join(f"{tag} " for tag in tags),
+        len(found.mentions),
+        *(mention.login.lower() for mention in found.mentions),
+        *entity_pieces(found),
+        *(item for pair in fields.items() for item in pair),
+    ]

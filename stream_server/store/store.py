@@ -8,15 +8,19 @@ from stream_server.events import Position
 from stream_server.store.follows import Follows
 from stream_server.store.link import Link
 from stream_server.store.log import Log
-from stream_server.store.scripts import Scripts
+from stream_server.store.scripts import Scripts, Sizes
 from stream_server.store.sessions import Sessions
 from stream_server.store.statuses import Statuses
+from stream_server.store.syndication import Syndication
 from stream_server.store.users import Users
 
 logger = logging.getLogger(__name__)
 
 OLDEST = (6, 2)
 """The oldest Redis that has what is used here (GETDEL, exclusive ranges, PXAT)."""
+
+
+DEFAULT_SIZES = Sizes()
 
 
 class TooOld(RuntimeError):
@@ -26,13 +30,14 @@ class TooOld(RuntimeError):
 class Store:
     """What is kept in one Redis. Nothing is connected before :meth:`open`."""
 
-    def __init__(self, url: str, *, timeout_seconds: float = 1.0, log_max_entries: int = 1_000_000) -> None:
+    def __init__(self, url: str, *, timeout_seconds: float = 1.0, sizes: Sizes = DEFAULT_SIZES) -> None:
         self._link = Link(url, timeout_seconds)
-        self._scripts = Scripts(self._link, log_max_entries)
+        self._scripts = Scripts(self._link, sizes)
         self.users = Users(self._link, self._scripts)
         self.sessions = Sessions(self._link, self._scripts)
-        self.statuses = Statuses(self._link, self._scripts)
-        self.follows = Follows(self._scripts, self.users)
+        self.syndication = Syndication()
+        self.statuses = Statuses(self._link, self._scripts, self.syndication)
+        self.follows = Follows(self._scripts, self.syndication)
         self.log = Log(self._link)
 
     @property

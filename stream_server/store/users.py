@@ -58,27 +58,26 @@ class Users:
             made += await self._create_chunk(people[start : start + CHUNK], request.part(start))
         return made
 
-    async def get(self, uid: str) -> bytes:
-        """A user as JSON; raises NotFound."""
-        return (await self._kept(uid)).public()
+    async def get(self, viewer: str, uid: str) -> bytes:
+        """A user as JSON; raises NotFound where there is none, or none whom the viewer may know of."""
+        return await self._one(viewer, uid)
 
     async def me(self, uid: str) -> bytes:
         """A user as JSON for oneself, with the e-mail; raises NotFound."""
-        return (await self._kept(uid)).own()
-
-    async def by_login(self, login: str) -> bytes:
-        """A user as JSON, looked up by login; raises NotFound."""
-        (uid,) = await self._link.ask(("HGET", keys.LOGINS, login.lower()))
-        if uid is None:
+        row: list[Any]
+        (row,) = await self._link.ask(("HMGET", keys.user(uid), *FIELDS))
+        if row[0] is None:
             raise NotFound("there is no such user")
-        return await self.get(uid.decode())
+        return Kept(*row).own()
 
-    async def many(self, ids: Sequence[str]) -> list[bytes]:
-        """Those of these users who exist, as JSON, in this order."""
-        if not ids:
-            return []
-        rows = await self._link.ask(*(("HMGET", keys.user(uid), *FIELDS) for uid in ids))
-        return [Kept(*row).public() for row in rows if row[0] is not None]
+    async def by_login(self, viewer: str, login: str) -> bytes:
+        """A user as JSON, looked up by login; raises NotFound as :meth:`get` does."""
+        return await self._one(viewer, f"@{login.lower()}")
+
+    async def many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
+        """Those of these users whom the viewer may know of, as JSON, in this order, in one round trip."""
+        found: list[bytes] = await self._scripts.read("cards", keys.META, viewer, *ids)
+        return found
 
     async def available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
         """Whether each that is asked for could be signed up with now."""
@@ -114,9 +113,8 @@ class Users:
         outcomes = answer.value.decode().split(" ")
         return [Made(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, people, strict=True)]
 
-    async def _kept(self, uid: str) -> Kept:
-        row: list[Any]
-        (row,) = await self._link.ask(("HMGET", keys.user(uid), *FIELDS))
-        if row[0] is None:
+    async def _one(self, viewer: str, name: str) -> bytes:
+        found = await self.many(viewer, [name])
+        if not found:
             raise NotFound("there is no such user")
-        return Kept(*row)
+        return found[0]

@@ -1,4 +1,6 @@
--- Source begins to follow target. Already so: nothing happens, and nobody is told.
+-- parts: people sight notices jobs follows lists
+-- Source begins to follow target, or asks to, and puts them on a list of their own ('' for none). Already so: nothing
+-- happens, and nobody is told. The answer's last word says whether it is a request.
 local before = answered()
 if before then
   return before
@@ -7,16 +9,34 @@ local source, target, refused = couple(ARGV[3], ARGV[4])
 if refused then
   return refused
 end
-if redis.call('ZSCORE', KEY.following .. source.id, target.id) then
-  return answer('unchanged')
+if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
+  return refuse('BLOCKED id')
 end
-source.following = source.following + 1
-target.followers = target.followers + 1
+local list
+if ARGV[5] ~= '' then
+  list, refused = own_list(source.id, ARGV[5], 'list')
+  if refused then
+    return refused
+  end
+end
+local following = redis.call('ZSCORE', KEY.following .. source.id, target.id)
+local asking = not following and target.protected
+local position, fence, list_fence = 'unchanged', '', ''
 local ms, seq, n = tick()
-local body = '{"wire":{"source":' .. person_json(source) .. ',"target":' .. person_json(target) .. '}}'
-local position = append('follow', PUBLIC, body, ms, seq, n)
-redis.call('ZADD', KEY.following .. source.id, text(ms), target.id)
-redis.call('ZADD', KEY.followers .. target.id, text(ms), source.id)
-redis.call('HINCRBY', KEY.user .. source.id, 'following', 1)
-redis.call('HINCRBY', KEY.user .. target.id, 'followers', 1)
-return answer(position)
+if asking and not asks(source, target) then
+  position = ask(source, target, ms, seq, n)
+elseif not following and not asking then
+  position, fence, ms, seq, n = join(source, target, ms, seq, n)
+  forget_ask(source, target)
+  ms, seq, n = notify(target.id, 'follow', source, '', '', ms, seq, n)
+end
+if list then
+  if position ~= 'unchanged' then
+    ms, seq, n = tick()
+  end
+  local enlisted, made = enlist(list, target, ms, seq, n)
+  if enlisted then
+    position, list_fence = position == 'unchanged' and enlisted or position, made
+  end
+end
+return answer(position .. (asking and ' requested' or ''), fence, list_fence, recent(target.id))

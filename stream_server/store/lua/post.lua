@@ -1,39 +1,144 @@
--- A new status: its author, what it replies to and what it reposts ('' for neither), then the JSON before its time
--- and after it, the original's JSON up to its counters, then fields and values of the hash.
+-- parts: people sight statuses notices jobs
+-- A new status: its author; what it replies to, what it reposts, its group ('' for none); its message encoded, its
+-- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; how
+-- many mentions, their lower-cased logins, and the JSON of the entities in that many pieces and one, between which
+-- the ids of the mentioned go; then fields and values of the hash.
 local before = answered()
 if before then
   return before
 end
-local uid, in_reply_to, origin = ARGV[3], ARGV[4], ARGV[5]
-local words, rest, original = ARGV[6], ARGV[7], ARGV[8]
-local author = KEY.user .. uid
-local login = redis.call('HGET', author, 'login')
-if not login then
-  return refuse('NOT_FOUND user')
+local uid, in_reply_to, origin, group = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local message, lang, where, more, tags = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local author, refused = writer(uid)
+if refused then
+  return refused
 end
-if in_reply_to ~= '' and redis.call('EXISTS', KEY.status .. in_reply_to) == 0 then
-  return refuse('NOT_FOUND in_reply_to')
-end
-local shown = ''
-if origin ~= '' then
-  local counts = redis.call('HMGET', KEY.status .. origin, 'likes', 'comments', 'reposts')
-  if not counts[1] or original == '' then
-    return refuse('NOT_FOUND origin')
+
+-- What it answers: its group and conversation are those of the answered.
+local answered_row
+if in_reply_to ~= '' then
+  answered_row = seen(uid, in_reply_to)
+  if not answered_row then
+    return refuse('NOT_FOUND status in_reply_to')
+  elseif group ~= '' and group ~= answered_row.group then
+    return refuse('ELSEWHERE group')
   end
-  shown = original .. counters(tonumber(counts[1]), tonumber(counts[2]), tonumber(counts[3]) + 1)
+  group = answered_row.group
 end
+if group ~= '' then
+  local kept = redis.call('HMGET', KEY.group .. group, 'kind', 'uid')
+  local member = redis.call('ZSCORE', KEY.joined .. group, uid)
+  if not kept[1] or (kept[1] == 'private' and not member) then
+    return refuse('NOT_FOUND group group')
+  elseif not member or (kept[1] == 'announcement' and kept[2] ~= uid) then
+    return refuse('NOT_YOURS group group')
+  end
+end
+
+-- What it reposts. A repost of a repost is one of its original, and speaks its language: `language` goes by that.
+local original_row, shown = nil, ''
+if origin ~= '' then
+  original_row = seen(uid, origin)
+  if original_row and original_row.wordless then
+    original_row = seen(uid, original_row.origin)
+  end
+  if not original_row then
+    return refuse('NOT_FOUND status origin')
+  elseif original_row.group ~= group and original_row.group ~= '' then
+    return refuse('ELSEWHERE origin')
+  elseif original_row.uid ~= uid and original_row.audience ~= PUBLIC and original_row.group == '' then
+    return refuse('PROTECTED origin')
+  elseif original_row.uid ~= uid and redis.call('HGET', KEY.user .. original_row.uid, 'protected') == '1' then
+    return refuse('PROTECTED origin')
+  end
+  origin = original_row.id
+  lang = message == '""' and original_row.lang or lang
+end
+local wordless = origin ~= '' and message == '""'
+
+-- Who is mentioned: their ids go between the pieces of the entities.
+local most = tonumber(ARGV[12])
+local entities, mentioned, is_mentioned = {ARGV[13 + most]}, {}, {}
+for at = 1, most do
+  local id = redis.call('HGET', KEY.logins, ARGV[12 + at])
+  if id and not is_mentioned[id] then
+    is_mentioned[id] = true
+    mentioned[#mentioned + 1] = id
+  end
+  entities[at + 1] = (id and ',"id":"' .. id .. '"' or '') .. ARGV[13 + most + at]
+end
+entities = table.concat(entities)
+
 local ms, seq, n = tick()
 local id = id_at(ms, seq)
-local status = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. login .. '",' .. words .. ',"posted":"'
-  .. iso(ms) .. '",' .. rest .. (origin ~= '' and ',"original":' .. shown or '') .. counters(0, 0, 0)
-local position = append('post', PUBLIC, '{"wire":{"status":' .. status .. '}}', ms, seq, n)
-redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', login, 'posted', text(ms), 'audience', PUBLIC,
-  'likes', '0', 'comments', '0', 'reposts', '0', unpack(ARGV, 9))
-redis.call('ZADD', KEY.profile .. uid, id, id)
-redis.call('HINCRBY', author, 'posts', 1)
+local conversation = answered_row and answered_row.conversation or id
+if original_row then
+  shown = original_row.head .. counted(original_row.counters:match('"likes":(%d+)'),
+    original_row.counters:match('"comments":(%d+)'), text(original_row.reposted + 1))
+end
+local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. author.login .. '","message":' .. message
+  .. ',"posted":"' .. iso(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
+  .. ',"in_reply_to":' .. quoted(in_reply_to) .. ',"in_reply_to_uid":'
+  .. quoted(answered_row and answered_row.uid or '') .. ',"origin":' .. quoted(origin) .. ',' .. more .. ',"group":'
+  .. quoted(group) .. ',"conversation":"' .. conversation .. '"'
+local status = head .. (original_row and ',"original":' .. shown or '') .. counted('0', '0', '0')
+local audience = group ~= '' and 'group:' .. group or author.protected and 'followers:' .. uid or PUBLIC
+local position = append('post', audience, '{"wire":{"status":' .. status .. '}}', ms, seq, n)
+
+redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', author.login, 'posted', text(ms), 'audience',
+  audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
+  entities, 'head', head, unpack(ARGV, 14 + 2 * most))
+local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
+if in_reply_to ~= '' then
+  tie[5], tie[6], tie[7], tie[8] = 'in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid
+  redis.call('ZADD', KEY.replies .. in_reply_to, id, id)
+end
+redis.call('HSET', KEY.status .. id, unpack(tie))
+redis.call('ZADD', KEY.thread .. conversation, id, id)
 if origin ~= '' then
   -- Kept as it was: a delete is matched by it, also when the original is gone by then.
-  redis.call('HSET', KEY.status .. id, 'original', shown)
+  redis.call('HSET', KEY.status .. id, 'origin', origin, 'original', shown, 'wordless', wordless and '1' or '0')
   redis.call('HINCRBY', KEY.status .. origin, 'reposts', 1)
+  redis.call('ZADD', KEY.reposts .. origin, id, id)
 end
-return answer(position, status)
+for _, who in ipairs(mentioned) do
+  redis.call('ZADD', KEY.mentions .. who, id, id)
+  redis.call('ZREMRANGEBYRANK', KEY.mentions .. who, 0, -(CAP + 1))
+end
+
+-- What is in a group stays there: no profile, no tag, no home.
+local fence, people, last = '', {}, {}
+if group ~= '' then
+  redis.call('HSET', KEY.status .. id, 'group', group)
+  redis.call('ZADD', KEY.grouped .. group, id, id)
+  redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(CAP + 1))
+else
+  redis.call('ZADD', KEY.profile .. uid, id, id)
+  author.posts = redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+  for tag in tags:gmatch('%S+') do
+    redis.call('ZADD', KEY.tag .. tag, id, id)
+    redis.call('ZREMRANGEBYRANK', KEY.tag .. tag, 0, -(CAP + 1))
+  end
+  fence = leave('status-' .. id, 'spread', ms, 'uid', uid, 'status', id)
+  people = redis.call('ZRANGE', KEY.followers .. uid, 0, PASS - 1, 'WITHSCORES')
+end
+
+-- Those concerned are told, each once, if they may see it and want to hear of it.
+local with_status = ',"status":' .. status
+local function tell(who, kind)
+  if status_sight(who, uid, group) == SHOWN then
+    ms, seq, n = notify(who, kind, author, id, with_status, ms, seq, n)
+  end
+end
+if original_row then
+  tell(original_row.uid, wordless and 'repost' or 'quote')
+end
+if answered_row then
+  tell(answered_row.uid, 'reply')
+end
+for _, who in ipairs(mentioned) do
+  if not (answered_row and answered_row.uid == who) then
+    tell(who, 'mention')
+  end
+end
+return answer(position, status, fence, people)

@@ -1,5 +1,6 @@
--- Before every script. Above it stand two lines that Python makes: KEY, the names of the keys (store/keys.py), and
--- LIMIT, about how many entries the log keeps.
+-- Before every script. Above it stand lines that Python makes: KEY, the names of the keys that it uses (store/keys.py);
+-- LIMIT, about how many entries the log keeps; CAP and PASS, how long a timeline is and how many people a pass takes;
+-- SIGHT, the answers of sight.py. Between it and a verb stand the parts that the verb's first line names, in order.
 -- A script declares one key, its request key: all that it touches carries the same hash tag, so it is on the same
 -- shard. ARGV 1 and 2 are the request's fingerprint and how long its answer is kept (ms); the verb's own follow.
 local REQUEST, FINGERPRINT, KEPT_MS = KEYS[1], ARGV[1], ARGV[2]
@@ -89,39 +90,13 @@ local function append(kind, audience, body, ms, seq, n)
   return position
 end
 
--- A user with the counters as numbers, or nil.
-local function person(uid)
-  local kept = redis.call('HMGET', KEY.user .. uid, 'login', 'card', 'followers', 'following', 'posts', 'signup')
-  if not kept[1] then
-    return nil
-  end
-  return {id = uid, login = kept[1], card = kept[2], followers = tonumber(kept[3]), following = tonumber(kept[4]),
-    posts = tonumber(kept[5]), signup = tonumber(kept[6])}
+-- The place for one more entry of the same step. (`append` writes it down.)
+local function another(ms, seq, n)
+  local later, place = after(ms, seq)
+  return later, place, n + 1
 end
 
--- Two persons, of whom the first does something to the second; or nothing, nothing, and the refusal.
-local function couple(source_id, target_id)
-  local source, target = person(source_id), person(target_id)
-  if not source then
-    return nil, nil, refuse('NOT_FOUND user')
-  end
-  if source_id == target_id then
-    return nil, nil, refuse('ONESELF id')
-  end
-  if not target then
-    return nil, nil, refuse('NOT_FOUND id')
-  end
-  return source, target
-end
-
--- The same bytes as store/user_json.py makes.
-local function person_json(who)
-  return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
-    .. format(',"followers":%d,"following":%d,"posts":%d', who.followers, who.following, who.posts)
-    .. ',"signup":"' .. iso(who.signup) .. '"}'
-end
-
--- The end of a status: its counters as they are on the log, nothing yet for a new one.
-local function counters(likes, comments, reposts)
-  return format(',"likes":%d,"comments":%d,"reposts":%d}', likes, comments, reposts)
+-- An id as JSON; '' is null.
+local function quoted(id)
+  return id == '' and 'null' or '"' .. id .. '"'
 end

@@ -1,4 +1,6 @@
--- Source no longer follows target. Already so: nothing happens, and nobody is told.
+-- parts: people sight notices jobs follows lists
+-- Source no longer follows target, nor asks to, and takes them off a list of their own ('' for none). Already so:
+-- nothing happens, and nobody is told.
 local before = answered()
 if before then
   return before
@@ -7,16 +9,28 @@ local source, target, refused = couple(ARGV[3], ARGV[4])
 if refused then
   return refused
 end
-if not redis.call('ZSCORE', KEY.following .. source.id, target.id) then
-  return answer('unchanged')
+local list
+if ARGV[5] ~= '' then
+  list, refused = own_list(source.id, ARGV[5], 'list')
+  if refused then
+    return refused
+  end
 end
-source.following = source.following - 1
-target.followers = target.followers - 1
+local position, fence, list_fence = 'unchanged', '', ''
 local ms, seq, n = tick()
-local body = '{"wire":{"source":' .. person_json(source) .. ',"target":' .. person_json(target) .. '}}'
-local position = append('unfollow', PUBLIC, body, ms, seq, n)
-redis.call('ZREM', KEY.following .. source.id, target.id)
-redis.call('ZREM', KEY.followers .. target.id, source.id)
-redis.call('HINCRBY', KEY.user .. source.id, 'following', -1)
-redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)
-return answer(position)
+if redis.call('ZSCORE', KEY.following .. source.id, target.id) then
+  position, fence = cut(source, target, ms, seq, n)
+  unnotify(target.id, 'follow', source.id, '')
+elseif asks(source, target) then
+  position = unask(source, target, ms, seq, n)
+end
+if list then
+  if position ~= 'unchanged' then
+    ms, seq, n = tick()
+  end
+  local delisted, made = delist(list, target, ms, seq, n)
+  if delisted then
+    position, list_fence = position == 'unchanged' and delisted or position, made
+  end
+end
+return answer(position, fence, list_fence, recent(target.id))

@@ -1,0 +1,75 @@
+-- The relation of two persons, changed in one step with both counters. Needs the parts people, sight, notices, jobs.
+
+-- Two persons, of whom the first does something to the second; or nothing, nothing, and the refusal. Whom one may
+-- not know of, because of being blocked or of a suspension, is as good as not there.
+local function couple(source_id, target_id)
+  local source, refused = writer(source_id)
+  if refused then
+    return nil, nil, refused
+  end
+  if source_id == target_id then
+    return nil, nil, refuse('ONESELF id')
+  end
+  local target = knows(source_id, target_id) and person(target_id)
+  if not target then
+    return nil, nil, refuse('NOT_FOUND user id')
+  end
+  return source, target
+end
+
+-- The source's newest own statuses, which a timeline takes in or gives up.
+local function recent(uid)
+  return redis.call('ZRANGE', KEY.profile .. uid, 0, CAP - 1, 'REV')
+end
+
+-- The source follows the target: gives the position, the fence of the merge, and the place of the last entry.
+local function join(source, target, ms, seq, n)
+  source.following = source.following + 1
+  target.followers = target.followers + 1
+  local position = append('follow', PUBLIC, pair_body(source, target), ms, seq, n)
+  redis.call('ZADD', KEY.following .. source.id, text(ms), target.id)
+  redis.call('ZADD', KEY.followers .. target.id, text(ms), source.id)
+  redis.call('HINCRBY', KEY.user .. source.id, 'following', 1)
+  redis.call('HINCRBY', KEY.user .. target.id, 'followers', 1)
+  local fence = leave('home-' .. source.id .. '-' .. target.id, 'merge', ms, 'owner', source.id, 'author', target.id)
+  return position, fence, ms, seq, n
+end
+
+-- The source does not follow the target any more; as `join`.
+local function cut(source, target, ms, seq, n)
+  source.following = source.following - 1
+  target.followers = target.followers - 1
+  local position = append('unfollow', PUBLIC, pair_body(source, target), ms, seq, n)
+  redis.call('ZREM', KEY.following .. source.id, target.id)
+  redis.call('ZREM', KEY.followers .. target.id, source.id)
+  redis.call('HINCRBY', KEY.user .. source.id, 'following', -1)
+  redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)
+  redis.call('HINCRBY', KEY.user .. target.id, 'left', 1)
+  local fence = leave('home-' .. source.id .. '-' .. target.id, 'remove', ms, 'owner', source.id, 'author', target.id)
+  return position, fence, ms, seq, n
+end
+
+local function asks(source, target)
+  return redis.call('ZSCORE', KEY.asks .. target.id, source.id)
+end
+
+-- A request to follow is made, or ends: withdrawn, refused, granted or cut by a block.
+local function ask(source, target, ms, seq, n)
+  local position = append('request', 'users:' .. source.id .. ',' .. target.id, pair_body(source, target), ms, seq, n)
+  redis.call('ZADD', KEY.asks .. target.id, text(ms), source.id)
+  redis.call('ZADD', KEY.asked .. source.id, text(ms), target.id)
+  notify(target.id, 'request', source, '', '', ms, seq, n)
+  return position
+end
+
+local function forget_ask(source, target)
+  redis.call('ZREM', KEY.asks .. target.id, source.id)
+  redis.call('ZREM', KEY.asked .. source.id, target.id)
+  unnotify(target.id, 'request', source.id, '')
+end
+
+local function unask(source, target, ms, seq, n)
+  local position = append('unrequest', 'users:' .. source.id .. ',' .. target.id, pair_body(source, target), ms, seq, n)
+  forget_ask(source, target)
+  return position
+end
