@@ -7,6 +7,8 @@ from stream_server.web import query, schema
 from stream_server.web.answers import encoded, json_answer, page
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
+from stream_server.web.shapes.follows import MAX_BATCH, FollowBatch
+from stream_server.web.shapes.queries import Piece
 
 
 async def follow(request: web.Request) -> web.Response:
@@ -25,10 +27,10 @@ async def unfollow(request: web.Request) -> web.Response:
 
 async def batch(request: web.Request) -> web.Response:
     """``POST /v1/users/me/following``: many at once, each with its own outcome."""
-    asked, body = await schema.read_body_as(schema.FollowBatch, request)
+    asked, body = await schema.read_body_as(FollowBatch, request)
     wanted = len(asked.follow) + len(asked.unfollow)
-    if wanted > schema.MAX_BATCH:
-        raise TooLarge(f"at most {schema.MAX_BATCH} ids in both lists", code="too_many", param="follow")
+    if wanted > MAX_BATCH:
+        raise TooLarge(f"at most {MAX_BATCH} ids in both lists", code="too_many", param="follow")
     if not wanted:
         raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
     both = set(asked.follow) & set(asked.unfollow)
@@ -41,11 +43,13 @@ async def batch(request: web.Request) -> web.Response:
 
 async def followers(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/followers``: newest first, each with ``since``."""
-    piece = query.read_piece(request)
-    return page("users", *await request.app[STORE].follows.followers(query.path_id(request), *piece))
+    asked, uid = query.given(request, Piece), query.path_id(request)
+    found = await request.app[STORE].follows.followers(request[CLAIMS].sub, uid, asked.piece())
+    return page("users", *found)
 
 
 async def following(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/following``: newest first, each with ``since``."""
-    piece = query.read_piece(request)
-    return page("users", *await request.app[STORE].follows.followed(query.path_id(request), *piece))
+    asked, uid = query.given(request, Piece), query.path_id(request)
+    found = await request.app[STORE].follows.followed(request[CLAIMS].sub, uid, asked.piece())
+    return page("users", *found)

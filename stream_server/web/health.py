@@ -9,12 +9,12 @@ from stream_server.web.keys import METRICS, READINESS
 
 
 async def alive(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``/healthz``: the process answers; Redis may be away, starting anew would not bring it back."""
+    """``GET /healthz``: the process answers; Redis may be away, starting anew would not bring it back."""
     return encoded({"alive": True})
 
 
 async def ready(request: web.Request) -> web.Response:
-    """``/readyz``: 503 while an event that is written now would not arrive."""
+    """``GET /readyz``: 503 while an event that is written now would not arrive."""
     is_ready, detail = request.app[READINESS]()
     if is_ready:
         return encoded({"ready": True, **detail})
@@ -25,13 +25,13 @@ async def ready(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """``/metrics``, in Prometheus' text format."""
+    """``GET /metrics``: what was counted, in Prometheus' text format."""
     headers = {hdrs.CONTENT_TYPE: CONTENT_TYPE, hdrs.CACHE_CONTROL: "no-store"}
     return web.Response(body=request.app[METRICS].text(), headers=headers)
 
 
 async def hint(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``/``: what this is, and where to begin."""
+    """``GET /``: what this is, and where to begin."""
     begin = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     streams = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
     return encoded({"name": "stream-server", "version": __version__, "docs": "docs/api.md", **begin, **streams})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 from aiohttp import web
 
 from stream_server.auth import Auth, Claims
@@ -33,5 +34,8 @@ ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 
 CLAIMS = web.RequestKey("claims", Claims)
 """The token's claims; there on every route that is not open."""
+
+QUERY = web.RequestKey("query", msgspec.Struct)
+"""The query as its row in the table says; there wherever the handler does not read it itself."""
 
 REQUEST_ID = web.RequestKey("request_id", str)

@@ -24,8 +24,8 @@ from stream_server.errors import (
     Unauthorized,
 )
 from stream_server.web.answers import REALM, refusal
-from stream_server.web.keys import AUTH, CLAIMS, KEY_SET, METRICS, REQUEST_ID, ROUTES, STORE
-from stream_server.web.query import check_query
+from stream_server.web.keys import AUTH, CLAIMS, KEY_SET, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
+from stream_server.web.query import check_query, read_query
 from stream_server.web.route import ANY, OPEN, Handler, Route
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,11 @@ async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 @web.middleware
 async def identified(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check the query and the token against what the route's row in the table says."""
+    """Check the query and the token against what the route's row in the table says.
+
+    The names in the query come first, since one of them may be a token; its values come after the token, so that
+    who may not ask hears only that.
+    """
     if request.match_info.http_exception is not None:
         return await handler(request)
     route = request.app[ROUTES].get(request.match_info.route, UNDECLARED)
@@ -75,6 +79,8 @@ async def identified(request: web.Request, handler: Handler) -> web.StreamRespon
         request[CLAIMS] = await _claims(request)
         if route.needs != ANY and route.needs not in request[CLAIMS].scopes:
             raise Forbidden(f"this needs the scope {route.needs}")
+    if route.query is not None:
+        request[QUERY] = read_query(request, route.query)
     return await handler(request)
 
 

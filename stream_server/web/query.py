@@ -1,21 +1,26 @@
-"""Reading a query that has nothing unknown, nothing twice, and only UTF-8 in it."""
+"""Reading a query as one of the shapes: nothing unknown, nothing twice, and only UTF-8 in it."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
 
+import msgspec
 from aiohttp import web
+from msgspec import inspect
 
-from stream_server.errors import BadRequest, TooLarge
+from stream_server.errors import BadRequest
+from stream_server.web.keys import QUERY
 from stream_server.web.parameters import query_pairs
 from stream_server.web.route import Route
+from stream_server.web.schema import refusal_of
 
-MAX_IDS = 200
-"""Of users or statuses in one call."""
+Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 TOKENS = frozenset({"access_token", "token"})
 """Names under which clients have put tokens into URLs, which end in logs and histories of browsers."""
 
-_COUNT = re.compile(r"[0-9]{1,3}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _ID = re.compile(r"[0-9]{1,20}")
 
 
@@ -23,13 +28,14 @@ def check_query(request: web.Request, route: Route) -> None:
     """Raises BadRequest for a parameter that the route does not know, or that is given twice."""
     if not request.rel_url.raw_query_string:
         return
+    known = None if route.query is None else _readers(route.query)
     names = [name for name, _ in query_pairs(request)]
     for name in names:
         if name in TOKENS:
             raise _unknown(name, "a token goes into the Authorization header, never into a URL")
-        if route.query is not None and name not in route.query:
+        if known is not None and name not in known:
             raise _unknown(name, "no such parameter here")
-    if route.query is not None and len(set(names)) != len(names):
+    if known is not None and len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BadRequest("given twice", param=twice)
 
@@ -38,48 +44,86 @@ def _unknown(name: str, message: str) -> BadRequest:
     return BadRequest(message, code="unknown_parameter", param=name[:64])
 
 
-def read_query(request: web.Request) -> dict[str, str]:
-    """The parameters of a query that :func:`check_query` has passed."""
-    return dict(query_pairs(request))
+def read_query(request: web.Request, kind: type[Kind]) -> Kind:
+    """The query, which :func:`check_query` has passed, as a ``kind``; raises ApiError naming the parameter."""
+    readers = _readers(kind)
+    parameters = {name: readers[name](name, text) for name, text in query_pairs(request)}
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.encode_name not in parameters:
+            raise _missing(field.encode_name)
+    try:
+        return msgspec.convert(parameters, kind)
+    except msgspec.ValidationError as error:
+        refused = refusal_of(str(error))
+        refused.param = (refused.param or "").partition("[")[0] or None  # an item of a list is no parameter
+        raise refused from None
 
 
-def read_ids(request: web.Request) -> list[str]:
-    """``ids``: 1 to 200 of them, comma-joined; raises BadRequest or TooLarge."""
-    text = read_query(request).get("ids")
-    if not text:
-        raise BadRequest("give ids, joined with commas", code="missing_parameter", param="ids")
-    ids = text.split(",")
-    if len(ids) > MAX_IDS:
-        raise TooLarge(f"at most {MAX_IDS} ids", code="too_many", param="ids")
-    return [checked_id(one, "ids") for one in ids]
+def given(request: web.Request, kind: type[Kind]) -> Kind:
+    """The request's query; ``kind`` is what its row in the table says."""
+    query = request[QUERY]
+    if not isinstance(query, kind):
+        raise TypeError(f"the row of this route says {type(query).__name__}, its handler {kind.__name__}")
+    return query
 
 
-class Piece(NamedTuple):
-    """Which piece of a list is asked for: at most ``most`` items, older than ``before`` or newer than ``after``."""
-
-    most: int
-    before: str | None
-    after: str | None
-
-
-def read_piece(request: web.Request) -> Piece:
-    """``count`` (1 to 200, else 30) and one of the cursors, or none; raises BadRequest."""
-    given = read_query(request)
-    text = given.get("count", "30")
-    if not _COUNT.fullmatch(text) or not 1 <= int(text) <= MAX_IDS:
-        raise BadRequest(f"a number from 1 to {MAX_IDS}", param="count")
-    if "before" in given and "after" in given:
-        raise BadRequest("not together with before", code="conflicting_parameters", param="after")
-    return Piece(int(text), given.get("before"), given.get("after"))
-
-
-def path_id(request: web.Request) -> str:
-    """The ``{id}`` in the path; raises BadRequest where it is no id."""
-    return checked_id(request.match_info["id"], "id")
-
-
-def checked_id(text: str, param: str) -> str:
-    """``text``, if it is an id: a decimal number. Raises BadRequest naming ``param``."""
+def path_id(request: web.Request, name: str = "id") -> str:
+    """The id that stands for ``{name}`` in the path; raises BadRequest where it is none."""
+    text = request.match_info[name]
     if not _ID.fullmatch(text):
-        raise BadRequest("an id is a decimal number", param=param)
+        raise BadRequest("an id is a decimal number", param=name)
     return text
+
+
+Reader = Callable[[str, str], Any]
+"""From a parameter's name and text to a value of its type; raises BadRequest where it is none."""
+
+
+@cache
+def _readers(kind: type[msgspec.Struct]) -> dict[str, Reader]:
+    """How each parameter of a ``kind`` is read."""
+    shape = inspect.type_info(kind)
+    if not isinstance(shape, inspect.StructType):
+        raise TypeError(f"{kind.__name__} is no struct")
+    return {field.encode_name: _reader(field.type) for field in shape.fields}
+
+
+def _reader(type_: inspect.Type) -> Reader:
+    """By the type alone: left to itself, msgspec would take `null` and `5.0` for numbers too."""
+    if isinstance(type_, inspect.Metadata):
+        return _reader(type_.type)
+    types = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
+    for one in types:
+        if isinstance(one, inspect.IntType):
+            return _number
+        if isinstance(one, inspect.BoolType):
+            return _truth
+        if isinstance(one, inspect.ListType):
+            return _list
+    return _text
+
+
+def _number(name: str, text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise BadRequest("a whole number of at most 9 digits", param=name)
+    return int(text)
+
+
+def _truth(name: str, text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise BadRequest("true or false", param=name)
+    return text == "true"
+
+
+def _list(name: str, text: str) -> list[str]:
+    if not text:
+        raise _missing(name)
+    return text.split(",")
+
+
+def _text(name: str, text: str) -> str:  # noqa: ARG001 - a reader's signature
+    return text
+
+
+def _missing(name: str) -> BadRequest:
+    return BadRequest("this parameter is needed", code="missing_parameter", param=name)

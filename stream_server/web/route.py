@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import msgspec
 from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -13,18 +14,33 @@ OPEN = ""
 ANY = "*"
 """In the place of a scope: any valid token will do."""
 
+JSON = "application/json"
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of a route that takes no parameters."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What is at a path, and who may have it.
+    """What is at a path, who may have it, what it is asked and what it answers.
 
-    ``needs`` is the scope that the token must hold, :data:`ANY` or :data:`OPEN`; ``query`` names the parameters that
-    its query may have, None where the handler reads them itself; ``streams`` says that its answers last.
+    ``needs`` is the scope that the token must hold, :data:`ANY` or :data:`OPEN`. ``query`` is the shape of its
+    query, None where the handler reads that itself; ``body`` and ``answer`` are those of its JSON, None where there
+    is none. ``status`` is what it answers when all is well, ``also`` holds others that mean the same. ``streams``
+    says that its answers last. ``media`` is the type of an answer that is no JSON. ``refuses`` holds the statuses of
+    refusals that do not follow from the rest of the row. The OpenAPI document is made of this: a row must be true.
     """
 
     method: str
     path: str
     handler: Handler
     needs: str
-    query: frozenset[str] | None = frozenset()
+    query: type[msgspec.Struct] | None = Nothing
+    body: type[msgspec.Struct] | None = None
+    answer: type[msgspec.Struct] | None = None
+    status: int = 200
     streams: bool = False
+    also: tuple[int, ...] = ()
+    media: str = JSON
+    refuses: tuple[int, ...] = ()

@@ -5,33 +5,37 @@ from aiohttp import web
 from stream_server.web import admin, events, follows, health, sessions, statuses, stream, users
 from stream_server.web.keys import ROUTES
 from stream_server.web.route import ANY, OPEN, Route
-
-IDS = frozenset({"ids"})
-PIECE = frozenset({"count", "before", "after"})
+from stream_server.web.shapes.admin import AccountBatch, Accounts
+from stream_server.web.shapes.follows import FollowBatch, Following, Outcomes
+from stream_server.web.shapes.health import Alive, Hint, Ready
+from stream_server.web.shapes.queries import Ids, Piece
+from stream_server.web.shapes.sessions import NewSession, Session
+from stream_server.web.shapes.statuses import NewStatus, Status, Statuses
+from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserPage, Users, Wanted
 
 TABLE: tuple[Route, ...] = (
-    Route("GET", "/", health.hint, OPEN),
-    Route("GET", "/healthz", health.alive, OPEN),
-    Route("GET", "/readyz", health.ready, OPEN),
-    Route("GET", "/metrics", health.metrics, OPEN),
-    Route("POST", "/v1/users", users.sign_up, OPEN),
-    Route("GET", "/v1/users", users.many, "read", IDS),
-    Route("GET", "/v1/users/available", users.available, OPEN, frozenset({"login", "email"})),
-    Route("GET", "/v1/users/me", users.me, "read"),
-    Route("POST", "/v1/users/me/following", follows.batch, "write"),
-    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write"),
-    Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write"),
-    Route("GET", "/v1/users/by-login/{login}", users.by_login, "read"),
-    Route("GET", "/v1/users/{id}", users.one, "read"),
-    Route("GET", "/v1/users/{id}/followers", follows.followers, "read", PIECE),
-    Route("GET", "/v1/users/{id}/following", follows.following, "read", PIECE),
-    Route("POST", "/v1/sessions", sessions.log_in, OPEN),
-    Route("DELETE", "/v1/sessions", sessions.log_out, ANY),
-    Route("POST", "/v1/statuses", statuses.post, "write"),
-    Route("GET", "/v1/statuses", statuses.many, "read", IDS),
-    Route("GET", "/v1/statuses/{id}", statuses.one, "read"),
-    Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write"),
-    Route("POST", "/v1/admin/users", admin.accounts, "admin"),
+    Route("GET", "/", health.hint, OPEN, answer=Hint),
+    Route("GET", "/healthz", health.alive, OPEN, answer=Alive),
+    Route("GET", "/readyz", health.ready, OPEN, answer=Ready, refuses=(503,)),
+    Route("GET", "/metrics", health.metrics, OPEN, media="text/plain"),
+    Route("POST", "/v1/users", users.sign_up, OPEN, body=NewUser, answer=OwnUser, status=201, refuses=(409,)),
+    Route("GET", "/v1/users", users.many, "read", Ids, answer=Users),
+    Route("GET", "/v1/users/available", users.available, OPEN, Wanted, answer=Free),
+    Route("GET", "/v1/users/me", users.me, "read", answer=OwnUser),
+    Route("POST", "/v1/users/me/following", follows.batch, "write", body=FollowBatch, answer=Outcomes),
+    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", answer=Following),
+    Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", answer=Following),
+    Route("GET", "/v1/users/by-login/{login}", users.by_login, "read", answer=User),
+    Route("GET", "/v1/users/{id}", users.one, "read", answer=User),
+    Route("GET", "/v1/users/{id}/followers", follows.followers, "read", Piece, answer=UserPage),
+    Route("GET", "/v1/users/{id}/following", follows.following, "read", Piece, answer=UserPage),
+    Route("POST", "/v1/sessions", sessions.log_in, OPEN, body=NewSession, answer=Session, status=201, refuses=(401,)),
+    Route("DELETE", "/v1/sessions", sessions.log_out, ANY, status=204),
+    Route("POST", "/v1/statuses", statuses.post, "write", body=NewStatus, answer=Status, status=201),
+    Route("GET", "/v1/statuses", statuses.many, "read", Ids, answer=Statuses),
+    Route("GET", "/v1/statuses/{id}", statuses.one, "read", answer=Status),
+    Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write", status=204),
+    Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
     Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),
     Route("POST", "/v1/stream", stream.stream, "stream", None, streams=True),
     Route("GET", "/v1/events", events.poll, "stream", None, streams=True),

@@ -1,18 +1,17 @@
-"""What JSON bodies may hold: one class a body, the limits beside the members.
+"""The types of the members of bodies and answers, each with its limits, and reading a body as one of the shapes.
 
-A member that is not here is refused by name, and so is one of another type: nothing is guessed or converted.
+A member that its shape does not have is refused by name, and so is one of another type: nothing is guessed.
 """
 
 import re
 import unicodedata
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import ApiError, BadRequest, TooLarge
-from stream_server.store import draft
 from stream_server.web.body import read_json
 from stream_server.web.keys import CONFIG
 
@@ -21,10 +20,6 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 META_MAX_BYTES = 4096
 META_MAX_DEPTH = 16
 """Deep JSON is small to send and costs a decoder's stack, each client's too."""
-
-MAX_MEDIA = 4
-MAX_BATCH = 200
-MAX_ADMIN_BATCH = 1000
 
 LOGIN = re.compile(r"[A-Za-z0-9_]{1,20}")
 
@@ -39,103 +34,9 @@ Longitude = Annotated[float, Meta(ge=-180, le=180)]
 Latitude = Annotated[float, Meta(ge=-90, le=90)]
 Link = Annotated[str, Meta(max_length=2048, pattern=r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)")]
 Secret = Annotated[str, Meta(min_length=1, max_length=512)]
-
-
-class NewUser(msgspec.Struct, forbid_unknown_fields=True):
-    """``POST /v1/users``."""
-
-    login: Login
-    name: Name
-    email: Email
-    password: Password
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-
-
-class Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """The query of ``GET /v1/users/available``."""
-
-    login: Login | None = None
-    email: Email | None = None
-
-
-class NewSession(msgspec.Struct, forbid_unknown_fields=True):
-    """``POST /v1/sessions``: a login or an e-mail with the password, or a refresh token."""
-
-    login: Annotated[str, Meta(max_length=20)] | None = None
-    email: Annotated[str, Meta(max_length=254)] | None = None
-    password: Annotated[str, Meta(max_length=256)] | None = None
-    refresh_token: Secret | None = None
-
-
-class Location(draft.Location, frozen=True, forbid_unknown_fields=True):
-    """A point, in degrees (WGS 84)."""
-
-    lon: Longitude
-    lat: Latitude
-
-
-class Place(draft.Place, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A named place; ``box`` is west, south, east, north, with west > east across the date line."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
-    country: Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="ISO 3166-1 alpha-2")] | None = None
-    box: tuple[Longitude, Latitude, Longitude, Latitude] | None = None
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-        if self.box is not None and (self.box[1] >= self.box[3] or self.box[0] == self.box[2]):
-            raise ValueError("`box`: south must be below north, and west not equal to east")
-
-
-class Media(draft.Media, frozen=True, forbid_unknown_fields=True):
-    """A link to what the author shows; it is not fetched."""
-
-    url: Link
-    type: Literal["image", "video", "gif", "audio"]
-
-
-class NewStatus(msgspec.Struct, forbid_unknown_fields=True):
-    """``POST /v1/statuses``; ``message`` may be empty only with ``origin``, which makes it a repost."""
-
-    message: str = ""
-    location: Location | None = None
-    place: Place | None = None
-    in_reply_to: Id | None = None
-    origin: Id | None = None
-    lang: Language | None = None
-    media: Annotated[list[Media], Meta(max_length=MAX_MEDIA)] = []
-    meta: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in self.message):
-            raise ValueError("`message`: no control characters but line feed and tab")
-        if self.meta is not None:
-            check_meta(self.meta)
-
-
-class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
-    """``POST /v1/users/me/following``: at most 200 ids in both lists together."""
-
-    follow: list[Id] = []
-    unfollow: list[Id] = []
-
-
-class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
-    """One user of an admin's batch, without a password: nobody logs in as them until they are given one."""
-
-    login: Login
-    name: Name
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-
-
-class AccountBatch(msgspec.Struct, forbid_unknown_fields=True):
-    """``POST /v1/admin/users``: 1 to 1,000 of them."""
-
-    users: Annotated[list[NewAccount], Meta(min_length=1)]
+Number = Annotated[int, Meta(ge=0)]
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601 in UTC, with milliseconds")]
+Cursor = Annotated[str, Meta(description="opaque; good for the list that gave it")]
 
 
 def check_name(name: str) -> None:
@@ -172,19 +73,11 @@ def decode(kind: type[Body], body: bytes) -> Body:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from None
+        raise refusal_of(str(error)) from None
     except RecursionError:
         raise BadRequest("the JSON is nested too deeply", code="malformed_body") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadRequest("the body is not JSON in UTF-8", code="malformed_body") from None
-
-
-def convert(kind: type[Body], parameters: dict[str, str]) -> Body:
-    """A query's parameters as a ``kind``; raises BadRequest naming the parameter."""
-    try:
-        return msgspec.convert(parameters, kind)
-    except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from None
 
 
 _PATH = re.compile(r"(?P<text>.*) - at `\$\.?(?P<path>[^`]*)`\Z", re.DOTALL)
@@ -193,7 +86,7 @@ _MISSING = re.compile(r"Object missing required field `(.*)`\Z", re.DOTALL)
 _NAMED = re.compile(r"`(\w+)`: (.*)\Z", re.DOTALL)
 
 
-def _refusal(text: str) -> ApiError:
+def refusal_of(text: str) -> ApiError:
     """Our refusal for msgspec's, which tells the member's path at the end of a sentence."""
     located = _PATH.match(text)
     text, path = (located["text"], located["path"]) if located else (text, "")

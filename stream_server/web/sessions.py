@@ -16,6 +16,7 @@ from stream_server.store.request import Request
 from stream_server.web import schema
 from stream_server.web.answers import encoded
 from stream_server.web.keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
+from stream_server.web.shapes.sessions import NewSession
 
 SCOPES = frozenset({"read", "write", "stream"})
 """What a log-in gives; ``firehose`` and ``admin`` come from the command line only."""
@@ -23,7 +24,7 @@ SCOPES = frozenset({"read", "write", "stream"})
 
 async def log_in(request: web.Request) -> web.Response:
     """``POST /v1/sessions``: 201 with a token, a refresh token and the user."""
-    asked, _ = await schema.read_body_as(schema.NewSession, request)
+    asked, _ = await schema.read_body_as(NewSession, request)
     name = _check_form(asked)
     if asked.refresh_token is not None:
         return await _begin(request, await _refreshed(request, asked.refresh_token))
@@ -41,7 +42,7 @@ async def log_out(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-def _check_form(asked: schema.NewSession) -> str:
+def _check_form(asked: NewSession) -> str:
     """The login or e-mail; raises BadRequest unless the body is one of the three forms."""
     if asked.refresh_token is not None:
         _refuse_also(asked, "refresh_token", ("login", "email", "password"))
@@ -56,7 +57,7 @@ def _check_form(asked: schema.NewSession) -> str:
     return name
 
 
-def _refuse_also(asked: schema.NewSession, given: str, others: tuple[str, ...]) -> None:
+def _refuse_also(asked: NewSession, given: str, others: tuple[str, ...]) -> None:
     for other in others:
         if getattr(asked, other) is not None:
             raise BadRequest(f"not together with {given}", code="conflicting_parameters", param=other)

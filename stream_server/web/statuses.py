@@ -8,11 +8,13 @@ from stream_server.web import query, schema
 from stream_server.web.answers import created, json_answer, listed
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, CONFIG, STORE
+from stream_server.web.shapes.queries import Ids
+from stream_server.web.shapes.statuses import NewStatus
 
 
 async def post(request: web.Request) -> web.Response:
     """``POST /v1/statuses``: 201 and the status, which is on the log by then."""
-    new, body = await schema.read_body_as(schema.NewStatus, request)
+    new, body = await schema.read_body_as(NewStatus, request)
     _check_message(new, request.app[CONFIG].message_max_chars)
     key = request_key(request, body)
     status = await request.app[STORE].statuses.create(request[CLAIMS].sub, _draft(new), key)
@@ -20,13 +22,15 @@ async def post(request: web.Request) -> web.Response:
 
 
 async def one(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}``."""
-    return json_answer(await request.app[STORE].statuses.get(query.path_id(request)))
+    """``GET /v1/statuses/{id}``: one status."""
+    status_id = query.path_id(request)
+    return json_answer(await request.app[STORE].statuses.get(request[CLAIMS].sub, status_id))
 
 
 async def many(request: web.Request) -> web.Response:
     """``GET /v1/statuses?ids=``: those of them that exist, in this order."""
-    return listed("statuses", await request.app[STORE].statuses.many(query.read_ids(request)))
+    ids = query.given(request, Ids).ids
+    return listed("statuses", await request.app[STORE].statuses.many(request[CLAIMS].sub, ids))
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -36,7 +40,7 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-def _check_message(new: schema.NewStatus, most_chars: int) -> None:
+def _check_message(new: NewStatus, most_chars: int) -> None:
     """The length is a setting; only a repost, which shows another's words, may have none of its own."""
     if len(new.message) > most_chars:
         raise BadRequest(f"at most {most_chars} code points", param="message")
@@ -46,7 +50,7 @@ def _check_message(new: schema.NewStatus, most_chars: int) -> None:
         raise BadRequest("not only white space", param="message")
 
 
-def _draft(new: schema.NewStatus) -> Draft:
+def _draft(new: NewStatus) -> Draft:
     return Draft(
         message=new.message,
         location=new.location,

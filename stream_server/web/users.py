@@ -7,6 +7,8 @@ from stream_server.store.request import Request
 from stream_server.web import query, schema
 from stream_server.web.answers import created, encoded, json_answer, listed
 from stream_server.web.keys import CLAIMS, PASSWORDS, STORE
+from stream_server.web.shapes.queries import Ids
+from stream_server.web.shapes.users import NewUser, Wanted
 
 
 async def sign_up(request: web.Request) -> web.Response:
@@ -14,7 +16,7 @@ async def sign_up(request: web.Request) -> web.Response:
 
     There is no user yet to whom an Idempotency-Key could belong; who sends it twice hears that the login is taken.
     """
-    new, _ = await schema.read_body_as(schema.NewUser, request)
+    new, _ = await schema.read_body_as(NewUser, request)
     users = request.app[STORE].users
     _refuse_taken(await users.available(new.login, new.email))
     hashed = await request.app[PASSWORDS].hash(new.password)
@@ -24,7 +26,7 @@ async def sign_up(request: web.Request) -> web.Response:
 
 async def available(request: web.Request) -> web.Response:
     """``GET /v1/users/available?login=&email=``: whether each could be signed up with now."""
-    asked = schema.convert(schema.Wanted, query.read_query(request))
+    asked = query.given(request, Wanted)
     if asked.login is None and asked.email is None:
         raise BadRequest("ask for a login or an email", code="missing_parameter", param="login")
     return encoded(await request.app[STORE].users.available(asked.login, asked.email))
@@ -32,20 +34,21 @@ async def available(request: web.Request) -> web.Response:
 
 async def many(request: web.Request) -> web.Response:
     """``GET /v1/users?ids=``: those of them who exist, in this order."""
-    return listed("users", await request.app[STORE].users.many(query.read_ids(request)))
+    ids = query.given(request, Ids).ids
+    return listed("users", await request.app[STORE].users.many(request[CLAIMS].sub, ids))
 
 
 async def one(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}``."""
-    return json_answer(await request.app[STORE].users.get(query.path_id(request)))
+    """``GET /v1/users/{id}``: one user."""
+    return json_answer(await request.app[STORE].users.get(request[CLAIMS].sub, query.path_id(request)))
 
 
 async def by_login(request: web.Request) -> web.Response:
-    """``GET /v1/users/by-login/{login}``, in any case of letters."""
+    """``GET /v1/users/by-login/{login}``: one user, by a login in any case of letters."""
     login = request.match_info["login"]
     if not schema.LOGIN.fullmatch(login):
         raise NotFound("there is no such user")
-    return json_answer(await request.app[STORE].users.by_login(login))
+    return json_answer(await request.app[STORE].users.by_login(request[CLAIMS].sub, login))
 
 
 async def me(request: web.Request) -> web.Response:

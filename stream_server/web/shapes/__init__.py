@@ -1,0 +1,15 @@
+"""What goes over the wire in JSON and in queries: one class a shape, the limits beside the members.
+
+The one decision: **what is asked is closed, what is answered is open**. A body or a query with a member that is not
+here is refused by name, and so is one of another type: nothing is guessed. An answer may gain members, and never
+loses or renames one. The OpenAPI document is made from these classes, so a class here is a promise to clients.
+
+``queries``       the queries that many routes share: ids, a piece of a list
+``errors``        the one shape of refusals
+``users``         sign up, look up, lists of users
+``sessions``      log in
+``statuses``      post and read
+``follows``       who follows whom
+``admin``         what an administrator asks
+``health``        whether the server is well, and what it is
+"""

@@ -1,0 +1,22 @@
+"""The one shape of refusals."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.errors import CODES
+
+
+class Problem(msgspec.Struct):
+    """What was wrong: ``code`` is for programs, ``message`` for people; ``param`` names who is at fault."""
+
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(CODES)})]
+    message: str
+    param: Annotated[str, Meta(description="a query parameter, a body member or a header")] | UnsetType = UNSET
+
+
+class Refusal(msgspec.Struct):
+    """Every answer that is not 2xx."""
+
+    error: Problem

@@ -1,0 +1,36 @@
+"""Who follows whom."""
+
+from typing import Literal
+
+import msgspec
+
+from stream_server.web.schema import Id
+
+MAX_BATCH = 200
+
+
+class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /v1/users/me/following``: at most 200 ids in both lists together."""
+
+    follow: list[Id] = []
+    unfollow: list[Id] = []
+
+
+class Following(msgspec.Struct):
+    """How it stands now; ``requested`` is for a protected user who has not answered yet."""
+
+    following: bool
+    requested: bool
+
+
+class Outcome(msgspec.Struct):
+    """What became of one id of a batch."""
+
+    id: Id
+    outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself"]
+
+
+class Outcomes(msgspec.Struct):
+    """Each id of both lists, in the order of the asking."""
+
+    results: list[Outcome]

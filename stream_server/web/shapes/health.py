@@ -1,0 +1,32 @@
+"""Whether the server is well, and what it is."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.web.schema import Number
+from stream_server.web.shapes.errors import Problem
+
+
+class Alive(msgspec.Struct):
+    """The process answers."""
+
+    alive: bool
+
+
+class Ready(msgspec.Struct):
+    """Whether an event that is written now would arrive; ``error`` says why not."""
+
+    ready: bool
+    lag_ms: Annotated[Number, Meta(description="how far behind the log, in milliseconds")]
+    stopping: bool
+    cursor: Annotated[str, Meta(description="the newest entry of the log that is known here")]
+    error: Problem | UnsetType = UNSET
+
+
+class Hint(msgspec.Struct):
+    """What this is, and where to begin."""
+
+    name: str
+    version: str

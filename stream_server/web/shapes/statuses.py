@@ -1,0 +1,150 @@
+"""Statuses: post and read."""
+
+import unicodedata
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.store import draft
+from stream_server.web.schema import (
+    Cursor,
+    Id,
+    Language,
+    Latitude,
+    Link,
+    Login,
+    Longitude,
+    Number,
+    Time,
+    check_meta,
+    check_name,
+)
+
+MAX_MEDIA = 4
+
+
+class Location(draft.Location, frozen=True, forbid_unknown_fields=True):
+    """A point, in degrees (WGS 84)."""
+
+    lon: Longitude
+    lat: Latitude
+
+
+class Place(draft.Place, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A named place; ``box`` is west, south, east, north, with west > east across the date line."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    country: Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="ISO 3166-1 alpha-2")] | None = None
+    box: tuple[Longitude, Latitude, Longitude, Latitude] | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.box is not None and (self.box[1] >= self.box[3] or self.box[0] == self.box[2]):
+            raise ValueError("`box`: south must be below north, and west not equal to east")
+
+
+class Media(draft.Media, frozen=True, forbid_unknown_fields=True):
+    """A link to what the author shows; it is not fetched."""
+
+    url: Link
+    type: Literal["image", "video", "gif", "audio"]
+
+
+class NewStatus(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /v1/statuses``; ``message`` may be empty only with ``origin``, which makes it a repost."""
+
+    message: str = ""
+    location: Location | None = None
+    place: Place | None = None
+    in_reply_to: Id | None = None
+    origin: Id | None = None
+    lang: Language | None = None
+    media: Annotated[list[Media], Meta(max_length=MAX_MEDIA)] = []
+    meta: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in self.message):
+            raise ValueError("`message`: no control characters but line feed and tab")
+        if self.meta is not None:
+            check_meta(self.meta)
+
+
+Indices = Annotated[tuple[Number, Number], Meta(description="from and to, in code points")]
+
+
+class Mention(msgspec.Struct):
+    """``@login`` in a text; ``id`` is there if somebody is called so."""
+
+    login: str
+    indices: Indices
+    id: Id | UnsetType = UNSET
+
+
+class Tag(msgspec.Struct):
+    """``#text`` or ``$text``."""
+
+    text: str
+    indices: Indices
+
+
+class Url(msgspec.Struct):
+    """A link in a text."""
+
+    url: str
+    display_url: str
+    expanded_url: str
+    indices: Indices
+
+
+class Entities(msgspec.Struct):
+    """What was found in a text."""
+
+    mentions: list[Mention]
+    hashtags: list[Tag]
+    cashtags: list[Tag]
+    urls: list[Url]
+
+
+class EmbeddedStatus(msgspec.Struct):
+    """A status inside another, which shows no third one."""
+
+    id: Id
+    uid: Id
+    login: Login
+    message: str
+    posted: Time
+    location: Location | None
+    place: Place | None
+    lang: Annotated[str, Meta(description="BCP 47, `und` if unknown")]
+    entities: Entities
+    in_reply_to: Id | None
+    in_reply_to_uid: Id | None
+    origin: Annotated[Id, Meta(description="what is reposted or quoted")] | None
+    media: list[Media]
+    meta: dict[str, Any] | None
+    group: Id | None
+    conversation: Annotated[Id, Meta(description="the status with which the thread began")]
+    likes: Number
+    comments: Number
+    reposts: Number
+
+
+class Status(EmbeddedStatus, kw_only=True):
+    """A status; ``original`` is there if it reposts or quotes one, and null where that is gone or not to be seen."""
+
+    original: EmbeddedStatus | UnsetType | None = UNSET
+
+
+class Statuses(msgspec.Struct):
+    """Those of the asked for that exist, in the order of the asking."""
+
+    statuses: list[Status]
+
+
+class StatusPage(msgspec.Struct):
+    """A piece of a list of statuses; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
+
+    statuses: list[Status]
+    next: Cursor | None
+    prev: Cursor | None

@@ -1,0 +1,77 @@
+"""Users: sign up, look up, and lists of them."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.web.schema import Cursor, Email, Id, Login, Name, Number, Password, Time, check_name
+
+
+class NewUser(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /v1/users``."""
+
+    login: Login
+    name: Name
+    email: Email
+    password: Password
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``GET /v1/users/available``: a login, an e-mail, or both."""
+
+    login: Login | None = None
+    email: Email | None = None
+
+
+class Free(msgspec.Struct):
+    """Whether each that was asked for could be signed up with."""
+
+    login: bool | UnsetType = UNSET
+    email: bool | UnsetType = UNSET
+
+
+class User(msgspec.Struct):
+    """A user as everyone sees it."""
+
+    id: Id
+    login: Login
+    name: str
+    bio: str | None
+    url: str | None
+    place: str | None
+    lang: str | None
+    protected: bool
+    followers: Number
+    following: Number
+    posts: Number
+    signup: Time
+
+
+class OwnUser(User, kw_only=True):
+    """A user as only the user sees it: with the e-mail, null for who was made without one."""
+
+    email: str | None
+
+
+class ListedUser(User, kw_only=True):
+    """A user on a list; ``since`` is when that began for which the list is kept."""
+
+    since: Annotated[Time, Meta(description="there where the list knows it")] | UnsetType = UNSET
+
+
+class Users(msgspec.Struct):
+    """Those of the asked for who exist, in the order of the asking."""
+
+    users: list[User]
+
+
+class UserPage(msgspec.Struct):
+    """A piece of a list of users; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
+
+    users: list[ListedUser]
+    next: Cursor | None
+    prev: Cursor | None
