@@ -29,7 +29,7 @@ TRUTH: tuple[Key, ...] = (
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
-    Key("user", "{core}:user:", "<uid>", "HASH", "id login name email password signup(ms) counters `card` `left` `deleted`"),
+    Key("user", "{core}:user:", "<uid>", "HASH", "id login name email password signup(ms) counters `card` versions"),
     Key("status", "{core}:status:", "<id>", "HASH", "id uid login message posted(ms) counters `head` (JSON) and more"),
     Key("profile", "{core}:profile:", "<uid>", "ZSET", "own statuses: id scored by itself; never capped, see `posts`"),
     Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)"),

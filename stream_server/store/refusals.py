@@ -49,14 +49,15 @@ def _of_script(word: str, what: str) -> ApiError | None:
         return BadRequest(REFUSED[word], param=noun)
     match word:
         case "NOT_FOUND":
-            return NotFound(f"there is no such {noun}", param=named)
+            made: ApiError | None = NotFound(f"there is no such {noun}", param=named)
         case "TAKEN":
-            return Conflict(f"this {noun} is taken", code=f"{noun}_taken", param=noun)
+            made = Conflict(f"this {noun} is taken", code=f"{noun}_taken", param=noun)
         case "DUPLICATE":
-            return Conflict("this key was used before, with another request", code="duplicate", param=noun)
+            made = Conflict("this key was used before, with another request", code="duplicate", param=noun)
         case "NOT_YOURS":
-            return Forbidden(NOT_YOURS.get(noun, "only its author may do this"), code="not_yours", param=named)
+            made = Forbidden(NOT_YOURS.get(noun, "only its author may do this"), code="not_yours", param=named)
         case "SUSPENDED":
-            return Forbidden("this account is suspended", code="suspended")
+            made = Forbidden("this account is suspended", code="suspended")
         case _:
-            return None
+            made = None
+    return made
