@@ -1,4 +1,4 @@
--- parts: people sight statuses notices jobs
+-- parts: people sight statuses subjects notices jobs
 -- A new status: its author; what it replies to, what it reposts, its group ('' for none); its message encoded, its
 -- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; how
 -- many mentions, their lower-cased logins, and the JSON of the entities in that many pieces and one, between which
@@ -124,10 +124,10 @@ else
 end
 
 -- Those concerned are told, each once, if they may see it and want to hear of it.
-local with_status = ',"status":' .. status
 local function tell(who, kind)
-  if status_sight(who, uid, group) == SHOWN then
-    ms, seq, n = notify(who, kind, author, id, with_status, ms, seq, n)
+  local about = about_status(who, id)
+  if about then
+    ms, seq, n = notify(who, kind, author, id, about, ms, seq, n)
   end
 end
 if original_row then

@@ -1,0 +1,38 @@
+-- A status is taken back, by whoever may. Needs the parts sight, statuses and jobs.
+
+-- The entry, whose delete is matched by the JSON as it was posted, then all that can go at once; gives the position, the
+-- fence of the job that cleans up the rest (the one that spread the status: timelines, and what hung on it), and the
+-- first of those in whose timelines it may be.
+local function take_back(row, ms, seq, n)
+  local id, uid, key = row.id, row.uid, KEY.status .. row.id
+  local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags')
+  local as_posted = row.head .. (kept[1] and ',"original":' .. kept[1] or '') .. counted('0', '0', '0')
+  local position = append('delete', row.audience, '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
+    .. '","deleted":true}},"facts":{"status":' .. as_posted .. '}}', ms, seq, n)
+  redis.call('DEL', key)
+  redis.call('ZREM', KEY.thread .. row.conversation, id)
+  if kept[2] then
+    redis.call('ZREM', KEY.replies .. kept[2], id)
+  end
+  if row.origin and redis.call('EXISTS', KEY.status .. row.origin) == 1 then
+    redis.call('HINCRBY', KEY.status .. row.origin, 'reposts', -1)
+  end
+  if row.origin then
+    redis.call('ZREM', KEY.reposts .. row.origin, id)
+  end
+  for who in (kept[3] or ''):gmatch('%S+') do
+    redis.call('ZREM', KEY.mentions .. who, id)
+  end
+  if row.group ~= '' then
+    redis.call('ZREM', KEY.grouped .. row.group, id)
+  else
+    redis.call('ZREM', KEY.profile .. uid, id)
+    redis.call('HINCRBY', KEY.user .. uid, 'posts', -1)
+    for tag in (kept[4] or ''):gmatch('%S+') do
+      redis.call('ZREM', KEY.tag .. tag, id)
+    end
+  end
+  redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
+  local fence = leave('status-' .. id, 'clean', ms, 'uid', uid, 'status', id)
+  return position, fence, redis.call('ZRANGE', KEY.followers .. uid, 0, PASS - 1, 'WITHSCORES')
+end
