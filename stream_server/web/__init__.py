@@ -9,9 +9,10 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``edges``         what happens before a request is one: parse errors, deadlines, limits of the protocol
 ``keys``          what an app and a request carry
 ``answers``       JSON answers and refusals
+``openapi``       the table as a document; ``operations`` is a row of it, ``streamed`` what a stream takes
 ``body``          reading a body within bounds
-``query``         reading a query that has nothing unknown in it
-``schema``        what JSON bodies may hold
+``query``         reading a query as one of the shapes
+``schema``        the types of members, and reading a body; ``shapes/`` has the bodies, queries and answers
 ``idempotency``   the key under which a write is done once
 ``users``, ``sessions``, ``statuses``, ``follows``, ``admin``, ``health``   handlers, one noun a file
 ``stream``, ``events``   the streams and long polling; ``parameters``, ``subscriptions``, ``since``, ``subscription``,

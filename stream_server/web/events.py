@@ -17,7 +17,10 @@ LIMIT = (100.0, 1.0, 1000.0)
 
 
 async def poll(request: web.Request) -> web.Response:
-    """As soon as there is one event, or empty at the end of ``wait``; the cursor advances either way."""
+    """``GET`` and ``POST /v1/events``: what matches, as soon as there is one event, or empty after ``wait``.
+
+    The cursor advances either way.
+    """
     config, hub = request.app[CONFIG], request.app[HUB]
     parameters = await read_parameters(request, PARAMETER_BYTES * config.body_max_bytes)
     _alias_cursor(parameters)

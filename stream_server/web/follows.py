@@ -12,21 +12,21 @@ from stream_server.web.shapes.queries import Piece
 
 
 async def follow(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/following/{id}``: done twice is done once."""
+    """``PUT /v1/users/me/following/{id}``: follow a user; done twice is done once."""
     target = query.path_id(request)
     key = request_key(request)
     return json_answer(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key))
 
 
 async def unfollow(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/following/{id}``: done twice is done once."""
+    """``DELETE /v1/users/me/following/{id}``: follow a user no longer; done twice is done once."""
     target = query.path_id(request)
     key = request_key(request)
     return json_answer(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key))
 
 
 async def batch(request: web.Request) -> web.Response:
-    """``POST /v1/users/me/following``: many at once, each with its own outcome."""
+    """``POST /v1/users/me/following``: follow and unfollow many at once, each with its own outcome."""
     asked, body = await schema.read_body_as(FollowBatch, request)
     wanted = len(asked.follow) + len(asked.unfollow)
     if wanted > MAX_BATCH:
@@ -42,14 +42,14 @@ async def batch(request: web.Request) -> web.Response:
 
 
 async def followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/followers``: newest first, each with ``since``."""
+    """``GET /v1/users/{id}/followers``: who follows a user, newest first, each with ``since``."""
     asked, uid = query.given(request, Piece), query.path_id(request)
     found = await request.app[STORE].follows.followers(request[CLAIMS].sub, uid, asked.piece())
     return page("users", *found)
 
 
 async def following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/following``: newest first, each with ``since``."""
+    """``GET /v1/users/{id}/following``: whom a user follows, newest first, each with ``since``."""
     asked, uid = query.given(request, Piece), query.path_id(request)
     found = await request.app[STORE].follows.followed(request[CLAIMS].sub, uid, asked.piece())
     return page("users", *found)

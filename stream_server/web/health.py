@@ -9,12 +9,12 @@ from stream_server.web.keys import METRICS, READINESS
 
 
 async def alive(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /healthz``: the process answers; Redis may be away, starting anew would not bring it back."""
+    """``GET /healthz``: whether the process answers; Redis may be away, starting anew would not bring it back."""
     return encoded({"alive": True})
 
 
 async def ready(request: web.Request) -> web.Response:
-    """``GET /readyz``: 503 while an event that is written now would not arrive."""
+    """``GET /readyz``: whether events arrive; 503 while an event that is written now would not arrive."""
     is_ready, detail = request.app[READINESS]()
     if is_ready:
         return encoded({"ready": True, **detail})

@@ -1,7 +1,7 @@
 """Reading a query as one of the shapes: nothing unknown, nothing twice, and only UTF-8 in it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -90,17 +90,19 @@ def _readers(kind: type[msgspec.Struct]) -> dict[str, Reader]:
 
 def _reader(type_: inspect.Type) -> Reader:
     """By the type alone: left to itself, msgspec would take `null` and `5.0` for numbers too."""
+    readers = {inspect.IntType: _number, inspect.BoolType: _truth, inspect.ListType: _list}
+    return next((readers[type(one)] for one in _leaves(type_) if type(one) in readers), _text)
+
+
+def _leaves(type_: inspect.Type) -> Iterator[inspect.Type]:
+    """The types of a union, and what metadata stands around."""
     if isinstance(type_, inspect.Metadata):
-        return _reader(type_.type)
-    types = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
-    for one in types:
-        if isinstance(one, inspect.IntType):
-            return _number
-        if isinstance(one, inspect.BoolType):
-            return _truth
-        if isinstance(one, inspect.ListType):
-            return _list
-    return _text
+        yield from _leaves(type_.type)
+    elif isinstance(type_, inspect.UnionType):
+        for one in type_.types:
+            yield from _leaves(one)
+    else:
+        yield type_
 
 
 def _number(name: str, text: str) -> int:

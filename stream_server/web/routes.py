@@ -2,12 +2,13 @@
 
 from aiohttp import web
 
-from stream_server.web import admin, events, follows, health, sessions, statuses, stream, users
+from stream_server.web import admin, events, follows, health, openapi, sessions, statuses, stream, users
 from stream_server.web.keys import ROUTES
 from stream_server.web.route import ANY, OPEN, Route
 from stream_server.web.shapes.admin import AccountBatch, Accounts
+from stream_server.web.shapes.events import Polled
 from stream_server.web.shapes.follows import FollowBatch, Following, Outcomes
-from stream_server.web.shapes.health import Alive, Hint, Ready
+from stream_server.web.shapes.health import Alive, Hint, OpenApi, Ready
 from stream_server.web.shapes.queries import Ids, Piece
 from stream_server.web.shapes.sessions import NewSession, Session
 from stream_server.web.shapes.statuses import NewStatus, Status, Statuses
@@ -18,6 +19,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/healthz", health.alive, OPEN, answer=Alive),
     Route("GET", "/readyz", health.ready, OPEN, answer=Ready, refuses=(503,)),
     Route("GET", "/metrics", health.metrics, OPEN, media="text/plain"),
+    Route("GET", "/openapi.json", openapi.document, OPEN, answer=OpenApi),
     Route("POST", "/v1/users", users.sign_up, OPEN, body=NewUser, answer=OwnUser, status=201, refuses=(409,)),
     Route("GET", "/v1/users", users.many, "read", Ids, answer=Users),
     Route("GET", "/v1/users/available", users.available, OPEN, Wanted, answer=Free),
@@ -38,8 +40,8 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
     Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),
     Route("POST", "/v1/stream", stream.stream, "stream", None, streams=True),
-    Route("GET", "/v1/events", events.poll, "stream", None, streams=True),
-    Route("POST", "/v1/events", events.poll, "stream", None, streams=True),
+    Route("GET", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True),
+    Route("POST", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True),
 )
 
 

@@ -23,7 +23,7 @@ SCOPES = frozenset({"read", "write", "stream"})
 
 
 async def log_in(request: web.Request) -> web.Response:
-    """``POST /v1/sessions``: 201 with a token, a refresh token and the user."""
+    """``POST /v1/sessions``: a token, a refresh token and the user."""
     asked, _ = await schema.read_body_as(NewSession, request)
     name = _check_form(asked)
     if asked.refresh_token is not None:
@@ -32,7 +32,7 @@ async def log_in(request: web.Request) -> web.Response:
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: 204; the token of this request, its refresh token and its streams end.
+    """``DELETE /v1/sessions``: the token of this request, its refresh token and its streams end.
 
     The revocation is kept for as long as the refresh token could live, since that names the same ``jti``.
     """

@@ -13,7 +13,7 @@ from stream_server.web.shapes.statuses import NewStatus
 
 
 async def post(request: web.Request) -> web.Response:
-    """``POST /v1/statuses``: 201 and the status, which is on the log by then."""
+    """``POST /v1/statuses``: a new status, which is on the log by the time of the answer."""
     new, body = await schema.read_body_as(NewStatus, request)
     _check_message(new, request.app[CONFIG].message_max_chars)
     key = request_key(request, body)
@@ -28,13 +28,13 @@ async def one(request: web.Request) -> web.Response:
 
 
 async def many(request: web.Request) -> web.Response:
-    """``GET /v1/statuses?ids=``: those of them that exist, in this order."""
+    """``GET /v1/statuses?ids=``: several statuses; those of them that exist, in this order."""
     ids = query.given(request, Ids).ids
     return listed("statuses", await request.app[STORE].statuses.many(request[CLAIMS].sub, ids))
 
 
 async def delete(request: web.Request) -> web.Response:
-    """``DELETE /v1/statuses/{id}``: 204; by its author only."""
+    """``DELETE /v1/statuses/{id}``: taken back by its author."""
     status_id = query.path_id(request)
     await request.app[STORE].statuses.delete(request[CLAIMS].sub, status_id, request_key(request))
     return web.Response(status=204)

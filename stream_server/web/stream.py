@@ -38,7 +38,9 @@ HEADERS = {
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
-    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only.
+    """``GET`` and ``POST /v1/stream``: what matches, as it happens.
+
+    Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only.
 
     The position is pinned before the head is sent, so nothing is missed between the two. Then the connection
     leaves the HTTP server, which is what the ConnectionError at the end tells it.

@@ -12,7 +12,7 @@ from stream_server.web.shapes.users import NewUser, Wanted
 
 
 async def sign_up(request: web.Request) -> web.Response:
-    """``POST /v1/users``: 201 and the user, with the e-mail since it is one's own.
+    """``POST /v1/users``: a new user, answered with the e-mail since it is one's own.
 
     There is no user yet to whom an Idempotency-Key could belong; who sends it twice hears that the login is taken.
     """
@@ -25,7 +25,7 @@ async def sign_up(request: web.Request) -> web.Response:
 
 
 async def available(request: web.Request) -> web.Response:
-    """``GET /v1/users/available?login=&email=``: whether each could be signed up with now."""
+    """``GET /v1/users/available?login=&email=``: whether a login or an e-mail could be signed up with now."""
     asked = query.given(request, Wanted)
     if asked.login is None and asked.email is None:
         raise BadRequest("ask for a login or an email", code="missing_parameter", param="login")
@@ -33,7 +33,7 @@ async def available(request: web.Request) -> web.Response:
 
 
 async def many(request: web.Request) -> web.Response:
-    """``GET /v1/users?ids=``: those of them who exist, in this order."""
+    """``GET /v1/users?ids=``: several users; those of them who exist, in this order."""
     ids = query.given(request, Ids).ids
     return listed("users", await request.app[STORE].users.many(request[CLAIMS].sub, ids))
 

@@ -11,5 +11,6 @@ loses or renames one. The OpenAPI document is made from these classes, so a clas
 ``statuses``      post and read
 ``follows``       who follows whom
 ``admin``         what an administrator asks
+``events``        events by long polling
 ``health``        whether the server is well, and what it is
 """

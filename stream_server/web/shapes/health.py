@@ -1,6 +1,6 @@
 """Whether the server is well, and what it is."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -23,6 +23,15 @@ class Ready(msgspec.Struct):
     stopping: bool
     cursor: Annotated[str, Meta(description="the newest entry of the log that is known here")]
     error: Problem | UnsetType = UNSET
+
+
+class OpenApi(msgspec.Struct):
+    """A document of OpenAPI 3.1."""
+
+    openapi: str
+    info: dict[str, Any]
+    paths: dict[str, Any]
+    components: dict[str, Any]
 
 
 class Hint(msgspec.Struct):

@@ -16,8 +16,8 @@ from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 
 OPEN_ROUTES = {
-    "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "POST /v1/users", "GET /v1/users/available",
-    "POST /v1/sessions",
+    "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "POST /v1/users",
+    "GET /v1/users/available", "POST /v1/sessions",
 }  # fmt: skip
 
 

@@ -1,0 +1,165 @@
+"""The description of the routes: valid, complete, and made of nothing but the table."""
+
+import re
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from schemathesis.specs.openapi.definitions import OPENAPI_31
+from yarl import URL
+
+from filters.registry import Registry
+from stream_server.errors import CODES, BadRequest
+from stream_server.web import keys, openapi, query, routes
+from stream_server.web.operations import keyed
+from stream_server.web.route import ANY, OPEN, Route
+from stream_server.web.shapes import queries, users
+from tests.stream_server.web.world import World
+
+NAME = re.compile(r"[a-z_]+")
+
+by_path = pytest.mark.parametrize("row", routes.TABLE, ids=lambda row: f"{row.method} {row.path}")
+
+
+def document() -> Any:
+    """The document of the table as it is."""
+    return openapi.described(routes.TABLE)
+
+
+def operation(row: Route) -> Any:
+    """What it says about one row."""
+    return document()["paths"][row.path][row.method.lower()]
+
+
+def test_it_is_valid() -> None:
+    """By the schema that the OpenAPI Initiative publishes; each schema in it is one of JSON Schema 2020-12."""
+    made = document()
+    errors = [str(error) for error in jsonschema_rs.validator_for(OPENAPI_31).iter_errors(made)]
+    assert errors == []
+    for name, schema in made["components"]["schemas"].items():
+        assert jsonschema_rs.meta.is_valid(schema), name
+
+
+def test_every_reference_leads_somewhere() -> None:
+    """And every component is led to."""
+    made = document()
+    led = set(re.findall(r"'\$ref': '#/components/([^']*)'", str(made)))
+    there = {f"{kind}/{name}" for kind in ("schemas", "responses") for name in made["components"][kind]}
+    assert led <= there
+    assert {one for one in there - led if one.startswith("schemas/")} == set()
+
+
+async def test_every_route_is_in_it_and_nothing_else(world: World, app: web.Application) -> None:
+    """Asked of the running app, of which every route that it serves is compared; HEAD goes without saying."""
+    answer = await world.call("GET", "/openapi.json")
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    told = {(method, path) for path, methods in answer.json["paths"].items() for method in methods}
+    served = {(route.method.lower(), row.path) for route, row in app[keys.ROUTES].items()}
+    assert told == {one for one in served if one[0] != "head"}
+    assert answer.json == document()
+
+
+def test_operations_have_names_of_their_own() -> None:
+    """Programs that are made from the document call them so."""
+    names = [one["operationId"] for methods in document()["paths"].values() for one in methods.values()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+
+
+@by_path
+def test_a_route_says_what_it_is(row: Route) -> None:
+    """A sentence for people, a tag that is explained, and who may."""
+    told = operation(row)
+    assert len(told["summary"]) > 5
+    assert "``" not in str(told)
+    assert told["tags"][0] in {tag["name"] for tag in document()["tags"]}
+    scopes: Any = {OPEN: [], ANY: [{"bearer": []}]}.get(row.needs, [{"bearer": [row.needs]}])
+    assert told["security"] == scopes
+
+
+@by_path
+def test_a_route_says_what_it_takes(row: Route) -> None:
+    """Every name in the path and in the query, the body, and a key for the writes that have an owner."""
+    told = operation(row)
+    given = {(one["in"], one["name"]) for one in told.get("parameters", [])}
+    assert {name for place, name in given if place == "path"} == set(re.findall(r"\{(\w+)\}", row.path))
+    if row.query is not None:
+        assert {name for place, name in given if place == "query"} == set(row.query.__struct_encode_fields__)
+    assert (("header", "Idempotency-Key") in given) == keyed(row)
+    assert ("requestBody" in told) == (row.body is not None or (row.streams and row.method == "POST"))
+
+
+@by_path
+def test_a_route_says_what_it_answers(row: Route) -> None:
+    """Its success, and refusals which all have the one shape."""
+    told = operation(row)["responses"]
+    statuses = {int(status) for status in told}
+    assert {row.status, 400, 500} <= statuses
+    assert statuses - {row.status, *row.also} <= set(CODES.values())
+    assert (row.needs == OPEN) or {401, 403, 503} <= statuses
+    assert ("content" in told[str(row.status)]) == (row.status != 204)
+    shapes = document()["components"]["responses"]
+    for status in statuses - {row.status, *row.also}:
+        (media,) = shapes[str(status)]["content"].items()
+        assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/Refusal"}})
+
+
+def test_every_code_of_a_refusal_is_told() -> None:
+    """In the shape as an enumeration, and beside its status."""
+    made = document()["components"]
+    assert made["schemas"]["Problem"]["properties"]["code"]["enum"] == list(CODES)
+    for code, status in CODES.items():
+        assert f"`{code}`" in made["responses"][str(status)]["description"]
+
+
+def test_a_stream_says_every_installed_filter() -> None:
+    """A filter that somebody installs is in the description of the streams too."""
+    told = {one["name"] for one in document()["paths"]["/v1/stream"]["get"]["parameters"]}
+    assert told == {*Registry.from_entry_points().names(), "since", "Last-Event-ID"}
+    polled = {one["name"] for one in document()["paths"]["/v1/events"]["get"]["parameters"]}
+    assert polled - told == {"cursor", "wait", "limit"}
+
+
+def test_what_is_asked_is_closed_and_what_is_answered_is_open() -> None:
+    """A body's unknown member is refused; an answer may gain one without breaking whoever reads it."""
+    for row in routes.TABLE:
+        if row.body is not None:
+            assert row.body.__struct_config__.forbid_unknown_fields, row.path
+        if row.query is not None:
+            assert row.query.__struct_config__.forbid_unknown_fields, row.path
+        if row.answer is not None:
+            assert not row.answer.__struct_config__.forbid_unknown_fields, row.path
+
+
+@pytest.mark.parametrize(
+    ("asked", "refusal"),
+    [
+        ({"count": "null"}, "count"),
+        ({"count": "5.0"}, "count"),
+        ({"count": "0x5"}, "count"),
+        ({"count": " 5"}, "count"),
+        ({"count": "\u0665"}, "count"),
+        ({"count": "9" * 5000}, "count"),
+        ({"page": "0"}, "page"),
+        ({"page": ""}, "page"),
+        ({"page": "2", "before": "x"}, "page"),
+        ({"before": "a", "after": "b"}, "after"),
+    ],
+)
+async def test_numbers_in_a_query_are_digits(asked: dict[str, str], refusal: str) -> None:
+    """Nothing that a decoder would take for a number besides, and no two ways of saying where."""
+    request = make_mocked_request("GET", str(URL("/").with_query(asked)))
+    with pytest.raises(BadRequest) as refused:
+        query.read_query(request, queries.Paged)
+    assert refused.value.param == refusal
+
+
+async def test_a_handler_gets_the_query_of_its_row_only() -> None:
+    """Another kind is a mistake in the table, and told as one."""
+    request = make_mocked_request("GET", "/?count=7&page=2")
+    request[keys.QUERY] = query.read_query(request, queries.Paged)
+    assert query.given(request, queries.Piece).piece() == (7, None, None, 2)
+    with pytest.raises(TypeError, match="Wanted"):
+        query.given(request, users.Wanted)
