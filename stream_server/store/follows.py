@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
-from stream_server.errors import BadRequest
 from stream_server.events import Position
 from stream_server.store import keys
 from stream_server.store.page import Page, Piece, walk
@@ -24,8 +23,16 @@ MODES = {"follow": "merge", "unfollow": "remove"}
 """What a verb does to the follower's timeline."""
 
 
+REFUSED = {"NOT_FOUND": "not_found", "ONESELF": "oneself", "BLOCKED": "blocked"}
+"""Outcomes of a batch by the word with which the script refuses one id."""
+
+
 class Outcome(NamedTuple):
-    """What became of one user of a batch: ``followed``, ``requested``, ``unfollowed``, ``not_found`` or ``oneself``."""
+    """What became of one user of a batch.
+
+    ``followed``, ``requested``, ``unfollowed``; ``not_found``, ``oneself``, ``blocked`` (by the source) where it cannot
+    be; ``unavailable`` where the data store took some of the batch and not this one.
+    """
 
     id: str
     outcome: str
@@ -66,11 +73,13 @@ class Follows:
     ) -> list[Outcome]:
         """Follow and unfollow many, in this order and one round trip; each has its own outcome.
 
-        Raises what concerns them all: NotFound for ``source``, Unavailable, OutcomeUnknown, ``duplicate``.
+        Raises what concerns them all, as long as nothing was done: NotFound and Forbidden for ``source``, Unavailable,
+        ``duplicate``; and OutcomeUnknown. What failed after something was done is told as that id's outcome.
         """
         wishes = [("follow", uid) for uid in follow] + [("unfollow", uid) for uid in unfollow]
         writes = [(verb, request.part(i), (source, uid, "")) for i, (verb, uid) in enumerate(wishes)]
         answers = await self._scripts.write_each(writes)
+        _refuse_if_nothing_was_done(answers)
         for (verb, uid), answer in zip(wishes, answers, strict=True):
             if isinstance(answer, Answer):
                 await self._settle(MODES[verb], source, uid, "", answer)
@@ -100,10 +109,18 @@ class Follows:
             await self._syndication.pair("list", list_id, target, mode, list_fence, recent)
 
 
+def _refuse_if_nothing_was_done(answers: Sequence[Answer | ResponseError]) -> None:
+    """Raises what stopped the batch as a whole; what one id was refused for stops nothing."""
+    if any(isinstance(answer, Answer) for answer in answers):
+        return
+    for answer in answers:
+        if isinstance(answer, ResponseError) and (error := refused(answer)).param != "id":
+            raise error
+
+
 def _outcome(verb: str, uid: str, answer: Answer | ResponseError) -> Outcome:
     if isinstance(answer, Answer):
         return Outcome(uid, "requested" if answer.value.endswith(b" requested") else f"{verb}ed")
-    error = refused(answer)
-    if error.param != "id":
-        raise error
-    return Outcome(uid, "oneself" if isinstance(error, BadRequest) else "not_found")
+    if refused(answer).param != "id":
+        return Outcome(uid, "unavailable")
+    return Outcome(uid, REFUSED[str(answer).partition(" ")[0]])

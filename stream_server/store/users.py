@@ -1,7 +1,9 @@
-"""Users: sign up, and look up. Logins and e-mails are unique without regard to case; a login never changes."""
+"""Users: sign up, look up, change. Logins and e-mails are unique without regard to case; a login never changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from stream_server.errors import NotFound
 from stream_server.store import keys
@@ -23,10 +25,11 @@ class Made(NamedTuple):
 
 
 class Credentials(NamedTuple):
-    """Who a login or e-mail is, and the argon2 hash of the password."""
+    """Who a login or e-mail is, the argon2 hash of the password, and whether the user is suspended."""
 
     id: str
     password_hash: str
+    suspended: bool
 
 
 class Users:
@@ -70,6 +73,17 @@ class Users:
             raise NotFound("there is no such user")
         return Kept(*row).own()
 
+    async def update(self, uid: str, changes: Mapping[str, str | bool | None], request: Request) -> bytes:
+        """Change what users say about themselves, and give the user as :meth:`me` does.
+
+        ``changes`` holds any members of :class:`Card`; None takes one away. Protection that begins or ends is an
+        event of its own, before that of the rest; a change to what is so already is none.
+        """
+        said = [msgspec.json.encode(changes[name]) if name in changes else b"" for name in Card.__struct_fields__]
+        fields = [part for name, value in changes.items() for part in (name, _as_kept(value))]
+        answer = await self._scripts.write("update_user", request, uid, *said, *fields)
+        return await self.me(uid) if answer.again else Kept(*answer.extra[0]).own()
+
     async def by_login(self, viewer: str, login: str) -> bytes:
         """A user as JSON, looked up by login; raises NotFound as :meth:`get` does."""
         return await self._one(viewer, f"@{login.lower()}")
@@ -89,13 +103,15 @@ class Users:
         return {name: not found for (name, _, _), found in zip(asked, taken, strict=True)}
 
     async def credentials(self, login_or_email: str) -> Credentials | None:
-        """What a password is verified against; None where there is no such user, or none with a password."""
-        key = keys.EMAILS if "@" in login_or_email else keys.LOGINS
-        (uid,) = await self._link.ask(("HGET", key, login_or_email.lower()))
-        if uid is None:
+        """What a password is verified against; None where there is no such user, or none with a password.
+
+        One round trip either way: no second one tells who exists.
+        """
+        by = "email" if "@" in login_or_email else "login"
+        found = await self._scripts.read("credentials", keys.META, by, login_or_email.lower())
+        if found is None or not found[1]:
             return None
-        (password_hash,) = await self._link.ask(("HGET", keys.user(uid.decode()), "password"))
-        return None if password_hash is None else Credentials(uid.decode(), password_hash.decode())
+        return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
 
     async def resolve(self, logins: Iterable[str]) -> dict[str, str]:
         """Lower-cased login to user id, for those that exist."""
@@ -118,3 +134,10 @@ class Users:
         if not found:
             raise NotFound("there is no such user")
         return found[0]
+
+
+def _as_kept(value: str | bool | None) -> str:  # noqa: FBT001 - a value, not a switch
+    """A member of the card as the hash has it beside the JSON; '' for one that is taken away."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return value or ""

@@ -14,7 +14,7 @@ if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
 end
 local list
 if ARGV[5] ~= '' then
-  list, refused = own_list(source.id, ARGV[5], 'list')
+  list, refused = own_list(source.id, ARGV[5], 'list', target.id)
   if refused then
     return refused
   end
@@ -39,4 +39,5 @@ if list then
     position, list_fence = position == 'unchanged' and enlisted or position, made
   end
 end
-return answer(position .. (asking and ' requested' or ''), fence, list_fence, recent(target.id))
+return answer(position .. (asking and ' requested' or ''), fence, list_fence,
+  fence .. list_fence ~= '' and recent(target.id) or {})

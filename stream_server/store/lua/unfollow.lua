@@ -20,7 +20,6 @@ local position, fence, list_fence = 'unchanged', '', ''
 local ms, seq, n = tick()
 if redis.call('ZSCORE', KEY.following .. source.id, target.id) then
   position, fence = cut(source, target, ms, seq, n)
-  unnotify(target.id, 'follow', source.id, '')
 elseif asks(source, target) then
   position = unask(source, target, ms, seq, n)
 end
@@ -33,4 +32,4 @@ if list then
     position, list_fence = position == 'unchanged' and delisted or position, made
   end
 end
-return answer(position, fence, list_fence, recent(target.id))
+return answer(position, fence, list_fence, fence .. list_fence ~= '' and recent(target.id) or {})

@@ -21,7 +21,7 @@ async def test_sign_up_gives_the_user_with_email(store: Store) -> None:
         "followers": 0, "following": 0, "posts": 0, "signup": "", "protected": False, "email": "Ann@X.org",
     }  # fmt: skip
     assert await store.users.me(user["id"]) == made
-    public = json.loads(await store.users.get(user["id"]))
+    public = json.loads(await store.users.get(user["id"], user["id"]))
     assert "email" not in public
     assert public == {name: value for name, value in user.items() if name != "email"}
 
@@ -29,9 +29,9 @@ async def test_sign_up_gives_the_user_with_email(store: Store) -> None:
 async def test_lookups_ignore_case(store: Store, people: People) -> None:
     """Login and e-mail are found whatever the case of their letters."""
     uid = await people.user("Ann")
-    assert json.loads(await store.users.by_login("aNN"))["id"] == uid
-    assert await store.users.credentials("ANN") == (uid, PASSWORD_HASH)
-    assert await store.users.credentials("ann@EXAMPLE.org") == (uid, PASSWORD_HASH)
+    assert json.loads(await store.users.by_login(uid, "aNN"))["id"] == uid
+    assert await store.users.credentials("ANN") == (uid, PASSWORD_HASH, False)
+    assert await store.users.credentials("ann@EXAMPLE.org") == (uid, PASSWORD_HASH, False)
     assert await store.users.credentials("bob") is None
     assert await store.users.resolve(["ANN", "bob", "ann"]) == {"ann": uid}
 
@@ -46,7 +46,7 @@ async def test_available(store: Store, people: People) -> None:
 
 async def test_unknown_users_are_not_found(store: Store) -> None:
     """Looking up who is not there is told as such."""
-    for asked in (store.users.get("1"), store.users.me("1"), store.users.by_login("nobody")):
+    for asked in (store.users.get("1", "2"), store.users.me("1"), store.users.by_login("1", "nobody")):
         with pytest.raises(NotFound):
             await asked
 
@@ -54,9 +54,9 @@ async def test_unknown_users_are_not_found(store: Store) -> None:
 async def test_many_gives_those_that_exist_in_order(store: Store, people: People) -> None:
     """Several users come in one call, the unknown left out."""
     first, second = await people.users(2)
-    found = await store.users.many([second, "1", first])
+    found = await store.users.many(first, [second, "1", first])
     assert [json.loads(user)["id"] for user in found] == [second, first]
-    assert await store.users.many([]) == []
+    assert await store.users.many(first, []) == []
 
 
 async def test_two_hundred_race_for_one_login(store: Store, raw: "redis.Redis") -> None:

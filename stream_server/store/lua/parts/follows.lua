@@ -35,7 +35,8 @@ local function join(source, target, ms, seq, n)
   return position, fence, ms, seq, n
 end
 
--- The source does not follow the target any more; as `join`.
+-- The source does not follow the target any more; as `join`. What was told of the beginning is taken back on both
+-- sides, so that another beginning is told again.
 local function cut(source, target, ms, seq, n)
   source.following = source.following - 1
   target.followers = target.followers - 1
@@ -45,6 +46,8 @@ local function cut(source, target, ms, seq, n)
   redis.call('HINCRBY', KEY.user .. source.id, 'following', -1)
   redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)
   redis.call('HINCRBY', KEY.user .. target.id, 'left', 1)
+  unnotify(target.id, 'follow', source.id, '')
+  unnotify(source.id, 'approve', target.id, '')
   local fence = leave('home-' .. source.id .. '-' .. target.id, 'remove', ms, 'owner', source.id, 'author', target.id)
   return position, fence, ms, seq, n
 end

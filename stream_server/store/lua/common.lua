@@ -1,0 +1,40 @@
+-- parts: people sight walk
+-- A piece of what two sets of users have in common, in the order of the first and with its `since`: read only. After
+-- the walk's arguments: viewer, the two users whom the sets belong to, and the second set.
+local viewer, one, other, second = ARGV[9], ARGV[10], ARGV[11], ARGV[12]
+local WHOLE = 4096
+if not knows(viewer, one) then
+  return refuse('NOT_FOUND user id')
+elseif one == other then
+  return refuse('ONESELF other')
+elseif not knows(viewer, other) then
+  return refuse('NOT_FOUND user other')
+end
+
+local function show(member, score)
+  return knows(viewer, member) and person_json(person(member)):sub(1, -2) .. ',"since":"' .. iso(tonumber(score)) .. '"}'
+end
+
+if math.min(redis.call('ZCARD', WALK_KEY), redis.call('ZCARD', second)) > WHOLE then
+  -- Neither is small: the first is walked, and each member looked up in the second, so many in one step.
+  WALK_BUDGET = WHOLE
+  return walk(function(member, score)
+    return redis.call('ZSCORE', second, member) and show(member, score)
+  end)
+end
+
+-- What they have in common is small: it is walked, from the place on, in place of the first.
+local both = redis.call('ZINTER', 2, WALK_KEY, second, 'WEIGHTS', 1, 0, 'WITHSCORES')
+local down = WALK_DIRECTION == 'before'
+local ahead = {}
+for at = down and #both - 1 or 1, down and 1 or #both - 1, down and -2 or 2 do
+  local beyond = WALK_MEMBER ~= '' and tonumber(both[at + 1]) - tonumber(WALK_SCORE) or 0
+  if (down and beyond <= 0) or (not down and beyond >= 0) then
+    ahead[#ahead + 1] = both[at]
+    ahead[#ahead + 1] = both[at + 1]
+  end
+end
+walk_batch = function(offset)
+  return {unpack(ahead, 2 * offset + 1, math.min(2 * (offset + WALK_BATCH), #ahead))}
+end
+return walk(show)

@@ -1,0 +1,17 @@
+-- parts: people sight notices jobs follows
+-- Source wants to hear no more of target, who is not told. Already so: nothing happens.
+local before = answered()
+if before then
+  return before
+end
+local source, target, refused = couple(ARGV[3], ARGV[4])
+if refused then
+  return refused
+end
+if redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
+  return answer('unchanged')
+end
+local ms, seq, n = tick()
+local position = append('mute', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
+redis.call('ZADD', KEY.mutes .. source.id, text(ms), target.id)
+return answer(position)

@@ -1,0 +1,17 @@
+-- parts: people sight notices jobs follows
+-- Source wants to hear of target again. Not muted before: nothing happens.
+local before = answered()
+if before then
+  return before
+end
+local source, target, refused = couple(ARGV[3], ARGV[4])
+if refused then
+  return refused
+end
+if not redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
+  return answer('unchanged')
+end
+local ms, seq, n = tick()
+local position = append('unmute', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
+redis.call('ZREM', KEY.mutes .. source.id, target.id)
+return answer(position)
