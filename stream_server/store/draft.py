@@ -70,6 +70,11 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return b'"media":%b,"meta":%b' % (_encode(self.media), _encode(self.meta))
 
 
+def mention_arguments(found: Entities) -> list[str | bytes | int]:
+    """What ``lua/parts/mentions.lua`` takes: how many mentions, their logins, the entities in pieces."""
+    return [len(found.mentions), *(mention.login.lower() for mention in found.mentions), *entity_pieces(found)]
+
+
 def entity_pieces(found: Entities) -> list[bytes]:
     """The entities of a status as JSON, cut after each mention's login: the script puts the users' ids there."""
     mentions = [_encode({"login": m.login, "indices": m.indices}) for m in found.mentions]

@@ -8,7 +8,7 @@ from stream_server.errors import NotFound
 from stream_server.events import Position
 from stream_server.sight import Sight
 from stream_server.store import keys
-from stream_server.store.draft import Draft, entity_pieces
+from stream_server.store.draft import Draft, mention_arguments
 from stream_server.store.link import Link
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts, position_of
@@ -88,8 +88,6 @@ def _arguments(draft: Draft) -> list[str | bytes | int]:
         draft.where(),
         draft.more(),
         "".join(f"{tag} " for tag in tags),
-        len(found.mentions),
-        *(mention.login.lower() for mention in found.mentions),
-        *entity_pieces(found),
+        *mention_arguments(found),
         *(item for pair in fields.items() for item in pair),
     ]

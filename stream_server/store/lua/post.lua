@@ -1,8 +1,7 @@
--- parts: people sight statuses subjects notices jobs
+-- parts: people sight statuses subjects mentions notices jobs
 -- A new status: its author; what it replies to, what it reposts, its group ('' for none); its message encoded, its
--- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; how
--- many mentions, their lower-cased logins, and the JSON of the entities in that many pieces and one, between which
--- the ids of the mentioned go; then fields and values of the hash.
+-- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; what
+-- the part mentions takes; then fields and values of the hash.
 local before = answered()
 if before then
   return before
@@ -56,25 +55,13 @@ if origin ~= '' then
 end
 local wordless = origin ~= '' and message == '""'
 
--- Who is mentioned: their ids go between the pieces of the entities.
-local most = tonumber(ARGV[12])
-local entities, mentioned, is_mentioned = {ARGV[13 + most]}, {}, {}
-for at = 1, most do
-  local id = redis.call('HGET', KEY.logins, ARGV[12 + at])
-  if id and not is_mentioned[id] then
-    is_mentioned[id] = true
-    mentioned[#mentioned + 1] = id
-  end
-  entities[at + 1] = (id and ',"id":"' .. id .. '"' or '') .. ARGV[13 + most + at]
-end
-entities = table.concat(entities)
+local entities, mentioned, fields_at = mentions(12)
 
 local ms, seq, n = tick()
 local id = id_at(ms, seq)
 local conversation = answered_row and answered_row.conversation or id
 if original_row then
-  shown = original_row.head .. counted(original_row.counters:match('"likes":(%d+)'),
-    original_row.counters:match('"comments":(%d+)'), text(original_row.reposted + 1))
+  shown = inner_json(moved(original_row, 'reposts', 1))
 end
 local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. author.login .. '","message":' .. message
   .. ',"posted":"' .. iso(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
@@ -87,7 +74,7 @@ local position = append('post', audience, '{"wire":{"status":' .. status .. '}}'
 
 redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', author.login, 'posted', text(ms), 'audience',
   audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
-  entities, 'head', head, unpack(ARGV, 14 + 2 * most))
+  entities, 'head', head, unpack(ARGV, fields_at))
 local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
 if in_reply_to ~= '' then
   tie[5], tie[6], tie[7], tie[8] = 'in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid

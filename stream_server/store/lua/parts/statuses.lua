@@ -12,8 +12,21 @@ local function status_row(id)
     return nil
   end
   return {id = id, uid = kept[1], group = kept[2] or '', head = kept[3], origin = kept[4], wordless = kept[5] == '1',
-    counters = counted(kept[6], kept[7], kept[8]), audience = kept[9], conversation = kept[10], lang = kept[11],
-    reposted = tonumber(kept[8])}
+    likes = kept[6], comments = kept[7], reposts = kept[8], counters = counted(kept[6], kept[7], kept[8]),
+    audience = kept[9], conversation = kept[10], lang = kept[11]}
+end
+
+-- A status as it stands inside something else, which shows no third one. What is told to many is told in this form:
+-- whoever may see a quote may not therefore see what it quotes.
+local function inner_json(row)
+  return row.head .. row.counters
+end
+
+-- The row with one of its counters moved, before the hash is: what an entry says is how it stands after it.
+local function moved(row, counter, by)
+  row[counter] = text(tonumber(row[counter]) + by)
+  row.counters = counted(row.likes, row.comments, row.reposts)
+  return row
 end
 
 -- What a repost or a quote shows of its original; nothing if the viewer may not see it. Gone is null, and no secret.
@@ -25,7 +38,7 @@ local function original_json(viewer, origin, least)
   if status_sight(viewer, row.uid, row.group) < least then
     return nil
   end
-  return row.head .. row.counters
+  return inner_json(row)
 end
 
 -- A row's JSON as a viewer sees it, or nil: a repost without words is nothing but its original.
@@ -34,7 +47,7 @@ local function row_json(viewer, row, least)
     return nil
   end
   if not row.origin then
-    return row.head .. row.counters
+    return inner_json(row)
   end
   local original = original_json(viewer, row.origin, least)
   if not original and row.wordless then
@@ -57,17 +70,4 @@ local function seen(viewer, id)
     return nil
   end
   return row, json
-end
-
--- The audience of what one person does to another's status.
-local function deed_audience(actor, row)
-  if row.group ~= '' then
-    return 'group:' .. row.group
-  end
-  local hidden_actor = redis.call('HGET', KEY.user .. actor, 'protected') == '1'
-  local hidden_author = redis.call('HGET', KEY.user .. row.uid, 'protected') == '1'
-  if hidden_actor and hidden_author and actor ~= row.uid then
-    return 'users:' .. actor .. ',' .. row.uid
-  end
-  return hidden_actor and 'followers:' .. actor or hidden_author and 'followers:' .. row.uid or PUBLIC
 end

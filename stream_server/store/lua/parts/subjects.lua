@@ -9,7 +9,8 @@ end
 -- A comment comes with the status under which it stands.
 local function about_comment(receiver, id)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json')
-  if not kept[1] or sight(receiver, kept[1]) < SHOWN then
+  local group = kept[1] and redis.call('HGET', KEY.status .. kept[2], 'group') or ''
+  if not kept[1] or status_sight(receiver, kept[1], group) < SHOWN then
     return nil
   end
   local status = about_status(receiver, kept[2])

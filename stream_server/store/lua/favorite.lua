@@ -1,0 +1,16 @@
+-- parts: people sight statuses
+-- Someone keeps a status for themselves: who, and its id. Nobody is told, so there is no entry.
+local before = answered()
+if before then
+  return before
+end
+local actor, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
+if not seen(actor.id, ARGV[4]) then
+  return refuse('NOT_FOUND status')
+end
+local ms = tick()
+redis.call('ZADD', KEY.favorites .. actor.id, 'NX', text(ms), ARGV[4])
+return answer('kept')

@@ -1,0 +1,27 @@
+-- What people do to each other's statuses. Needs the parts people and statuses.
+
+-- Why this user may do nothing to a status though it is seen, as a refusal, or nil: what is in a group is for its
+-- members, also to like; also one's own, when one has left.
+local function outsider(uid, row)
+  if row.group ~= '' and not redis.call('ZSCORE', KEY.joined .. row.group, uid) then
+    return refuse('NOT_YOURS group')
+  end
+end
+
+-- The audience of what one person does to another's status.
+local function deed_audience(actor, row)
+  if row.group ~= '' then
+    return 'group:' .. row.group
+  end
+  local hidden_actor = redis.call('HGET', KEY.user .. actor, 'protected') == '1'
+  local hidden_author = redis.call('HGET', KEY.user .. row.uid, 'protected') == '1'
+  if hidden_actor and hidden_author and actor ~= row.uid then
+    return 'users:' .. actor .. ',' .. row.uid
+  end
+  return hidden_actor and 'followers:' .. actor or hidden_author and 'followers:' .. row.uid or PUBLIC
+end
+
+-- The wire of what one person does to a status.
+local function deed_body(source, row)
+  return '{"wire":{"source":' .. person_json(source) .. ',"status":' .. inner_json(row) .. '}}'
+end

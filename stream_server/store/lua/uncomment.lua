@@ -1,0 +1,30 @@
+-- parts: people sight statuses deeds comments notices
+-- A comment is taken back: who asks, and its id. One's own always, another's under a status of one's own if it is seen.
+local before = answered()
+if before then
+  return before
+end
+local actor, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
+local comment, row, under = comment_row(actor.id, ARGV[4])
+local own = comment and comment.uid == actor.id
+if not comment or (not own and under == HIDDEN) then
+  return refuse('NOT_FOUND comment')
+elseif not own and row.uid ~= actor.id then
+  return refuse('NOT_YOURS comment')
+end
+local id, status = comment.id, row.id
+moved(row, 'comments', -1)
+local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. status
+  .. '","deleted":true},"status":' .. inner_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
+local position = append('uncomment', deed_audience(comment.uid, row), body, tick())
+redis.call('DEL', KEY.comment .. id)
+redis.call('ZREM', KEY.comments .. status, id)
+redis.call('HINCRBY', KEY.status .. status, 'comments', -1)
+unnotify(row.uid, 'comment', comment.uid, id)
+for who in comment.mentioned:gmatch('%S+') do
+  unnotify(who, 'mention', comment.uid, 'c' .. id)
+end
+return answer(position)
