@@ -34,4 +34,5 @@ async def hint(request: web.Request) -> web.Response:  # noqa: ARG001 - a handle
     """``GET /``: what this is, and where to begin."""
     begin = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     streams = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
-    return encoded({"name": "stream-server", "version": __version__, "docs": "docs/api.md", **begin, **streams})
+    about = {"name": "stream-server", "version": __version__, "docs": "docs/api.md", "openapi": "/openapi.json"}
+    return encoded({**about, **begin, **streams})

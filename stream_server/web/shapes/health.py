@@ -30,6 +30,8 @@ class OpenApi(msgspec.Struct):
 
     openapi: str
     info: dict[str, Any]
+    servers: list[dict[str, Any]]
+    tags: list[dict[str, Any]]
     paths: dict[str, Any]
     components: dict[str, Any]
 
@@ -39,3 +41,11 @@ class Hint(msgspec.Struct):
 
     name: str
     version: str
+    docs: str
+    openapi: Annotated[str, Meta(description="the path of this document")]
+    sign_up: str
+    log_in: str
+    post: str
+    stream: str
+    poll: str
+    metrics: str
