@@ -2,13 +2,29 @@
 
 from aiohttp import web
 
-from stream_server.web import admin, events, follows, health, openapi, sessions, statuses, stream, users
+from stream_server.web import (
+    admin,
+    comments,
+    events,
+    favorites,
+    follows,
+    health,
+    likes,
+    openapi,
+    sessions,
+    statuses,
+    stream,
+    users,
+)
 from stream_server.web.keys import ROUTES
 from stream_server.web.route import ANY, OPEN, Route
 from stream_server.web.shapes.admin import AccountBatch, Accounts
+from stream_server.web.shapes.comments import Comment, CommentPage, NewComment
 from stream_server.web.shapes.events import Polled
+from stream_server.web.shapes.favorites import Favorite
 from stream_server.web.shapes.follows import FollowBatch, Following, Outcomes
 from stream_server.web.shapes.health import Alive, Hint, OpenApi, Ready
+from stream_server.web.shapes.likes import Liked, Likes
 from stream_server.web.shapes.queries import Ids, Piece
 from stream_server.web.shapes.sessions import NewSession, Session
 from stream_server.web.shapes.statuses import NewStatus, Status, Statuses
@@ -37,6 +53,17 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/statuses", statuses.many, "read", Ids, answer=Statuses),
     Route("GET", "/v1/statuses/{id}", statuses.one, "read", answer=Status),
     Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write", status=204),
+    Route("GET", "/v1/statuses/{id}/likes", likes.likers, "read", Piece, answer=UserPage),
+    Route("PUT", "/v1/users/me/likes/{id}", likes.like, "write", answer=Liked),
+    Route("DELETE", "/v1/users/me/likes/{id}", likes.unlike, "write", answer=Liked),
+    Route("GET", "/v1/users/me/likes/{id}", likes.has, "read", answer=Likes),
+    Route("PUT", "/v1/users/me/favorites/{id}", favorites.keep, "write", answer=Favorite),
+    Route("DELETE", "/v1/users/me/favorites/{id}", favorites.drop, "write", answer=Favorite),
+    Route("GET", "/v1/users/me/favorites/{id}", favorites.has, "read", answer=Favorite),
+    Route("POST", "/v1/statuses/{id}/comments", comments.post, "write", body=NewComment, answer=Comment, status=201),
+    Route("GET", "/v1/statuses/{id}/comments", comments.under, "read", Piece, answer=CommentPage),
+    Route("GET", "/v1/comments/{id}", comments.one, "read", answer=Comment),
+    Route("DELETE", "/v1/comments/{id}", comments.delete, "write", status=204),
     Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
     Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),
     Route("POST", "/v1/stream", stream.stream, "stream", None, streams=True),

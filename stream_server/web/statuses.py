@@ -40,14 +40,19 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-def _check_message(new: NewStatus, most_chars: int) -> None:
-    """The length is a setting; only a repost, which shows another's words, may have none of its own."""
-    if len(new.message) > most_chars:
+def check_text(message: str, most_chars: int) -> None:
+    """Raises BadRequest for words that are too long, which is a setting, or none; of statuses and of comments."""
+    if len(message) > most_chars:
         raise BadRequest(f"at most {most_chars} code points", param="message")
+    if message and not message.strip():
+        raise BadRequest("not only white space", param="message")
+
+
+def _check_message(new: NewStatus, most_chars: int) -> None:
+    """Only a repost, which shows another's words, may have none of its own."""
+    check_text(new.message, most_chars)
     if not new.message and new.origin is None:
         raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")
-    if new.message and not new.message.strip():
-        raise BadRequest("not only white space", param="message")
 
 
 def _draft(new: NewStatus) -> Draft:
@@ -60,4 +65,5 @@ def _draft(new: NewStatus) -> Draft:
         lang=new.lang,
         media=new.media,
         meta=new.meta,
+        group=new.group,
     )

@@ -9,6 +9,8 @@ loses or renames one. The OpenAPI document is made from these classes, so a clas
 ``users``         sign up, look up, lists of users
 ``sessions``      log in
 ``statuses``      post and read
+``likes``         who likes what; ``favorites`` what is kept
+``comments``      words under a status
 ``follows``       who follows whom
 ``admin``         what an administrator asks
 ``events``        events by long polling

@@ -24,6 +24,12 @@ from stream_server.web.schema import (
 MAX_MEDIA = 4
 
 
+def check_characters(message: str) -> None:
+    """Raises ValueError for a text with characters that a line on a screen cannot show."""
+    if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in message):
+        raise ValueError("`message`: no control characters but line feed and tab")
+
+
 class Location(draft.Location, frozen=True, forbid_unknown_fields=True):
     """A point, in degrees (WGS 84)."""
 
@@ -62,10 +68,10 @@ class NewStatus(msgspec.Struct, forbid_unknown_fields=True):
     lang: Language | None = None
     media: Annotated[list[Media], Meta(max_length=MAX_MEDIA)] = []
     meta: dict[str, Any] | None = None
+    group: Annotated[Id, Meta(description="where it is posted; a reply is posted where its status is")] | None = None
 
     def __post_init__(self) -> None:
-        if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in self.message):
-            raise ValueError("`message`: no control characters but line feed and tab")
+        check_characters(self.message)
         if self.meta is not None:
             check_meta(self.meta)
 
