@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
 
 TRUTH: tuple[Key, ...] = (
-    Key("meta", "{core}:meta", "", "HASH", "clock: `ms`, `seq` of the last id made, `n` of the last entry of the log"),
+    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry of the log, the last `fence`"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
@@ -58,15 +58,15 @@ TRUTH: tuple[Key, ...] = (
     Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "whom a user blocks: user id -> when (ms)"),
     Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "who blocks a user: user id -> when (ms)"),
     Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "whom a user mutes: user id -> when (ms)"),
-    Key("list", "{core}:list:", "<id>", "HASH", "id uid name description private members created(ms), `card`"),
+    Key("list", "{core}:list:", "<id>", "HASH", "id uid name description private members created(ms), words as JSON"),
     Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id scored by itself"),
     Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added (ms)"),
     Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that a user is on: list id -> when (ms)"),
-    Key("group", "{core}:group:", "<id>", "HASH", "id uid name kind description members created(ms), `card`"),
+    Key("group", "{core}:group:", "<id>", "HASH", "id uid name kind description members created(ms) and as JSON"),
     Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is in: group id -> when (ms)"),
     Key("joined", "{core}:joined:", "<group id>", "ZSET", "members: user id -> when joined (ms)"),
     Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "its timeline: status id scored by itself; capped"),
-    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people name created(ms)"),
+    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people name created(ms), the name as JSON"),
     Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of the last message, or its own"),
     Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two people, the lower id first"),
     Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read"),
@@ -74,7 +74,8 @@ TRUTH: tuple[Key, ...] = (
     Key("message", "{core}:message:", "<id>", "HASH", "id talk uid login message posted(ms), `json`"),
     Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself"),
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
-    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms) outcome decided(ms)"),
+    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms) and the decision"),
+    Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
 )
 """What cannot be rebuilt: one shard, changed by one script at a time."""
 

@@ -5,13 +5,29 @@ import re
 
 from stream_server.errors import ApiError
 from stream_server.events import Position
+from stream_server.store.blocks import Blocks
+from stream_server.store.comments import Comments
+from stream_server.store.favorites import Favorites
+from stream_server.store.follow_requests import FollowRequests
 from stream_server.store.follows import Follows
+from stream_server.store.groups import Groups
+from stream_server.store.jobs import Jobs
+from stream_server.store.likes import Likes
 from stream_server.store.link import Link
+from stream_server.store.lists import Lists
 from stream_server.store.log import Log
+from stream_server.store.mutes import Mutes
+from stream_server.store.notifications import Notifications
+from stream_server.store.passes import Passes
+from stream_server.store.relations import Relations
+from stream_server.store.reports import Reports
 from stream_server.store.scripts import Scripts, Sizes
 from stream_server.store.sessions import Sessions
 from stream_server.store.statuses import Statuses
+from stream_server.store.suspensions import Suspensions
 from stream_server.store.syndication import Syndication
+from stream_server.store.talks import Talks
+from stream_server.store.timelines import Timelines
 from stream_server.store.users import Users
 
 logger = logging.getLogger(__name__)
@@ -35,10 +51,26 @@ class Store:
         self._scripts = Scripts(self._link, sizes)
         self.users = Users(self._link, self._scripts)
         self.sessions = Sessions(self._link, self._scripts)
-        self.syndication = Syndication()
+        self.jobs = Jobs(self._link, self._scripts)
+        self.passes = Passes(self._link, self.jobs, sizes)
+        self.syndication = Syndication(self.jobs, self.passes, sizes)
+        self.timelines = Timelines(self._link, self._scripts)
         self.statuses = Statuses(self._link, self._scripts, self.syndication)
         self.follows = Follows(self._scripts, self.syndication)
+        self.follow_requests = FollowRequests(self._scripts, self.syndication)
+        self.relations = Relations(self._scripts)
+        self.blocks = Blocks(self._scripts, self.syndication)
+        self.mutes = Mutes(self._scripts)
+        self.notifications = Notifications(self._scripts)
+        self.reports = Reports(self._scripts, self.syndication)
+        self.suspensions = Suspensions(self._scripts)
+        self.likes = Likes(self._scripts)
+        self.favorites = Favorites(self._scripts)
+        self.comments = Comments(self._link, self._scripts)
         self.log = Log(self._link)
+        self.lists = Lists(self._scripts, self.syndication)
+        self.groups = Groups(self._scripts)
+        self.talks = Talks(self._link, self._scripts)
 
     @property
     def written(self) -> Position:

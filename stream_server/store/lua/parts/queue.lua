@@ -1,0 +1,86 @@
+-- Working on a job. Needs the part jobs. These scripts keep no answer: what a lost one did is found by the next pass.
+local FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'deleted', 'again', 'uid', 'status', 'owner',
+  'author', 'authors', 'failures', 'begun'}
+
+-- A job by its id while this fence is its own, or nil.
+local function held(id, fence)
+  local key = KEY.job .. id
+  local kept, job = redis.call('HMGET', key, unpack(FIELDS)), {id = id, key = key}
+  if kept[1] ~= fence then
+    return nil
+  end
+  for at, name in ipairs(FIELDS) do
+    job[name] = kept[at] or ''
+  end
+  job.author = job.uid ~= '' and job.uid or job.author
+  job.timelines = id:match('^refill%-(%a+)%-') or id:match('^(%a+)%-')
+  return job
+end
+
+-- Where the people of an owner's timeline stand.
+local function sources(timelines, owner)
+  return (timelines == 'home' and KEY.following or KEY.members) .. owner
+end
+
+-- The page behind (score, member) of a sorted set, lowest first, as members and scores. By rank, found by halving, so
+-- that ten thousand people of one moment are no more work than others, and it does not matter if that member has gone.
+local function page_after(key, score, member, most)
+  local low = 0
+  if score ~= '' then
+    low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
+    local high = low + redis.call('ZCOUNT', key, score, score)
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if redis.call('ZRANGE', key, text(middle), text(middle))[1] <= member then
+        low = middle + 1
+      else
+        high = middle
+      end
+    end
+  end
+  return redis.call('ZRANGE', key, text(low), text(low + most - 1), 'WITHSCORES')
+end
+
+-- Whether anything hangs on a status that is gone.
+local function burdened(status)
+  return redis.call('EXISTS', KEY.likes .. status, KEY.comments .. status, KEY.replies .. status,
+    KEY.reposts .. status) > 0
+end
+
+-- The phase that follows when one is through; nil: the job is done. What has nothing in it is passed over.
+local function next_phase(job)
+  if job.status == '' then
+    return job.mode == 'refill' and job.phase == '' and 'merge' or nil
+  end
+  if job.phase == '' and redis.call('EXISTS', KEY.listed .. job.uid) == 1 then
+    return 'lists'
+  elseif job.phase ~= 'rest' and job.mode == 'clean' and burdened(job.status) then
+    return 'rest'
+  end
+  return nil
+end
+
+-- Back to its beginning, or on; whoever holds it holds it so much longer. HSET first: where Redis is full, it is
+-- refused as the writes were that this pass was for.
+local function go_on(job, phase, score, member, hold_ms)
+  redis.call('HSET', job.key, 'phase', phase, 'score', score, 'member', member, 'begun', '', 'failures', '0')
+  redis.call('ZADD', KEY.due, text(now_ms() + hold_ms), job.id)
+end
+
+-- It is done: gone, or due once more. Somebody who left while statuses of the author were on their way may have got
+-- one behind the back of the removal, so that is done again as well.
+local function finish(job)
+  local busy = job.mode == 'remove' and tonumber(redis.call('HGET', KEY.user .. job.author, 'busy') or '0') > 0
+  if job.again == 'wanted' or (busy and job.again ~= 'done') then
+    redis.call('HSET', job.key, 'again', 'done')
+    go_on(job, '', '', '', LEASE_MS)
+    return 'again'
+  end
+  redis.call('HSET', job.key, 'begun', '')
+  redis.call('DEL', job.key)
+  redis.call('ZREM', KEY.due, job.id)
+  if job.uid ~= '' then
+    redis.call('HINCRBY', KEY.user .. job.uid, 'busy', -1)
+  end
+  return 'done'
+end

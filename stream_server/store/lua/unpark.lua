@@ -1,0 +1,12 @@
+-- parts: jobs queue
+-- A parked job gets another chance: its id. Gives 1 if it was parked. What names no job is forgotten.
+local id = ARGV[3]
+if not redis.call('ZSCORE', KEY.parked, id) then
+  return 0
+end
+if redis.call('EXISTS', KEY.job .. id) == 1 then
+  redis.call('HSET', KEY.job .. id, 'failures', '0')
+  redis.call('ZADD', KEY.due, text(now_ms()), id)
+end
+redis.call('ZREM', KEY.parked, id)
+return 1
