@@ -1,0 +1,200 @@
+"""Who may see what: the whole table by hand, asked of the function, and of real statuses on a real Redis."""
+
+import json
+from collections.abc import AsyncIterator
+from itertools import product
+
+import pytest
+import redis
+
+from stream_server.errors import NotFound
+from stream_server.sight import Fact, Sight, sight, table
+from stream_server.store import keys
+from stream_server.store.draft import Draft
+from stream_server.store.page import Piece, walk
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess
+from tests.stream_server.store.people import People
+
+SEEN = {"S": Sight.SHOWN, "q": Sight.QUIET, ".": Sight.HIDDEN}
+
+VIEWERS = {
+    "author": Fact.OWN,
+    "stranger": Fact.NONE,
+    "follower": Fact.FOLLOWER,
+    "muting": Fact.MUTED,
+    "muting follower": Fact.FOLLOWER | Fact.MUTED,
+    "blocking": Fact.BLOCKED,
+    "blocked": Fact.BLOCKED,
+    "blocked follower": Fact.BLOCKED | Fact.FOLLOWER,
+    "blocked and muting": Fact.BLOCKED | Fact.MUTED,
+}
+"""The columns: who looks."""
+
+PLACES = {
+    "open": Fact.NONE,
+    "open group, outside": Fact.NONE,
+    "open group, inside": Fact.MEMBER,
+    "closed group, outside": Fact.CLOSED,
+    "closed group, inside": Fact.CLOSED | Fact.MEMBER,
+    "message, outside": Fact.DIRECT,
+    "message, inside": Fact.DIRECT | Fact.PARTY,
+}
+"""Where it was written, and whether the viewer is in there."""
+
+AUTHORS = {"public": Fact.NONE, "protected": Fact.PROTECTED}
+
+# The columns are VIEWERS, in their order: S shown, q seen when asked for, . hidden.
+BY_HAND = """
+public    | open                  | S S S q q . . . .
+protected | open                  | S . S . q . . . .
+public    | open group, outside   | S S S q q . . . .
+protected | open group, outside   | S . S . q . . . .
+public    | open group, inside    | S S S q q . . . .
+protected | open group, inside    | S S S q q . . . .
+public    | closed group, outside | S . . . . . . . .
+protected | closed group, outside | S . . . . . . . .
+public    | closed group, inside  | S S S q q . . . .
+protected | closed group, inside  | S S S q q . . . .
+public    | message, outside      | S . . . . . . . .
+protected | message, outside      | S . . . . . . . .
+public    | message, inside       | S S S q q . . . .
+protected | message, inside       | S S S q q . . . .
+"""
+"""Of an author in good standing; what a suspended one wrote is hidden from all of them, the author too."""
+
+Row = tuple[str, str, str, Sight]
+
+
+def rows() -> list[Row]:
+    """Author, place, viewer, and how much is seen."""
+    found = []
+    for line in BY_HAND.strip().splitlines():
+        author, place, marks = (part.strip() for part in line.split("|"))
+        for viewer, mark in zip(VIEWERS, marks.split(" "), strict=True):
+            found.append((author, place, viewer, SEEN[mark]))
+    return found
+
+
+def test_the_table_is_whole() -> None:
+    """Each author in each place is in it once, with every viewer."""
+    named = [(author, place, viewer) for author, place, viewer, _ in rows()]
+    assert sorted(named) == sorted(product(AUTHORS, PLACES, VIEWERS))
+
+
+@pytest.mark.parametrize(("author", "place", "viewer", "seen"), rows())
+def test_the_function_says_what_the_table_says(author: str, place: str, viewer: str, seen: Sight) -> None:
+    """And nothing of an author who is suspended."""
+    facts = AUTHORS[author] | PLACES[place] | VIEWERS[viewer]
+    assert sight(facts) is seen
+    assert sight(facts | Fact.SUSPENDED) is Sight.HIDDEN
+
+
+def test_no_set_of_facts_is_left_out() -> None:
+    """Scripts look up any of the 1,024, also those that cannot be; a fact against somebody never shows more."""
+    answers = table()
+    assert len(answers) == 1024
+    for bits, digit in enumerate(answers):
+        facts = Fact(bits)
+        assert int(digit) == sight(facts)
+        for against in (Fact.SUSPENDED, Fact.BLOCKED, Fact.MUTED, Fact.PROTECTED, Fact.CLOSED, Fact.DIRECT):
+            assert sight(facts | against) <= sight(facts)
+        for for_ in (Fact.OWN, Fact.FOLLOWER, Fact.MEMBER, Fact.PARTY):
+            assert sight(facts | for_) >= sight(facts)
+
+
+class World:
+    """One author, and one user for each kind of viewer; the relations are put into Redis as the scripts keep them."""
+
+    def __init__(self, store: Store, raw: "redis.Redis") -> None:
+        self.store = store
+        self.raw = raw
+        self.people = People(store)
+        self.ids: dict[str, str] = {}
+
+    async def settle(self) -> None:
+        """Everyone is there, and stands to the author as the column says."""
+        for i, viewer in enumerate(VIEWERS):
+            self.ids[viewer] = await self.people.user(f"u{i}")
+        author = self.ids["author"]
+        for viewer, uid in self.ids.items():
+            if "follower" in viewer:
+                self._tie("following", "followers", uid, author)
+            if "blocked" in viewer:
+                self._tie("blocks", "blockers", author, uid)
+            if "blocking" in viewer:
+                self._tie("blocks", "blockers", uid, author)
+            if "muting" in viewer:
+                self.raw.zadd(keys.named("mutes", uid), {author: 1})
+
+    def _tie(self, there: str, back: str, source: str, target: str) -> None:
+        self.raw.zadd(keys.named(there, source), {target: 1})
+        self.raw.zadd(keys.named(back, target), {source: 1})
+
+    def group(self, gid: str, kind: str, members: list[str]) -> str:
+        """A group with these members."""
+        self.raw.hset(keys.named("group", gid), mapping={"id": gid, "uid": self.ids["author"], "kind": kind})
+        self.raw.zadd(keys.named("joined", gid), {self.ids[member]: 1 for member in members})
+        return gid
+
+    async def status(self, place: str) -> tuple[str, str]:
+        """A status of the author there, and a key that lists it."""
+        author = self.ids["author"]
+        members = ["author"] if place.endswith("outside") else list(VIEWERS)
+        group = None
+        if place != "open":
+            kind = "private" if place.startswith("closed") else "public"
+            group = self.group(str(100 + list(PLACES).index(place)), kind, members)
+        made = await self.store.statuses.create(author, Draft(message="hello", group=group), Request.fresh())
+        listed = keys.profile(author) if group is None else keys.named("grouped", group)
+        return str(json.loads(made)["id"]), listed
+
+    async def got(self, viewer: str, status: str) -> bool:
+        """Whether it can be asked for by id; alone and among several."""
+        several = await self.store.statuses.many(self.ids[viewer], ["1", status])
+        try:
+            alone = await self.store.statuses.get(self.ids[viewer], status)
+        except NotFound:
+            assert several == []
+            return False
+        assert several == [alone]
+        return True
+
+    async def listed(self, viewer: str, key: str, least: Sight) -> list[str]:
+        """What a timeline that needs so much sight shows."""
+        page = await walk(self.store._scripts, "timeline", key, Piece(), self.ids[viewer], int(least), "", "")
+        return [json.loads(item)["id"] for item in page.items]
+
+
+@pytest.fixture
+async def world(redis_url: str, redis_server: RedisProcess) -> AsyncIterator[World]:
+    """On a Redis of its own, empty but for these users."""
+    store, raw = Store(redis_url), redis_server.client()
+    await store.open()
+    made = World(store, raw)
+    await made.settle()
+    yield made
+    raw.close()
+    await store.close()
+
+
+WRITTEN = [(author, place) for author, place in product(AUTHORS, PLACES) if not place.startswith("message")]
+
+
+@pytest.mark.parametrize(("author", "place"), WRITTEN)
+async def test_scripts_say_what_the_table_says(world: World, author: str, place: str) -> None:
+    """Each viewer asks for a status by id, and reads it on a timeline of either kind; then its author is suspended."""
+    uid = world.ids["author"]
+    if author == "protected":
+        world.raw.hset(keys.user(uid), "protected", "1")
+    status, key = await world.status(place)
+    seen = {viewer: much for of, where, viewer, much in rows() if (of, where) == (author, place)}
+    for viewer, much in seen.items():
+        assert await world.got(viewer, status) is (much >= Sight.QUIET), viewer
+        for least in (Sight.QUIET, Sight.SHOWN):
+            assert await world.listed(viewer, key, least) == ([status] if much >= least else []), viewer
+    world.raw.hset(keys.user(uid), "suspended", "1")
+    for viewer in VIEWERS:
+        assert not await world.got(viewer, status), viewer
+        assert await world.listed(viewer, key, Sight.QUIET) == [], viewer
