@@ -1,0 +1,91 @@
+"""The log told again: as what the model tells, entry by entry, and as the sets that all entries together make."""
+
+import json
+from typing import Any
+
+from stream_server.events import Entry
+from tests.property.model.ground import Told
+
+UNDOES = {
+    "unfollow": "follow", "unlike": "like", "unblock": "block", "unmute": "mute", "unrequest": "request",
+    "list_remove": "list_add", "group_leave": "group_join",
+    "uncomment": "comment", "delete": "post", "list_delete": "list_create", "group_delete": "group_create",
+    "unprotect": "protect", "reinstate": "suspend",
+}  # fmt: skip
+"""What takes back what."""
+
+UNLASTING = {"user_update", "message", "notification", "list_update", "group_update", "revoke"}
+"""What happens without leaving one more or less of anything that is counted here."""
+
+
+def told(entry: Entry) -> Told:
+    """An entry as the model tells it."""
+    kind, _, ids = entry.audience.partition(":")
+    audience = f"{kind}:{','.join(sorted(ids.split(',')))}" if kind == "users" else entry.audience
+    return Told(entry.kind, audience, tuple(sorted(about(entry).items())))
+
+
+def about(entry: Entry) -> dict[str, str]:
+    """The ids in an entry, by the member that holds them."""
+    wire = json.loads(entry.wire)
+    if entry.kind == "notification":
+        return _of_notice(wire["notification"])
+    return {name: value["id"] if isinstance(value, dict) else value for name, value in wire.items()}
+
+
+def _of_notice(notice: dict[str, Any]) -> dict[str, str]:
+    comment = notice.get("comment")
+    return {
+        "what": notice["kind"],
+        "source": notice["source"]["id"],
+        "status": comment["status"] if comment is not None else notice.get("status", {}).get("id", ""),
+        "comment": comment["id"] if comment is not None else "",
+    }
+
+
+class Journal:
+    """Hears entries in order; ``sets`` is by then what the data must be, by the kind that makes a member."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.sets: dict[str, set[tuple[str, ...]]] = {}
+
+    def hear(self, entry: Entry) -> None:
+        """The next entry: numbered without a gap, and changing what was otherwise before."""
+        assert entry.position.n == self.n + 1, f"entry {entry.position.n} after {self.n}"
+        self.n = entry.position.n
+        if entry.kind in UNLASTING:
+            return
+        made = UNDOES.get(entry.kind, entry.kind)
+        held, member = self.sets.setdefault(made, set()), _member(entry)
+        assert (member in held) == (made != entry.kind), f"{entry.kind} of {member}, which was so before"
+        held ^= {member}
+        self._follow_up(entry.kind, member)
+
+    def _follow_up(self, kind: str, member: tuple[str, ...]) -> None:
+        """What goes without an event of its own, since it hung on what went; and what comes so."""
+        if kind == "delete":
+            self._drop("like", 1, member[0])
+            self._drop("comment", 1, member[0])
+        elif kind == "list_delete":
+            self._drop("list_add", 0, member[0])
+        elif kind == "group_delete":
+            self._drop("group_join", 0, member[0])
+        elif kind == "follow":
+            self.sets.setdefault("request", set()).discard(member)
+
+    def _drop(self, kind: str, place: int, value: str) -> None:
+        held = self.sets.setdefault(kind, set())
+        held -= {member for member in held if member[place] == value}
+
+
+def _member(entry: Entry) -> tuple[str, ...]:
+    """What an entry makes or takes: the ids that say which."""
+    found = about(entry)
+    order = {
+        "like": ("source", "status"), "comment": ("comment", "status"),
+        "list_add": ("list", "user"), "group_join": ("group", "user"),
+        "post": ("status",), "list_create": ("list",), "group_create": ("group",),
+        "protect": ("user",), "suspend": ("uid",),
+    }.get(UNDOES.get(entry.kind, entry.kind), ("source", "target"))  # fmt: skip
+    return tuple(found[name] for name in order)

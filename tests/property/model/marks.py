@@ -1,0 +1,67 @@
+"""Likes, which are told, and favorites, which are nobody else's business."""
+
+from tests.property.model.ground import Ground, among, sources
+from tests.property.model.notices import Notice, Notices
+from tests.property.model.sight import Eyes
+
+
+def deed_audience(ground: Ground, actor: str, sid: str) -> str:
+    """Who may hear that ``actor`` did something to a status."""
+    status = ground.statuses[sid]
+    if status.group is not None:
+        return f"group:{status.group}"
+    protected = [uid for uid in dict.fromkeys((actor, status.uid)) if ground.people[uid].protected]
+    if len(protected) == 2:
+        return among(*protected)
+    return f"followers:{protected[0]}" if protected else "public"
+
+
+class Marks:
+    """What users have marked."""
+
+    def __init__(self, ground: Ground, eyes: Eyes, notices: Notices) -> None:
+        self._ground = ground
+        self._eyes = eyes
+        self._notices = notices
+
+    def like(self, uid: str, sid: str) -> None:
+        """Twice is once."""
+        self._ground.writer(uid)
+        status = self._eyes.need(uid, sid)
+        if (uid, sid) not in self._ground.likes:
+            self._ground.likes[uid, sid] = self._ground.tick()
+            self._ground.tell("like", deed_audience(self._ground, uid, sid), source=uid, status=sid)
+            self._notices.give(status.uid, Notice("like", uid, sid))
+
+    def unlike(self, uid: str, sid: str) -> None:
+        """What was not liked is not liked."""
+        self._ground.writer(uid)
+        status = self._eyes.need(uid, sid)
+        if self._ground.likes.pop((uid, sid), None) is not None:
+            self._ground.tell("unlike", deed_audience(self._ground, uid, sid), source=uid, status=sid)
+            self._notices.take(status.uid, Notice("like", uid, sid))
+
+    def keep(self, uid: str, sid: str) -> None:
+        """Keep a status for oneself."""
+        self._ground.writer(uid)
+        self._eyes.need(uid, sid)
+        self._ground.favorites.setdefault((uid, sid), self._ground.tick())
+
+    def drop(self, uid: str, sid: str) -> None:
+        """Keep it no longer."""
+        self._ground.writer(uid)
+        self._eyes.need(uid, sid)
+        self._ground.favorites.pop((uid, sid), None)
+
+    def likers(self, viewer: str, sid: str) -> list[str]:
+        """Who likes it, the newest first."""
+        self._eyes.need(viewer, sid)
+        return [uid for uid in sources(self._ground.likes, sid) if self._eyes.knows(viewer, uid)]
+
+    def has_liked(self, viewer: str, sid: str, uid: str) -> bool:
+        self._eyes.need(viewer, sid)
+        return (uid, sid) in self._ground.likes
+
+    def has_kept(self, viewer: str, sid: str) -> bool:
+        self._eyes.need(viewer, sid)
+        return (viewer, sid) in self._ground.favorites

@@ -1,0 +1,232 @@
+"""The operations of a walk, each by small numbers: right ones, and ones that must be refused."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from stream_server.store.draft import Draft
+from stream_server.store.request import Request
+from tests.property.model.ground import Comment, Status
+from tests.property.model.walk import LOGINS, UNKNOWN, Walk
+
+Move = Callable[[Walk, int, int, int], Awaitable[None]]
+
+TAGS = ("tea", "Été")
+KINDS = ("public", "private", "announcement")
+
+
+def made_id(made: bytes | None) -> str:
+    """The id of what was made; of nothing, the id that nothing has."""
+    return UNKNOWN if made is None else str(json.loads(made)["id"])
+
+
+def words(walk: Walk, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """A message, whom it mentions, and its folded tags."""
+    message, mentions, tags = f"m{len(walk.trace)}", (), ()
+    if number % 3 == 1:
+        login = LOGINS[number % len(LOGINS)]
+        message += f" @{login.upper()}"
+        mentions = (walk.people[number % len(LOGINS)],)
+    if number % 4 == 3:
+        tag = TAGS[number % len(TAGS)]
+        message += f" #{tag}"
+        tags = (tag.casefold(),)
+    return message, mentions, tags
+
+
+async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
+    message, mentions, tags = words(walk, text) if text is not None else ("", (), ())
+
+    def model(made: bytes | None) -> None:
+        walk.world.posts.create(
+            Status(id=made_id(made), uid=uid, message=message, mentions=mentions, tags=tags, **more)  # type: ignore[arg-type]  # mypy: ** of str
+        )
+
+    ask = walk.store.statuses.create(uid, Draft(message=message, **more), Request.fresh())  # type: ignore[arg-type]  # mypy: ** of str
+    made = await walk.do(f"post {uid} {message!r} {more}", ask, model)
+    if made is not None:
+        walk.statuses.append(made_id(made))
+
+
+async def post(walk: Walk, a: int, b: int, c: int) -> None:
+    await _post(walk, walk.whom(a), b)
+
+
+async def burst(walk: Walk, a: int, b: int, c: int) -> None:
+    for _ in range(3):
+        await _post(walk, walk.who(a), b)
+
+
+async def reply(walk: Walk, a: int, b: int, c: int) -> None:
+    await _post(walk, walk.who(a), c, in_reply_to=walk.any_of(walk.statuses, b))
+
+
+async def repost(walk: Walk, a: int, b: int, c: int) -> None:
+    await _post(walk, walk.who(a), None, origin=walk.any_of(walk.statuses, b))
+
+
+async def quote(walk: Walk, a: int, b: int, c: int) -> None:
+    await _post(walk, walk.who(a), c, origin=walk.any_of(walk.statuses, b))
+
+
+async def group_post(walk: Walk, a: int, b: int, c: int) -> None:
+    await _post(walk, walk.who(a), c, group=walk.any_of(walk.groups, b))
+
+
+async def group_repost(walk: Walk, a: int, b: int, c: int) -> None:
+    """What is repeated in a group, of it or not."""
+    group = walk.any_of(walk.groups, c)
+    await _post(walk, walk.who(a), None, group=group, origin=walk.any_of(walk.statuses, b))
+
+
+async def group_reply(walk: Walk, a: int, b: int, c: int) -> None:
+    group = walk.any_of(walk.groups, c)
+    await _post(walk, walk.who(a), b, group=group, in_reply_to=walk.any_of(walk.statuses, b))
+
+
+async def delete(walk: Walk, a: int, b: int, c: int) -> None:
+    """Mostly one's own."""
+    sid = walk.any_of(walk.statuses, b)
+    kept = walk.world.ground.statuses.get(sid)
+    uid = kept.uid if kept is not None and c % 4 else walk.who(a)
+    ask = walk.store.statuses.delete(uid, sid, Request.fresh())
+    await walk.do(f"delete {uid} {sid}", ask, lambda _: walk.world.posts.delete(uid, sid))
+
+
+async def follow(walk: Walk, a: int, b: int, c: int) -> None:
+    source, target = walk.who(a), walk.whom(b)
+
+    def model(made: bytes | None) -> None:
+        asked = walk.world.relations.follow(source, target)
+        if made is not None:
+            assert json.loads(made) == {"following": not asked, "requested": asked}, walk.because("answered otherwise")
+
+    await walk.do(f"follow {source} {target}", walk.store.follows.follow(source, target, Request.fresh()), model)
+
+
+async def unfollow(walk: Walk, a: int, b: int, c: int) -> None:
+    source, target = walk.who(a), walk.whom(b)
+    ask = walk.store.follows.unfollow(source, target, Request.fresh())
+    await walk.do(f"unfollow {source} {target}", ask, lambda _: walk.world.relations.unfollow(source, target))
+
+
+def _between(verb: str, noun: str, *, mine: bool = False) -> Move:
+    """A move between two people: a verb of a noun of the store, and of the model's relations."""
+
+    async def move(walk: Walk, a: int, b: int, c: int) -> None:
+        source, target = walk.who(a), walk.whom(b)
+        asking = [one for one, other in walk.world.ground.asks if other == source]
+        if mine and asking and c % 4:
+            target = asking[0]
+        ask = getattr(getattr(walk.store, noun), verb)(source, target, Request.fresh())
+        model = getattr(walk.world.relations, verb)
+        await walk.do(f"{verb} {source} {target}", ask, lambda _: model(source, target))
+
+    return move
+
+
+async def update(walk: Walk, a: int, b: int, c: int) -> None:
+    uid = walk.who(a)
+    changes: dict[str, str | bool | None] = {}
+    if b % 3 != 1:
+        changes["protected"] = c % 3 == 0
+    if b % 3 != 0:
+        changes["bio"] = (None, "one", "two")[c % 3]
+    ask = walk.store.users.update(uid, changes, Request.fresh())
+    await walk.do(f"update {uid} {changes}", ask, lambda _: walk.world.people.update(uid, changes))
+
+
+async def protect(walk: Walk, a: int, b: int, c: int) -> None:
+    uid = walk.who(a)
+    ask = walk.store.users.update(uid, {"protected": c % 3 != 0}, Request.fresh())
+    await walk.do(f"protect {uid} {c % 3 != 0}", ask, lambda _: walk.world.people.update(uid, {"protected": c % 3 != 0}))
+
+
+async def suspend(walk: Walk, a: int, b: int, c: int) -> None:
+    uid = walk.whom(b)
+    ask = walk.store.suspensions.suspend(UNKNOWN, uid, Request.fresh())
+    await walk.do(f"suspend {uid}", ask, lambda _: walk.world.people.suspend(uid))
+
+
+async def reinstate(walk: Walk, a: int, b: int, c: int) -> None:
+    gone = [one.id for one in walk.world.ground.people.values() if one.suspended]
+    uid = gone[b % len(gone)] if gone else walk.whom(b)
+    ask = walk.store.suspensions.reinstate(UNKNOWN, uid, Request.fresh())
+    await walk.do(f"reinstate {uid}", ask, lambda _: walk.world.people.reinstate(uid))
+
+
+def _on_status(verb: str, noun: str) -> Move:
+    """A mark put on a status or taken from it."""
+
+    async def move(walk: Walk, a: int, b: int, c: int) -> None:
+        uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
+        ask = getattr(getattr(walk.store, noun), verb)(uid, sid, Request.fresh())
+        model = getattr(walk.world.marks, verb)
+        await walk.do(f"{verb} {uid} {sid}", ask, lambda _: model(uid, sid))
+
+    return move
+
+
+async def comment(walk: Walk, a: int, b: int, c: int) -> None:
+    uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
+    message, mentions, _ = words(walk, c)
+
+    def model(made: bytes | None) -> None:
+        walk.world.comments.create(Comment(made_id(made), uid, sid, message, mentions))
+
+    made = await walk.do(
+        f"comment {uid} {sid} {message!r}", walk.store.comments.create(uid, sid, message, Request.fresh()), model
+    )
+    if made is not None:
+        walk.comments.append(made_id(made))
+
+
+async def uncomment(walk: Walk, a: int, b: int, c: int) -> None:
+    one = walk.any_of(walk.comments, b)
+    kept = walk.world.ground.comments.get(one)
+    uid = kept.uid if kept is not None and c % 2 else walk.who(a)
+    ask = walk.store.comments.delete(uid, one, Request.fresh())
+    await walk.do(f"uncomment {uid} {one}", ask, lambda _: walk.world.comments.delete(uid, one))
+
+
+async def batch(walk: Walk, a: int, b: int, c: int) -> None:
+    """Several at once: each has its own outcome."""
+    source, follows, leaves = walk.who(a), [walk.whom(b), walk.whom(c)], [walk.whom(b + c)]
+
+    def model(made: Any) -> None:
+        expected = [walk.world.batched("follow", source, uid) for uid in follows]
+        expected += [walk.world.batched("unfollow", source, uid) for uid in leaves]
+        assert made is None or [tuple(one) for one in made] == expected, walk.because("outcomes differ")
+
+    ask = walk.store.follows.many(source, follows, leaves, Request.fresh())
+    await walk.do(f"batch {source} {follows} {leaves}", ask, model)
+
+
+MOVES: dict[str, tuple[int, Move]] = {
+    "post": (6, post),
+    "burst": (2, burst),
+    "reply": (4, reply),
+    "repost": (3, repost),
+    "quote": (3, quote),
+    "delete": (3, delete),
+    "follow": (6, follow),
+    "unfollow": (3, unfollow),
+    "batch": (1, batch),
+    "approve": (3, _between("approve", "follow_requests", mine=True)),
+    "refuse": (1, _between("refuse", "follow_requests", mine=True)),
+    "block": (2, _between("block", "blocks")),
+    "unblock": (1, _between("unblock", "blocks")),
+    "mute": (1, _between("mute", "mutes")),
+    "unmute": (1, _between("unmute", "mutes")),
+    "protect": (3, protect),
+    "update": (1, update),
+    "suspend": (1, suspend),
+    "reinstate": (1, reinstate),
+    "like": (4, _on_status("like", "likes")),
+    "unlike": (2, _on_status("unlike", "likes")),
+    "keep": (2, _on_status("keep", "favorites")),
+    "drop": (1, _on_status("drop", "favorites")),
+    "comment": (3, comment),
+    "uncomment": (2, uncomment),
+}
+"""Name -> how often, and what."""

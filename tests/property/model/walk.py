@@ -1,0 +1,128 @@
+"""One walk through a store and the model at once: what is done to one is done to the other."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import redis
+
+from stream_server.errors import ApiError
+from stream_server.events import START, Position
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.property.model.ground import Refused
+from tests.property.model.journal import Journal, told
+from tests.property.model.world import World
+
+T = TypeVar("T")
+
+UNKNOWN = "4096"
+"""An id that nothing has: of the first milliseconds of the epoch."""
+
+LOGINS = ("ann", "Bob", "cyd", "dee", "Eve")
+PASSWORD_HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"
+
+
+class Walk:
+    """A store, the model, and all that was made so far, so that it can be pointed at by small numbers."""
+
+    def __init__(self, store: Store, raw: "redis.Redis", cap: int, *, prompt: bool) -> None:
+        self.store = store
+        self.raw = raw
+        self.world = World(cap)
+        self.journal = Journal()
+        self.prompt = prompt
+        """Whether the jobs are run after every operation; else only where timelines are compared."""
+        self.people: list[str] = []
+        self.statuses: list[str] = []
+        self.comments: list[str] = []
+        self.lists: list[str] = []
+        self.groups: list[str] = []
+        self.talks: list[str] = []
+        self.messages: list[str] = []
+        self.trace: list[str] = []
+        self._position: Position = START
+
+    async def begin(self) -> None:
+        """Some people."""
+        for login in LOGINS:
+            made = await self.store.users.create(login, login, f"{login}@example.org", PASSWORD_HASH, Request.fresh())
+            self.people.append(made.split(b'"')[3].decode())
+            self.world.people.create(self.people[-1], login)
+
+    # -- what is pointed at
+
+    def who(self, number: int) -> str:
+        """Somebody."""
+        return self.people[number % len(self.people)]
+
+    @staticmethod
+    def any_of(made: Sequence[str], number: int) -> str:
+        """One of what was made, gone or not, the latest more often; now and then what never was."""
+        if number == 0 or not made:
+            return UNKNOWN
+        return made[-1 - (number * number // 64) % len(made)]
+
+    def whom(self, number: int) -> str:
+        """Somebody, or nobody."""
+        return UNKNOWN if number == 0 else self.who(number)
+
+    # -- what is done
+
+    async def do(self, what: str, ask: Awaitable[T], model: Callable[[Any], object]) -> T | None:
+        """Ask the store, then the model with what the store answered: both do it, or both refuse by the same code."""
+        self.trace.append(what)
+        await self._next_moment()
+        before = len(self.world.ground.told)
+        made, code = await outcome(ask)
+        expected = None
+        try:
+            model(made)
+        except Refused as refusal:
+            expected = refusal.code
+        assert code == expected, self.because("refused by")
+        await self._hear(before)
+        if self.prompt:
+            await self.settle()
+        return made
+
+    async def settle(self) -> None:
+        """Run the jobs until none is left, here and there."""
+        await run_jobs(self.store, self.raw)
+        self.world.timelines.settle()
+
+    def because(self, why: str) -> str:
+        """The way that led here, for whoever reads a failure."""
+        return f"{why} after:\n  " + "\n  ".join(self.trace[-40:])
+
+    async def _hear(self, before: int) -> None:
+        """The log has grown by just what the model tells."""
+        entries = await self.store.log.read(self._position, 1000)
+        for entry in entries:
+            self._position = entry.position
+            self.journal.hear(entry)
+        heard = Counter(told(entry) for entry in entries)
+        assert heard == Counter(self.world.ground.told[before:]), self.because("the log tells otherwise")
+
+    async def _next_moment(self) -> None:
+        """Wait until the store's clock has moved, so that nothing has the time of what was before it."""
+        now = _milliseconds(self.raw)
+        while _milliseconds(self.raw) == now:
+            pass  # the condition is the clock's; it moves within a millisecond
+
+
+def _milliseconds(raw: "redis.Redis") -> int:
+    seconds, micros = raw.time()  # type: ignore[misc]  # redis-py types it for its asyncio twin too
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+async def outcome(ask: Awaitable[T]) -> tuple[T | None, str | None]:
+    """What was answered, or the code of the refusal."""
+    try:
+        return await ask, None
+    except ApiError as refusal:
+        return None, refusal.code
+
+
+async def run_jobs(store: Store, raw: "redis.Redis") -> None:
+    """Nothing is left to be done when this returns."""
