@@ -12,10 +12,20 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``scripts``      the Lua files of ``lua/``, called once, or twice with the same request key
 ``refusals``     what a script answers when it refuses, as :mod:`stream_server.errors`
 ``request``      the name of one write: a client's Idempotency-Key, or one made here
-``users``        sign up, look up; ``user_json`` their one form on the wire
+``users``        sign up, look up, change; ``user_json`` their one form on the wire
 ``sessions``     which tokens still stand
 ``draft``        a status before it has an id; ``status_json`` the form that it then has
 ``statuses``     post, read, delete
+``likes``        who likes what; ``favorites`` what users keep for themselves
+``comments``     words under a status
 ``follows``      who follows whom; ``page`` a piece of such a list
+``follow_requests``  who asks to follow whom
+``relations``    how two users stand to each other, and whom they have in common
+``blocks``       who blocks whom; ``mutes`` who wants to hear no more of whom
+``notifications``  what others did that concerns a user, and the read mark
+``reports``      reports of users and statuses, and what administrators decide
+``suspensions``  who has lost the good standing
+``timelines``    reading statuses in order; ``importance`` is the other order
+``syndication``  what writes do to timelines in the same call; ``jobs`` the queue of the rest, ``passes`` the work
 ``log``          reading the log, and hearing it; ``position`` its places as Redis writes them
 """

@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
 
 TRUTH: tuple[Key, ...] = (
-    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry of the log, the last `fence`"),
+    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the log's last entry, last `fence`"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),

@@ -4,16 +4,24 @@ from aiohttp import web
 
 from stream_server.web import (
     admin,
+    blocks,
     comments,
     events,
     favorites,
+    follow_requests,
     follows,
     health,
     likes,
+    mutes,
+    notifications,
     openapi,
+    relations,
+    reports,
     sessions,
     statuses,
     stream,
+    suspensions,
+    timelines,
     users,
 )
 from stream_server.web.keys import ROUTES
@@ -22,13 +30,17 @@ from stream_server.web.shapes.admin import AccountBatch, Accounts
 from stream_server.web.shapes.comments import Comment, CommentPage, NewComment
 from stream_server.web.shapes.events import Polled
 from stream_server.web.shapes.favorites import Favorite
-from stream_server.web.shapes.follows import FollowBatch, Following, Outcomes
+from stream_server.web.shapes.follows import FollowBatch, Following, OnList, Outcomes
 from stream_server.web.shapes.health import Alive, Hint, OpenApi, Ready
 from stream_server.web.shapes.likes import Liked, Likes
-from stream_server.web.shapes.queries import Ids, Piece
+from stream_server.web.shapes.notifications import NotificationPage, ReadMark, Unread
+from stream_server.web.shapes.queries import Ids, Paged, Piece
+from stream_server.web.shapes.reports import Case, CasePage, Cases, Decision, NewReport, Report, Suspension
+from stream_server.web.shapes.relations import Answered, Blocking, Muting, Relationship
 from stream_server.web.shapes.sessions import NewSession, Session
-from stream_server.web.shapes.statuses import NewStatus, Status, Statuses
-from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserPage, Users, Wanted
+from stream_server.web.shapes.statuses import NewStatus, Status, StatusPage, Statuses
+from stream_server.web.shapes.timelines import Home
+from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserChanges, UserPage, Users, Wanted
 
 TABLE: tuple[Route, ...] = (
     Route("GET", "/", health.hint, OPEN, answer=Hint),
@@ -40,14 +52,30 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/users", users.many, "read", Ids, answer=Users),
     Route("GET", "/v1/users/available", users.available, OPEN, Wanted, answer=Free),
     Route("GET", "/v1/users/me", users.me, "read", answer=OwnUser),
+    Route("PATCH", "/v1/users/me", users.update, "write", body=UserChanges, answer=OwnUser),
     Route("POST", "/v1/users/me/following", follows.batch, "write", body=FollowBatch, answer=Outcomes),
-    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", answer=Following),
-    Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", answer=Following),
+    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", OnList, answer=Following),
+    Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", OnList, answer=Following),
+    Route("GET", "/v1/users/me/requests", follow_requests.received, "read", Piece, answer=UserPage),
+    Route("GET", "/v1/users/me/requests/sent", follow_requests.sent, "read", Piece, answer=UserPage),
+    Route("PUT", "/v1/users/me/requests/{id}", follow_requests.approve, "write", answer=Answered),
+    Route("DELETE", "/v1/users/me/requests/{id}", follow_requests.refuse, "write", answer=Answered),
+    Route("GET", "/v1/users/me/blocks", blocks.listed, "read", Piece, answer=UserPage),
+    Route("PUT", "/v1/users/me/blocks/{id}", blocks.block, "write", answer=Blocking),
+    Route("DELETE", "/v1/users/me/blocks/{id}", blocks.unblock, "write", answer=Blocking),
+    Route("GET", "/v1/users/me/mutes", mutes.listed, "read", Piece, answer=UserPage),
+    Route("PUT", "/v1/users/me/mutes/{id}", mutes.mute, "write", answer=Muting),
+    Route("DELETE", "/v1/users/me/mutes/{id}", mutes.unmute, "write", answer=Muting),
     Route("GET", "/v1/users/by-login/{login}", users.by_login, "read", answer=User),
     Route("GET", "/v1/users/{id}", users.one, "read", answer=User),
     Route("GET", "/v1/users/{id}/followers", follows.followers, "read", Piece, answer=UserPage),
     Route("GET", "/v1/users/{id}/following", follows.following, "read", Piece, answer=UserPage),
-    Route("POST", "/v1/sessions", sessions.log_in, OPEN, body=NewSession, answer=Session, status=201, refuses=(401,)),
+    Route("GET", "/v1/users/{id}/relationship/{other}", relations.relationship, "read", answer=Relationship),
+    Route("GET", "/v1/users/{id}/common-following/{other}", relations.common_following, "read", Piece, answer=UserPage),
+    Route("GET", "/v1/users/{id}/common-followers/{other}", relations.common_followers, "read", Piece, answer=UserPage),
+    Route(
+        "POST", "/v1/sessions", sessions.log_in, OPEN, body=NewSession, answer=Session, status=201, refuses=(401, 403)
+    ),
     Route("DELETE", "/v1/sessions", sessions.log_out, ANY, status=204),
     Route("POST", "/v1/statuses", statuses.post, "write", body=NewStatus, answer=Status, status=201),
     Route("GET", "/v1/statuses", statuses.many, "read", Ids, answer=Statuses),
@@ -64,6 +92,26 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/statuses/{id}/comments", comments.under, "read", Piece, answer=CommentPage),
     Route("GET", "/v1/comments/{id}", comments.one, "read", answer=Comment),
     Route("DELETE", "/v1/comments/{id}", comments.delete, "write", status=204),
+    Route("GET", "/v1/notifications", notifications.page, "read", Piece, answer=NotificationPage),
+    Route("PUT", "/v1/notifications/read", notifications.mark_read, "write", body=ReadMark, answer=Unread),
+    Route("POST", "/v1/reports", reports.report, "write", body=NewReport, answer=Report, status=201, also=(200,)),
+    Route("GET", "/v1/reports/{id}", reports.one, "read", answer=Report),
+    Route("GET", "/v1/admin/reports", reports.cases, "admin", Cases, answer=CasePage),
+    Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=Decision, answer=Case),
+    Route("GET", "/v1/admin/suspensions", suspensions.suspended, "admin", Piece, answer=UserPage),
+    Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", answer=Suspension),
+    Route("DELETE", "/v1/admin/suspensions/{id}", suspensions.reinstate, "admin", answer=Suspension),
+    Route("GET", "/v1/timelines/home", timelines.home, "read", Home, answer=StatusPage),
+    Route("GET", "/v1/users/me/mentions", timelines.mentions, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/users/me/favorites", timelines.favorites, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/users/{id}/statuses", timelines.profile, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/users/{id}/likes", timelines.liked, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/statuses/{id}/reposts", timelines.reposts, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/statuses/{id}/replies", timelines.replies, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/statuses/{id}/conversation", timelines.conversation, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/tags/{tag}/statuses", timelines.tag, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/lists/{id}/statuses", timelines.of_list, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/groups/{id}/statuses", timelines.of_group, "read", Paged, answer=StatusPage),
     Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
     Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),
     Route("POST", "/v1/stream", stream.stream, "stream", None, streams=True),

@@ -8,10 +8,13 @@ loses or renames one. The OpenAPI document is made from these classes, so a clas
 ``errors``        the one shape of refusals
 ``users``         sign up, look up, lists of users
 ``sessions``      log in
-``statuses``      post and read
+``statuses``      post and read; ``timelines`` how a home is asked for
 ``likes``         who likes what; ``favorites`` what is kept
 ``comments``      words under a status
 ``follows``       who follows whom
+``relations``     how two users stand to each other: follows, requests, blocks, mutes
+``notifications``  what others did, and the read mark
+``reports``       reports, decisions, suspensions
 ``admin``         what an administrator asks
 ``events``        events by long polling
 ``health``        whether the server is well, and what it is

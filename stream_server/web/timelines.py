@@ -1,0 +1,85 @@
+"""Timelines: pieces of lists of statuses, each as the one who asks may see it."""
+
+from aiohttp import web
+
+from stream_server.web import query
+from stream_server.web.answers import page
+from stream_server.web.keys import CLAIMS, STORE
+from stream_server.web.shapes.queries import Paged
+from stream_server.web.shapes.timelines import Home
+
+
+async def home(request: web.Request) -> web.Response:
+    """``GET /v1/timelines/home``: one's own statuses and those of everyone followed, by time or importance."""
+    asked, viewer = query.given(request, Home), request[CLAIMS].sub
+    timelines = request.app[STORE].timelines
+    read = timelines.importance if asked.order == "importance" else timelines.home
+    return page("statuses", *await read(viewer, asked.piece()))
+
+
+async def profile(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/statuses``: what a user wrote, newest first."""
+    asked, uid = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.profile(request[CLAIMS].sub, uid, asked.piece())
+    return page("statuses", *found)
+
+
+async def liked(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/likes``: what a user likes, the latest like first."""
+    asked, uid = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.liked(request[CLAIMS].sub, uid, asked.piece())
+    return page("statuses", *found)
+
+
+async def mentions(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/mentions``: the recent statuses that mention one, newest first."""
+    asked = query.given(request, Paged)
+    return page("statuses", *await request.app[STORE].timelines.mentions(request[CLAIMS].sub, asked.piece()))
+
+
+async def favorites(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/favorites``: what one has kept and may still see, the latest first."""
+    asked = query.given(request, Paged)
+    return page("statuses", *await request.app[STORE].timelines.favorites(request[CLAIMS].sub, asked.piece()))
+
+
+async def reposts(request: web.Request) -> web.Response:
+    """``GET /v1/statuses/{id}/reposts``: reposts and quotes of a status, newest first."""
+    asked, status_id = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.reposts(request[CLAIMS].sub, status_id, asked.piece())
+    return page("statuses", *found)
+
+
+async def replies(request: web.Request) -> web.Response:
+    """``GET /v1/statuses/{id}/replies``: direct replies to a status, newest first."""
+    asked, status_id = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.replies(request[CLAIMS].sub, status_id, asked.piece())
+    return page("statuses", *found)
+
+
+async def conversation(request: web.Request) -> web.Response:
+    """``GET /v1/statuses/{id}/conversation``: the whole thread in which a status stands, oldest first."""
+    asked, status_id = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.conversation(request[CLAIMS].sub, status_id, asked.piece())
+    return page("statuses", *found)
+
+
+async def tag(request: web.Request) -> web.Response:
+    """``GET /v1/tags/{tag}/statuses``: the recent statuses with a hashtag, newest first."""
+    asked, name = query.given(request, Paged), request.match_info["tag"]
+    found = await request.app[STORE].timelines.tag(request[CLAIMS].sub, name, asked.piece())
+    return page("statuses", *found)
+
+
+async def of_list(request: web.Request) -> web.Response:
+    """``GET /v1/lists/{id}/statuses``: what the members of a list wrote, newest first."""
+    asked, list_id = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.list(request[CLAIMS].sub, list_id, asked.piece())
+    return page("statuses", *found)
+
+
+async def of_group(request: web.Request) -> web.Response:
+    """``GET /v1/groups/{id}/statuses``: what was posted in a group, newest first."""
+    asked, group_id = query.given(request, Paged), query.path_id(request)
+    found = await request.app[STORE].timelines.group(request[CLAIMS].sub, group_id, asked.piece())
+    return page("statuses", *found)
