@@ -34,6 +34,7 @@ async def test_a_status_has_everything_its_author_gave(store: Store, people: Peo
         "place": {"name": "London", "country": "GB", "box": [-0.5, 51.25, 0.25, 51.75]},
         "lang": "en-GB", "entities": {}, "in_reply_to": None, "in_reply_to_uid": None, "origin": None,
         "media": [{"url": "https://example.org/a.png", "type": "image"}], "meta": FULL["meta"],
+        "group": None, "conversation": made["id"],
         "likes": 0, "comments": 0, "reposts": 0,
     }  # fmt: skip
     first, second = made["entities"]["mentions"]
@@ -52,7 +53,7 @@ async def test_answer_entry_and_reading_are_the_same_bytes(store: Store, people:
         status_id = json.loads(made)["id"]
         assert entry.body == b'{"wire":{"status":%b}}' % made
         assert (entry.kind, entry.audience) == ("post", "public")
-        assert await store.statuses.get(status_id) == made
+        assert await store.statuses.get(ann, status_id) == made
         assert status_id == str(entry.position.status_number)
         assert json.loads(made)["posted"] == iso(entry.position.ms)
 
@@ -87,10 +88,10 @@ async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: 
     repost = await people.status(bob, "", origin=first["id"])
     assert repost["origin"] == first["id"]
     assert repost["original"] == first | {"reposts": 1}
-    assert json.loads(await store.statuses.get(repost["id"])) == repost
-    assert json.loads(await store.statuses.get(first["id"]))["reposts"] == 1
-    (entry,) = (await store.log.read(START, 10))[1:]
-    assert json.loads(entry.body)["wire"]["status"] == repost
+    assert json.loads(await store.statuses.get(ann, repost["id"])) == repost
+    assert json.loads(await store.statuses.get(bob, first["id"]))["reposts"] == 1
+    posts = [entry for entry in await store.log.read(START, 10) if entry.kind == "post"]
+    assert json.loads(posts[-1].body)["wire"]["status"] == repost
 
 
 async def test_a_repost_of_a_repost_is_one_of_the_original(people: People) -> None:
@@ -113,9 +114,9 @@ async def test_many_keeps_order_and_leaves_out_the_unknown(store: Store, people:
     ann = await people.user("Ann")
     first = await people.status(ann, "first")
     repost = await people.status(ann, "", origin=first["id"])
-    found = [json.loads(one) for one in await store.statuses.many([repost["id"], "1", first["id"]])]
+    found = [json.loads(one) for one in await store.statuses.many(ann, [repost["id"], "1", first["id"]])]
     assert found == [repost, first | {"reposts": 1}]
-    assert await store.statuses.many([]) == []
+    assert await store.statuses.many(ann, []) == []
 
 
 async def test_pointing_to_what_is_not_there_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -153,7 +154,7 @@ async def test_a_delete_says_ids_and_is_matched_as_its_post(store: Store, people
         "facts": {"status": first},
     }
     with pytest.raises(NotFound):
-        await store.statuses.get(first["id"])
+        await store.statuses.get(bob, first["id"])
     assert (await people.me(ann))["posts"] == 0
     assert not raw.exists(f"{{core}}:profile:{ann}", f"{{core}}:status:{first['id']}")
 
@@ -164,7 +165,7 @@ async def test_a_repost_outlives_its_original(store: Store, people: People, raw:
     first = await people.status(ann, "first", **FULL)
     repost = await people.status(bob, "", origin=first["id"])
     await store.statuses.delete(ann, first["id"], Request.fresh())
-    shown = json.loads(await store.statuses.get(repost["id"]))
+    shown = json.loads(await store.statuses.get(ann, repost["id"]))
     assert shown == repost | {"original": None}
     await store.statuses.delete(bob, repost["id"], Request.fresh())
     entry = (await store.log.read(START, 10))[-1]
@@ -178,7 +179,7 @@ async def test_deleting_a_repost_takes_back_its_count(store: Store, people: Peop
     first = await people.status(ann, "first")
     repost = await people.status(bob, "", origin=first["id"])
     await store.statuses.delete(bob, repost["id"], Request.fresh())
-    assert json.loads(await store.statuses.get(first["id"])) == first
+    assert json.loads(await store.statuses.get(bob, first["id"])) == first
 
 
 async def test_only_the_author_deletes(store: Store, people: People, raw: "redis.Redis") -> None:
