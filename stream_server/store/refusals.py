@@ -7,7 +7,7 @@ that fails.
 
 from redis.exceptions import ResponseError
 
-from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Internal, NotFound, Unavailable
+from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Internal, NotFound, TooLarge, Unavailable
 
 REDIS = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
@@ -18,14 +18,25 @@ REDIS = (
 NOT_YOURS = {
     "group": "only members may post here, and only the owner announces or changes it",
     "list": "only its owner may change a list",
+    "comment": "only its author, or that of the status, may delete a comment",
 }
 """What is said where a noun has another owner than an author."""
+
+TOO_MANY = {
+    "lists": "at most 1,000 lists a user",
+    "members": "at most 5,000 members",
+    "groups": "at most 1,000 groups a user",
+}
+"""What there may be no more of."""
 
 REFUSED = {
     "ONESELF": "not with oneself",
     "BLOCKED": "you block them: unblock them first",
     "ELSEWHERE": "what is posted in a group is answered and repeated there only",
     "PROTECTED": "only its author may repost what is protected",
+    "OWNER": "its owner does not leave a group, only delete it",
+    "BY_THEMSELVES": "people join a group that is not private by themselves",
+    "STATUSLESS": "this report is of no status",
 }
 """Words of scripts for a request that cannot be; the parameter at fault follows the word."""
 
@@ -50,12 +61,16 @@ def _of_script(word: str, what: str) -> ApiError | None:
     match word:
         case "NOT_FOUND":
             made: ApiError | None = NotFound(f"there is no such {noun}", param=named)
+        case "DECIDED":
+            return Conflict(f"this {noun} was decided otherwise", code="duplicate")
         case "TAKEN":
             made = Conflict(f"this {noun} is taken", code=f"{noun}_taken", param=noun)
         case "DUPLICATE":
             made = Conflict("this key was used before, with another request", code="duplicate", param=noun)
         case "NOT_YOURS":
             made = Forbidden(NOT_YOURS.get(noun, "only its author may do this"), code="not_yours", param=named)
+        case "TOO_MANY":
+            made = TooLarge(TOO_MANY[noun], code="too_many", param=named)
         case "SUSPENDED":
             made = Forbidden("this account is suspended", code="suspended")
         case _:

@@ -1,31 +1,55 @@
--- Lists of people. Needs the parts people and jobs.
+-- Lists of people. Needs the parts people and sight; whoever changes one needs jobs too.
+local MOST_LISTS, MOST_MEMBERS = 1000, 5000
 
--- A list by its id if this user may change it; or nothing and the refusal, which tells of no private one.
-local function own_list(uid, list, param)
-  local kept = redis.call('HMGET', KEY.list .. list, 'uid', 'private', 'card', 'members', 'created')
-  if not kept[1] or (kept[1] ~= uid and kept[2] == '1') then
-    return nil, refuse('NOT_FOUND list ' .. param)
+-- A list by its id, as texts; or nil. Its words are kept twice, as they are and encoded for its JSON.
+local function list_row(id)
+  local kept = redis.call('HMGET', KEY.list .. id, 'uid', 'private', 'name_json', 'description_json', 'members',
+    'created')
+  if not kept[1] then
+    return nil
   end
-  if kept[1] ~= uid then
-    return nil, refuse('NOT_YOURS list ' .. param)
-  end
-  return {id = list, uid = kept[1], private = kept[2] == '1', card = kept[3], members = tonumber(kept[4]),
-    created = tonumber(kept[5])}
+  return {id = id, uid = kept[1], private = kept[2], name_json = kept[3], description_json = kept[4],
+    members = tonumber(kept[5]), created = tonumber(kept[6])}
 end
 
--- `card` holds the members name, description and private, encoded.
+-- A list if this viewer may see it, or nil: a private one is its owner's alone.
+local function seen_list(viewer, id)
+  local list = list_row(id)
+  if list and (list.uid == viewer or (list.private ~= '1' and knows(viewer, list.uid))) then
+    return list
+  end
+  return nil
+end
+
+-- A list by its id if this user may change it; or nothing and the refusal, which tells of none that may not be seen.
+-- With a user who is to be put on it: refused where there is no room left.
+local function own_list(uid, id, param, joining)
+  local list = seen_list(uid, id)
+  if not list then
+    return nil, refuse('NOT_FOUND list ' .. param)
+  elseif list.uid ~= uid then
+    return nil, refuse('NOT_YOURS list ' .. param)
+  end
+  local key = KEY.members .. id
+  if joining and redis.call('ZCARD', key) >= MOST_MEMBERS and not redis.call('ZSCORE', key, joining) then
+    return nil, refuse('TOO_MANY members ' .. param)
+  end
+  return list
+end
+
 local function list_json(list)
-  return '{"id":"' .. list.id .. '","uid":"' .. list.uid .. '",' .. list.card .. format(',"members":%d', list.members)
-    .. ',"created":"' .. iso(list.created) .. '"}'
+  return '{"id":"' .. list.id .. '","uid":"' .. list.uid .. '","name":' .. list.name_json .. ',"description":'
+    .. list.description_json .. ',"private":' .. (list.private == '1' and 'true' or 'false')
+    .. format(',"members":%d', list.members) .. ',"created":"' .. iso(list.created) .. '"}'
 end
 
 local function list_body(list, user)
   return '{"wire":{"list":' .. list_json(list) .. ',"user":' .. person_json(user) .. '}}'
 end
 
--- Who hears of a member's coming and going: the owner, and the member unless the list is the owner's secret.
+-- Who hears of a member's coming and going: the owner, and the member unless the list is none that they may see.
 local function list_audience(list, user)
-  local both = not list.private and user.id ~= list.uid
+  local both = list.private ~= '1' and user.id ~= list.uid and reaches(list.uid, user.id)
   return 'users:' .. list.uid .. (both and ',' .. user.id or '')
 end
 

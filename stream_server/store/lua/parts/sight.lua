@@ -61,6 +61,11 @@ local function knows(viewer, uid)
   return not redis.call('ZSCORE', KEY.blockers .. viewer, uid)
 end
 
+-- Whether a user may draw another into something: knows them, and neither blocks the other.
+local function reaches(uid, other)
+  return knows(uid, other) and not redis.call('ZSCORE', KEY.blocks .. uid, other)
+end
+
 -- Whether a viewer wants to hear of what another does (as opposed to reads): neither blocked nor muted nor suspended.
 local function hears(viewer, source)
   local bits = facts(viewer, source)

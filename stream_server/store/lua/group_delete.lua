@@ -1,0 +1,23 @@
+-- parts: people sight groups
+-- A group is gone: who asks, and its id. It leaves its members at once (5,000 of them: some milliseconds), and with
+-- that its statuses are seen by nobody but their authors, who may still delete them.
+local before = answered()
+if before then
+  return before
+end
+local _, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
+local group, denied = own_group(ARGV[3], ARGV[4])
+if denied then
+  return denied
+end
+local position = append('group_delete', 'group:' .. group.id, '{"wire":{"group":{"id":"' .. group.id .. '","uid":"'
+  .. group.uid .. '","deleted":true}}}', tick())
+redis.call('DEL', KEY.group .. group.id)
+for _, member in ipairs(redis.call('ZRANGE', KEY.joined .. group.id, 0, -1)) do
+  redis.call('ZREM', KEY.groups .. member, group.id)
+end
+redis.call('DEL', KEY.joined .. group.id, KEY.grouped .. group.id)
+return answer(position)

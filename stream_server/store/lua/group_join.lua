@@ -1,0 +1,38 @@
+-- parts: people sight groups
+-- A user comes into a group: who asks, its id, and the user. Into a private one its owner puts people; into others they
+-- go by themselves. In it already: nothing happens, and nobody is told.
+local before = answered()
+if before then
+  return before
+end
+local uid, other = ARGV[3], ARGV[5]
+local user, refused = writer(uid)
+if refused then
+  return refused
+end
+local group, within = seen_group(uid, ARGV[4])
+if not group then
+  return refuse('NOT_FOUND group id')
+end
+if uid ~= other then
+  if group.uid ~= uid then
+    return refuse('NOT_YOURS group id')
+  end
+  user = reaches(uid, other) and person(other)
+  if not user then
+    return refuse('NOT_FOUND user uid')
+  end
+  within = redis.call('ZSCORE', KEY.joined .. group.id, other)
+  if not within and group.kind ~= 'private' then
+    return refuse('BY_THEMSELVES uid')
+  end
+end
+if within then
+  return answer('unchanged ' .. group_json(group))
+end
+local full = no_room(group, user)
+if full then
+  return full
+end
+local position = enter(group, user, tick())
+return answer(position .. ' ' .. group_json(group))

@@ -1,0 +1,11 @@
+-- parts: people sight groups walk
+-- A piece of a sorted set of groups, those that a viewer may see: read only. After the walk's arguments: viewer, and
+-- the user who is in them.
+local viewer, uid = ARGV[9], ARGV[10]
+if not knows(viewer, uid) then
+  return refuse('NOT_FOUND user id')
+end
+return walk(function(member)
+  local group = seen_group(viewer, member)
+  return group and group_json(group)
+end)

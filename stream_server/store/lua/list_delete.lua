@@ -1,0 +1,22 @@
+-- parts: people sight jobs lists
+-- A list is gone: who asks, and its id. From this step on nobody sees it anywhere; its timeline, its members and their
+-- `listed` go by the job.
+local before = answered()
+if before then
+  return before
+end
+local _, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
+local list, denied = own_list(ARGV[3], ARGV[4], 'id')
+if denied then
+  return denied
+end
+local ms, seq, n = tick()
+local position = append('list_delete', 'users:' .. list.uid, '{"wire":{"list":{"id":"' .. list.id .. '","uid":"'
+  .. list.uid .. '","deleted":true}}}', ms, seq, n)
+redis.call('ZREM', KEY.lists .. list.uid, list.id)
+redis.call('DEL', KEY.list .. list.id)
+leave('drop-list-' .. list.id, 'drop', ms, 'owner', list.id)
+return answer(position)

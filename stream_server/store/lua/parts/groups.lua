@@ -1,0 +1,75 @@
+-- Groups of people. Needs the parts people and sight.
+local MOST_GROUPS, MOST_JOINED = 1000, 5000
+
+-- A group by its id, or nil. Its words are kept twice, as they are and encoded for its JSON.
+local function group_row(id)
+  local kept = redis.call('HMGET', KEY.group .. id, 'uid', 'kind', 'name_json', 'description_json', 'members', 'created')
+  if not kept[1] then
+    return nil
+  end
+  return {id = id, uid = kept[1], kind = kept[2], name_json = kept[3], description_json = kept[4],
+    members = tonumber(kept[5]), created = tonumber(kept[6])}
+end
+
+-- A group if this viewer may see it, and whether they are in it; or nil. Members always see it, or they could not
+-- leave; others see those that are not private, unless they may not know of the owner.
+local function seen_group(viewer, id)
+  local group = group_row(id)
+  local within = group and redis.call('ZSCORE', KEY.joined .. id, viewer)
+  if within then
+    return group, true
+  elseif group and group.kind ~= 'private' and knows(viewer, group.uid) then
+    return group, false
+  end
+  return nil
+end
+
+-- A group by its id if this user owns it; or nothing and the refusal, which tells of none that may not be seen.
+local function own_group(uid, id)
+  local group = seen_group(uid, id)
+  if not group then
+    return nil, refuse('NOT_FOUND group id')
+  elseif group.uid ~= uid then
+    return nil, refuse('NOT_YOURS group id')
+  end
+  return group
+end
+
+-- The refusal for a user for whom there is no room in the group, or who is in too many; or nothing.
+local function no_room(group, user)
+  if redis.call('ZCARD', KEY.joined .. group.id) >= MOST_JOINED then
+    return refuse('TOO_MANY members id')
+  elseif redis.call('ZCARD', KEY.groups .. user.id) >= MOST_GROUPS then
+    return refuse('TOO_MANY groups uid')
+  end
+end
+
+local function group_json(group)
+  return '{"id":"' .. group.id .. '","uid":"' .. group.uid .. '","name":' .. group.name_json .. ',"kind":"' .. group.kind
+    .. '","description":' .. group.description_json .. format(',"members":%d', group.members) .. ',"created":"'
+    .. iso(group.created) .. '"}'
+end
+
+local function group_body(group, user)
+  return '{"wire":{"group":' .. group_json(group) .. ',"user":' .. person_json(user) .. '}}'
+end
+
+-- The user is in the group from now on, which was looked up before; gives the position.
+local function enter(group, user, ms, seq, n)
+  group.members = group.members + 1
+  local position = append('group_join', 'group:' .. group.id, group_body(group, user), ms, seq, n)
+  redis.call('ZADD', KEY.joined .. group.id, text(ms), user.id)
+  redis.call('ZADD', KEY.groups .. user.id, text(ms), group.id)
+  redis.call('HINCRBY', KEY.group .. group.id, 'members', 1)
+  return position
+end
+
+-- The user is not in the group any more; as `enter`.
+local function depart(group, user, ms, seq, n)
+  group.members = group.members - 1
+  local position = append('group_leave', 'group:' .. group.id, group_body(group, user), ms, seq, n)
+  redis.call('ZREM', KEY.joined .. group.id, user.id)
+  redis.call('ZREM', KEY.groups .. user.id, group.id)
+  redis.call('HINCRBY', KEY.group .. group.id, 'members', -1)
+  return position
+end

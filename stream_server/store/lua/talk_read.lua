@@ -1,0 +1,24 @@
+-- parts: people sight talks
+-- A talk was read up to a message: who reads, the talk, and the message's id. The mark never goes back. Not an event.
+local before = answered()
+if before then
+  return before
+end
+local _, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
+local uid, talk, id = ARGV[3], ARGV[4], ARGV[5]
+if not seen_talk(uid, talk) then
+  return refuse('NOT_FOUND talk id')
+end
+local author = redis.call('ZSCORE', KEY.messages .. talk, id) and redis.call('HGET', KEY.message .. id, 'uid')
+if not author or message_sight(uid, author) == HIDDEN then
+  return refuse('NOT_FOUND message id')
+end
+local mark = redis.call('HGET', KEY.marks .. talk, uid)
+if not mark or tonumber(id) > tonumber(mark) then
+  redis.call('HSET', KEY.marks .. talk, uid, id)
+  mark = id
+end
+return answer('{"read":"' .. mark .. '"' .. format(',"unread":%d}', unread(uid, talk)))
