@@ -14,10 +14,11 @@ from stream_server.store.scripts import Scripts
 
 
 class Standing(NamedTuple):
-    """Whether the token's user exists, and whether the token was taken back."""
+    """Whether the token's user exists, whether the token was taken back, and whether the user is suspended."""
 
     known: bool
     revoked: bool
+    suspended: bool
 
 
 class Sessions:
@@ -29,8 +30,10 @@ class Sessions:
 
     async def standing(self, uid: str, jti: str) -> Standing:
         """How the token ``jti`` of a user stands, in one round trip."""
-        known, revoked = await self._link.ask(("EXISTS", keys.user(uid)), ("EXISTS", keys.revoked(uid, jti)))
-        return Standing(bool(known), bool(revoked))
+        (known, suspended), revoked = await self._link.ask(
+            ("HMGET", keys.user(uid), "id", "suspended"), ("EXISTS", keys.revoked(uid, jti))
+        )
+        return Standing(known is not None, bool(revoked), suspended == b"1")
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, request: Request) -> None:
         """Take a token back; the entry on the log ends its streams everywhere. ``expires_ms`` since 1970."""

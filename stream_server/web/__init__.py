@@ -14,8 +14,9 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``query``         reading a query as one of the shapes
 ``schema``        the types of members, and reading a body; ``shapes/`` has the bodies, queries and answers
 ``idempotency``   the key under which a write is done once
-``users``, ``sessions``, ``statuses``, ``timelines``, ``likes``, ``favorites``, ``comments``, ``follows``, ``relations``, ``follow_requests``, ``blocks``, ``mutes``, ``admin``, ``health``
-                  handlers, one noun a file
+``users``, ``sessions``, ``statuses``, ``timelines``, ``likes``, ``favorites``, ``comments``, ``follows``,
+                  ``relations``, ``follow_requests``, ``blocks``, ``mutes``, ``notifications``, ``reports``,
+                  ``suspensions``, ``admin``, ``health`` handlers, one noun a file
 ``stream``, ``events``   the streams and long polling; ``parameters``, ``subscriptions``, ``since``, ``subscription``,
                   ``framing`` and ``connection`` are their parts
 """

@@ -132,7 +132,7 @@ def http_refusal(method: str, error: web.HTTPException) -> ApiError | None:
 
 
 async def _claims(request: web.Request) -> Claims:
-    """The claims of the request's token, if it is valid here and now; raises Unauthorized."""
+    """The claims of the request's token, if it is valid here and now; raises Unauthorized, Forbidden ``suspended``."""
     token = _bearer(request)
     if KEY_SET in request.app:
         await request.app[KEY_SET].provide(token)
@@ -142,6 +142,8 @@ async def _claims(request: web.Request) -> Claims:
         raise Unauthorized("the token's user does not exist")
     if standing.revoked:
         raise Unauthorized("the token was revoked", code="token_revoked")
+    if standing.suspended:
+        raise Forbidden("this account is suspended", code="suspended")
     return claims
 
 

@@ -35,10 +35,10 @@ from stream_server.web.shapes.health import Alive, Hint, OpenApi, Ready
 from stream_server.web.shapes.likes import Liked, Likes
 from stream_server.web.shapes.notifications import NotificationPage, ReadMark, Unread
 from stream_server.web.shapes.queries import Ids, Paged, Piece
-from stream_server.web.shapes.reports import Case, CasePage, Cases, Decision, NewReport, Report, Suspension
 from stream_server.web.shapes.relations import Answered, Blocking, Muting, Relationship
+from stream_server.web.shapes.reports import Case, CasePage, Cases, Decision, NewReport, Report, Suspension
 from stream_server.web.shapes.sessions import NewSession, Session
-from stream_server.web.shapes.statuses import NewStatus, Status, StatusPage, Statuses
+from stream_server.web.shapes.statuses import NewStatus, Status, Statuses, StatusPage
 from stream_server.web.shapes.timelines import Home
 from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserChanges, UserPage, Users, Wanted
 

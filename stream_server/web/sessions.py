@@ -11,7 +11,7 @@ from hashlib import sha256
 import msgspec
 from aiohttp import web
 
-from stream_server.errors import BadRequest, NotFound, Unauthorized
+from stream_server.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from stream_server.store.request import Request
 from stream_server.web import schema
 from stream_server.web.answers import encoded
@@ -69,18 +69,27 @@ async def _proven(request: web.Request, name: str, password: str) -> str:
     matches = await request.app[PASSWORDS].verify(None if found is None else found.password_hash, password)
     if found is None or not matches:
         raise Unauthorized("wrong login or password")
+    if found.suspended:
+        raise _suspended()  # only here: who does not know the password does not hear of it
     return found.id
 
 
 async def _refreshed(request: web.Request, token: str) -> str:
-    """The user of a refresh token, which is used up by this; raises Unauthorized."""
+    """The user of a refresh token, which is used up by this; raises Unauthorized, Forbidden ``suspended``."""
     sessions = request.app[STORE].sessions
     uid = await sessions.take_refresh(_digest(token))
     if uid is None:
         raise Unauthorized("the refresh token is unknown, used or expired")
-    if (await sessions.standing(uid, token.partition(".")[0])).revoked:
+    standing = await sessions.standing(uid, token.partition(".")[0])
+    if standing.revoked:
         raise Unauthorized("the session was ended", code="token_revoked")
+    if standing.suspended:
+        raise _suspended()
     return uid
+
+
+def _suspended() -> Forbidden:
+    return Forbidden("this account is suspended", code="suspended")
 
 
 async def _begin(request: web.Request, uid: str) -> web.Response:

@@ -16,16 +16,16 @@ FAR_MS = 4_000_000_000_000
 async def test_standing_of_known_and_unknown(store: Store, people: People) -> None:
     """A token stands while its user exists and nobody took it back."""
     uid = await people.user("Ann")
-    assert await store.sessions.standing(uid, "j") == (True, False)
-    assert await store.sessions.standing("1", "j") == (False, False)
+    assert await store.sessions.standing(uid, "j") == (True, False, False)
+    assert await store.sessions.standing("1", "j") == (False, False, False)
 
 
 async def test_revoking_is_an_entry_of_the_log(store: Store, people: People) -> None:
     """Taking a token back ends its streams by an entry, which concerns no client; others' tokens stay."""
     ann, bob = await people.users(2)
     await store.sessions.revoke(ann, 'j"1', FAR_MS, Request.fresh())
-    assert await store.sessions.standing(ann, 'j"1') == (True, True)
-    assert await store.sessions.standing(bob, 'j"1') == (True, False)
+    assert await store.sessions.standing(ann, 'j"1') == (True, True, False)
+    assert await store.sessions.standing(bob, 'j"1') == (True, False, False)
     (entry,) = await store.log.read(START, 10)
     assert (entry.kind, entry.audience) == ("revoke", "-")
     assert json.loads(entry.body) == {"wire": {"uid": ann, "jti": 'j"1'}}
@@ -48,7 +48,7 @@ async def test_a_revocation_ends_with_its_token(store: Store, people: People, ra
     assert left > 10**12
     before = footprint(raw)
     await store.sessions.revoke(uid, "old", 1, Request.fresh())
-    assert await store.sessions.standing(uid, "old") == (True, False)
+    assert await store.sessions.standing(uid, "old") == (True, False, False)
     assert footprint(raw) == (before[0] + 1, before[1] + 1)  # the answer under its key, and the entry
 
 

@@ -1,8 +1,15 @@
--- Notifications: a sorted set of `<kind>:<source>:<subject>`, so that twice is once, and an undo takes it back.
--- Needs the parts people and sight.
+-- Notifications: a sorted set of `<kind>:<source>:<subject>`, so that twice is once, and an undo takes it back. The
+-- subject is the id of a status, of a comment (`c<id>` where the comment mentions), or empty.
+-- Needs the parts people and sight; reading needs the part subjects too.
 
--- Tells a receiver what the source did; `more` is JSON members (`,"status":…`) or ''. Gives the place of the last
--- entry of this step, which moves when somebody was told. The caller has asked whether the receiver may see it.
+-- `more` is what the notification is about, as JSON members or ''; `read` is 'true' or 'false'.
+local function notice_json(id, kind, source, more, ms, read)
+  return '{"id":"' .. id .. '","kind":"' .. kind .. '","source":' .. person_json(source) .. more .. ',"posted":"'
+    .. iso(ms) .. '","read":' .. read .. '}'
+end
+
+-- Tells a receiver what the source did; `more` is what subjects.lua makes, or ''. Gives the place of the last entry of
+-- this step, which moves when somebody was told. The caller has asked whether the receiver may see it.
 local function notify(receiver, kind, source, subject, more, ms, seq, n)
   local name = kind .. ':' .. source.id .. ':' .. subject
   if receiver == source.id or not hears(receiver, source.id) or redis.call('ZSCORE', KEY.notices .. receiver, name) then
@@ -10,8 +17,8 @@ local function notify(receiver, kind, source, subject, more, ms, seq, n)
   end
   ms, seq, n = another(ms, seq, n)
   local id = id_at(ms, seq)
-  append('notification', 'users:' .. receiver, '{"wire":{"notification":{"id":"' .. id .. '","kind":"' .. kind
-    .. '","source":' .. person_json(source) .. more .. ',"posted":"' .. iso(ms) .. '","read":false}}}', ms, seq, n)
+  append('notification', 'users:' .. receiver, '{"wire":{"notification":'
+    .. notice_json(id, kind, source, more, ms, 'false') .. '}}', ms, seq, n)
   redis.call('ZADD', KEY.notices .. receiver, id, name)
   redis.call('ZREMRANGEBYRANK', KEY.notices .. receiver, 0, -(CAP + 1))
   return ms, seq, n
@@ -20,4 +27,50 @@ end
 -- What was told of is not so any more.
 local function unnotify(receiver, kind, source_id, subject)
   redis.call('ZREM', KEY.notices .. receiver, kind .. ':' .. source_id .. ':' .. subject)
+end
+
+-- Whose deed a kept notification tells of, its kind, and what it is about as its receiver may see it now; nothing if
+-- that is gone or not to be seen, or if the receiver does not want to hear of the source.
+local function told(receiver, name)
+  local kind, source, subject = name:match('^(%l+):(%d+):(.*)$')
+  if not hears(receiver, source) then
+    return nil
+  end
+  if subject == '' then
+    return source, kind, ''
+  end
+  local comment = kind == 'comment' and subject or subject:match('^c(%d+)$')
+  local more
+  if comment then
+    more = about_comment(receiver, comment)
+  else
+    more = about_status(receiver, subject)
+  end
+  if not more then
+    return nil
+  end
+  return source, kind, more
+end
+
+local function read_mark(receiver)
+  return redis.call('HGET', KEY.user .. receiver, 'notices_read') or '0'
+end
+
+-- How many are above the mark: of the newest COUNTED those that would be shown, of the others all that are kept. To
+-- look at all of a thousand would stop Redis for milliseconds, for a number that nobody reads.
+local COUNTED = 100
+
+local function unread(receiver, mark)
+  local key = KEY.notices .. receiver
+  local names = redis.call('ZRANGE', key, '+inf', '(' .. mark, 'BYSCORE', 'REV', 'LIMIT', 0, COUNTED)
+  local shown = 0
+  for _, name in ipairs(names) do
+    if told(receiver, name) then
+      shown = shown + 1
+    end
+  end
+  if #names < COUNTED then
+    return shown
+  end
+  return shown + redis.call('ZCOUNT', key, '(' .. mark, '+inf') - COUNTED
 end

@@ -1,0 +1,38 @@
+-- parts: people sight statuses jobs removal standing reports
+-- An administrator decides a report: administrator, report, outcome, remark encoded. What the outcome does (the status
+-- goes, its author is suspended) and that it was decided are one step. The first decision stands.
+local before = answered()
+if before then
+  return before
+end
+local uid, id, outcome = ARGV[3], ARGV[4], ARGV[5]
+local _, refused = writer(uid)
+if refused then
+  return refused
+end
+local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
+local reporter, user, status = kept[1], kept[2], kept[3]
+if not reporter then
+  return refuse('NOT_FOUND report id')
+elseif kept[4] == outcome then
+  return answer('unchanged', case_json(id), '', {}, user, status)
+elseif kept[4] then
+  return refuse('DECIDED report')
+elseif outcome == 'removed' and status == '' then
+  return refuse('STATUSLESS outcome')
+elseif outcome == 'suspended' and user == uid then
+  return refuse('ONESELF outcome')
+end
+local ms, seq, n = tick()
+local position, fence, people = 'unchanged', '', {}
+local row = outcome == 'removed' and status_row(status)
+if row then
+  position, fence, people = take_back(row, ms, seq, n)
+elseif outcome == 'suspended' and not person(user).suspended then
+  position = suspend(user, ms, seq, n)
+end
+redis.call('HSET', KEY.report .. id, 'outcome', outcome, 'decided', text(ms), 'decider', uid, 'remark', ARGV[6])
+redis.call('ZREM', KEY.reports, id)
+redis.call('ZADD', KEY.decided, id, id)
+redis.call('HDEL', KEY.filed, filed_as(reporter, user, status))
+return answer(position, case_json(id), fence, people, user, status)

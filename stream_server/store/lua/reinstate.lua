@@ -1,0 +1,17 @@
+-- parts: people standing
+-- A user is suspended no more: administrator, user. Already so: nothing happens.
+local before = answered()
+if before then
+  return before
+end
+local _, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
+local user = person(ARGV[4])
+if not user then
+  return refuse('NOT_FOUND user id')
+elseif not user.suspended then
+  return answer('unchanged')
+end
+return answer(reinstate(user.id, tick()))

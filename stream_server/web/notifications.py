@@ -1,0 +1,29 @@
+"""Notifications and their read mark."""
+
+import msgspec
+from aiohttp import web
+
+from stream_server.web import query, schema
+from stream_server.web.answers import encoded
+from stream_server.web.idempotency import request_key
+from stream_server.web.keys import CLAIMS, STORE
+from stream_server.web.shapes.notifications import ReadMark
+from stream_server.web.shapes.queries import Piece
+
+
+async def page(request: web.Request) -> web.Response:
+    """``GET /v1/notifications``: what others did that concerns one, newest first, and how much of it is unread."""
+    asked, uid = query.given(request, Piece), request[CLAIMS].sub
+    notifications = request.app[STORE].notifications
+    found = await notifications.page(uid, asked.piece())
+    unread = await notifications.unread(uid)
+    items = [msgspec.Raw(item) for item in found.items]
+    return encoded({"notifications": items, "next": found.next, "prev": found.prev, "unread": unread})
+
+
+async def mark_read(request: web.Request) -> web.Response:
+    """``PUT /v1/notifications/read``: all up to an id are read; the mark never goes back."""
+    mark, body = await schema.read_body_as(ReadMark, request)
+    key = request_key(request, body)
+    unread = await request.app[STORE].notifications.mark_read(request[CLAIMS].sub, mark.id, key)
+    return encoded({"unread": unread})

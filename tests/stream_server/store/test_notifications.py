@@ -1,0 +1,376 @@
+"""Notifications: each source of them, who is not told, what is taken back, and the page and its read mark."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import InvalidCursor, NotFound
+from stream_server.events import START
+from stream_server.store.page import Piece
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess
+from tests.stream_server.store.people import People, footprint
+
+
+async def told(store: Store, uid: str, **piece: Any) -> list[dict[str, Any]]:
+    """A user's notifications, decoded."""
+    return [json.loads(item) for item in (await store.notifications.page(uid, Piece(**piece))).items]
+
+
+async def kinds(store: Store, uid: str) -> list[str]:
+    """Their kinds, newest first."""
+    return [one["kind"] for one in await told(store, uid)]
+
+
+async def live(store: Store, uid: str) -> list[bytes]:
+    """The notifications of a user as streams are told of them, oldest first."""
+    entries = await store.log.read(START, 1000)
+    begin, end = b'{"wire":{"notification":', b"}}"
+    bodies = [entry.body for entry in entries if (entry.kind, entry.audience) == ("notification", f"users:{uid}")]
+    assert all(body.startswith(begin) and body.endswith(end) for body in bodies)
+    return [body[len(begin) : -len(end)] for body in bodies]
+
+
+async def follow(store: Store, source: str, target: str) -> None:
+    """Follow, or ask to."""
+    await store.follows.follow(source, target, Request.fresh())
+
+
+async def protect(store: Store, *uids: str) -> None:
+    """Make users protected."""
+    for uid in uids:
+        await store.users.update(uid, {"protected": True}, Request.fresh())
+
+
+def mute(raw: "redis.Redis", who: str, whom: str) -> None:
+    """As if it had been asked for: this room does not test mutes."""
+    raw.zadd(f"{{core}}:mutes:{who}", {whom: 1})
+
+
+def block(raw: "redis.Redis", who: str, whom: str) -> None:
+    """As :func:`mute`."""
+    raw.zadd(f"{{core}}:blocks:{who}", {whom: 1})
+    raw.zadd(f"{{core}}:blockers:{whom}", {who: 1})
+
+
+async def one_of_each(store: Store, people: People, ann: str, bob: str) -> list[str]:
+    """All that Bob can do to Ann in public; the kinds in their order."""
+    status = (await people.status(ann, "mine"))["id"]
+    await people.status(bob, "hi @ann")
+    await people.status(bob, "indeed", in_reply_to=status)
+    await people.status(bob, "", origin=status)
+    await people.status(bob, "look", origin=status)
+    await follow(store, bob, ann)
+    await store.likes.like(bob, status, Request.fresh())
+    await store.comments.create(bob, status, "well", Request.fresh())
+    return ["mention", "reply", "repost", "quote", "follow", "like", "comment"]
+
+
+async def test_each_deed_tells_whom_it_concerns(store: Store, people: People) -> None:
+    """Each kind once, with who did it, the status or comment that it is about, and its time; not read yet."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    expected = await one_of_each(store, people, ann, bob)
+    found = await told(store, ann)
+    assert [one["kind"] for one in found][::-1] == expected
+    by_kind = {one["kind"]: one for one in found}
+    assert {one["source"]["id"] for one in found} == {bob}
+    assert not any(one["read"] for one in found)
+    assert [one["id"] for one in found] == sorted((one["id"] for one in found), key=int, reverse=True)
+    assert by_kind["mention"]["status"]["message"] == "hi @ann"
+    assert by_kind["reply"]["status"]["in_reply_to_uid"] == ann
+    assert by_kind["repost"]["status"]["original"]["message"] == "mine"
+    assert by_kind["quote"]["status"]["message"] == "look"
+    assert by_kind["like"]["status"]["message"] == "mine"
+    assert by_kind["comment"]["comment"]["message"] == "well"
+    assert by_kind["comment"]["status"]["message"] == "mine"
+    assert "status" not in by_kind["follow"]
+    assert await told(store, bob) == []
+
+
+async def test_requests_and_approvals_are_told(store: Store, people: People) -> None:
+    """Who is protected hears of who asks, who asked hears of the approval; what was answered is no request any more."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    await protect(store, ann)
+    await follow(store, bob, ann)
+    assert await kinds(store, ann) == ["request"]
+    await store.follow_requests.approve(ann, bob, Request.fresh())
+    assert "request" not in await kinds(store, ann)
+    assert await kinds(store, bob) == ["approve"]
+
+
+async def test_a_mention_in_a_comment_is_told(store: Store, people: People) -> None:
+    """With the comment; the author of the status is told of the comment, and of it only once."""
+    ann, bob, cyd = [await people.user(login) for login in ("ann", "bob", "cyd")]
+    status = (await people.status(ann, "mine"))["id"]
+    await store.comments.create(bob, status, "@cyd look", Request.fresh())
+    (mention,) = await told(store, cyd)
+    assert (mention["kind"], mention["comment"]["message"]) == ("mention", "@cyd look")
+    assert await kinds(store, ann) == ["comment"]
+
+
+async def test_the_page_has_the_bytes_of_the_live_entry(store: Store, people: People, raw: "redis.Redis") -> None:
+    """But for the counters that later deeds have changed: so each kind is compared right after its deed."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    status = (await people.status(ann, "mine"))["id"]
+    comment = store.comments.create
+    deeds: list[Callable[[], Awaitable[object]]] = [
+        lambda: people.status(bob, "hi @ann"),
+        lambda: people.status(bob, "indeed", in_reply_to=status),
+        lambda: people.status(bob, "", origin=status),
+        lambda: people.status(bob, "look", origin=status),
+        lambda: follow(store, bob, ann),
+        lambda: store.likes.like(bob, status, Request.fresh()),
+        lambda: comment(bob, status, "well", Request.fresh()),
+        lambda: comment(bob, status, "@ann!", Request.fresh()),
+    ]
+    for number, deed in enumerate(deeds, 1):
+        await deed()
+        entries = await live(store, ann)
+        assert len(entries) == number
+        page = await store.notifications.page(ann, Piece(count=1))
+        assert page.items[0] == entries[-1]
+
+
+async def test_an_original_that_the_receiver_may_not_see_is_in_neither(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """A quote of somebody who blocks the receiver is told of without what it quotes."""
+    ann, bob, cyd = [await people.user(login) for login in ("ann", "bob", "cyd")]
+    block(raw, cyd, ann)
+    secret = (await people.status(cyd, "not for ann"))["id"]
+    await people.status(bob, "@ann see", origin=secret)
+    (entry,) = await live(store, ann)
+    assert json.loads(entry)["status"]["original"] is None
+    assert (await store.notifications.page(ann, Piece())).items == [entry]
+
+
+async def test_twice_is_once(store: Store, people: People) -> None:
+    """What is done again, or said twice in one status, is told once."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    status = (await people.status(ann, "mine"))["id"]
+    for _ in range(3):
+        await follow(store, bob, ann)
+        await store.likes.like(bob, status, Request.fresh())
+    await people.status(bob, "@ann @Ann @ANN")
+    await people.status(bob, "@ann yes", in_reply_to=status)
+    assert (await kinds(store, ann))[::-1] == ["follow", "like", "mention", "reply"]
+    assert len(await live(store, ann)) == 4
+
+
+async def test_what_is_undone_is_taken_back(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Unfollowed, unliked, deleted, withdrawn, refused: it is not told of any more, and not unread."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    status = (await people.status(ann, "mine"))["id"]
+    posts = [await people.status(bob, "@ann"), await people.status(bob, "", origin=status)]
+    posts.append(await people.status(bob, "so", in_reply_to=status))
+    await follow(store, bob, ann)
+    await store.likes.like(bob, status, Request.fresh())
+    comment = json.loads(await store.comments.create(bob, status, "@ann", Request.fresh()))["id"]
+    assert await store.notifications.unread(ann) == len(await told(store, ann)) == 6
+    await store.follows.unfollow(bob, ann, Request.fresh())
+    await store.likes.unlike(bob, status, Request.fresh())
+    await store.comments.delete(bob, comment, Request.fresh())
+    for post in posts:
+        await store.statuses.delete(bob, post["id"], Request.fresh())
+    assert await told(store, ann) == []
+    assert await store.notifications.unread(ann) == 0
+    await protect(store, ann)
+    undoing: list[Callable[[], Awaitable[object]]] = [
+        lambda: store.follows.unfollow(bob, ann, Request.fresh()),
+        lambda: store.follow_requests.refuse(ann, bob, Request.fresh()),
+    ]
+    for undo in undoing:
+        await follow(store, bob, ann)
+        assert await kinds(store, ann) == ["request"]
+        await undo()
+        assert await told(store, ann) == []
+
+
+async def test_a_deleted_status_takes_what_was_done_to_it_along(store: Store, people: People) -> None:
+    """Its likes, comments and reposts are told of no more; replies are statuses of their own."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    status = (await people.status(ann, "mine"))["id"]
+    await store.likes.like(bob, status, Request.fresh())
+    await store.comments.create(bob, status, "well", Request.fresh())
+    await people.status(bob, "indeed", in_reply_to=status)
+    await store.statuses.delete(ann, status, Request.fresh())
+    assert await kinds(store, ann) == ["reply"]
+
+
+@pytest.mark.parametrize("hide", [mute, block])
+@pytest.mark.parametrize("when", ["before", "since"])
+async def test_of_the_muted_and_the_blocked_nothing_is_heard(
+    store: Store, people: People, raw: "redis.Redis", hide: Any, when: str
+) -> None:
+    """Neither live, if it was so before, nor on the page, also if it is so since; both are back when it ends."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    if when == "before":
+        hide(raw, ann, bob)
+        await people.status(bob, "@ann")
+        assert await live(store, ann) == []
+    else:
+        await one_of_each(store, people, ann, bob)
+        hide(raw, ann, bob)
+    assert await told(store, ann) == []
+    assert await store.notifications.unread(ann) == 0
+    raw.delete(f"{{core}}:mutes:{ann}", f"{{core}}:blocks:{ann}", f"{{core}}:blockers:{bob}")
+    assert len(await told(store, ann)) == (7 if when == "since" else 0)
+
+
+async def test_the_suspended_are_not_heard_of(store: Store, people: People) -> None:
+    """Until they are reinstated."""
+    ann, bob, root = [await people.user(login) for login in ("ann", "bob", "root")]
+    expected = await one_of_each(store, people, ann, bob)
+    await store.suspensions.suspend(root, bob, Request.fresh())
+    assert await told(store, ann) == []
+    await store.suspensions.reinstate(root, bob, Request.fresh())
+    assert (await kinds(store, ann))[::-1] == expected
+
+
+async def test_oneself_is_told_nothing(store: Store, people: People) -> None:
+    """Who answers, likes, repeats and mentions oneself knows of it."""
+    ann = await people.user("ann")
+    status = (await people.status(ann, "mine, @ann"))["id"]
+    await people.status(ann, "@ann and so", in_reply_to=status)
+    await people.status(ann, "", origin=status)
+    await store.likes.like(ann, status, Request.fresh())
+    await store.comments.create(ann, status, "@ann", Request.fresh())
+    assert await told(store, ann) == []
+    assert await live(store, ann) == []
+
+
+async def test_the_protected_reach_their_followers_only(store: Store, people: People) -> None:
+    """A mention by a protected author is told to an approved follower, to nobody else, also not by a comment."""
+    ann, bob, cyd = [await people.user(login) for login in ("ann", "bob", "cyd")]
+    await follow(store, ann, bob)
+    await protect(store, bob)
+    await people.status(bob, "@ann and @cyd")
+    open_status = (await people.status(cyd, "open"))["id"]
+    await store.comments.create(bob, open_status, "@ann see", Request.fresh())
+    assert await kinds(store, ann) == ["mention", "mention"]
+    assert await told(store, cyd) == []
+    assert await live(store, cyd) == []
+
+
+async def test_what_became_protected_since_is_not_shown(store: Store, people: People) -> None:
+    """The page goes by what may be seen now."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    await people.status(bob, "@ann")
+    await protect(store, bob)
+    assert await told(store, ann) == []
+
+
+async def test_pages_are_full_and_fit_together(store: Store, people: People) -> None:
+    """Though most of what is kept may not be shown; forth and back, each once."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    posts = [await people.status(bob, f"@ann {number}") for number in range(300)]
+    for number, post in enumerate(posts):
+        if number % 20:
+            await store.statuses.delete(bob, post["id"], Request.fresh())
+    expected = [post["id"] for number, post in enumerate(posts) if not number % 20][::-1]
+    seen: list[str] = []
+    page = await store.notifications.page(ann, Piece(count=4))
+    while True:
+        seen += [json.loads(item)["status"]["id"] for item in page.items]
+        if page.next is None:
+            break
+        assert len(page.items) == 4
+        page = await store.notifications.page(ann, Piece(count=4, before=page.next))
+    assert seen == expected
+    back = await store.notifications.page(ann, Piece(count=200, after=page.prev))
+    assert [json.loads(item)["status"]["id"] for item in back.items] == expected[: -len(page.items)]
+
+
+async def test_a_cursor_belongs_to_its_list(store: Store, people: People) -> None:
+    """Another's cursor, and what is none, are refused."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    for _ in range(2):
+        await people.status(bob, "@ann")
+        await people.status(ann, "@bob")
+    theirs = (await store.notifications.page(bob, Piece(count=1))).next
+    for cursor in (theirs, "x", "1-2"):
+        with pytest.raises(InvalidCursor):
+            await store.notifications.page(ann, Piece(before=cursor))
+
+
+async def marks(store: Store, uid: str) -> Sequence[bool]:
+    """Which are read, newest first."""
+    return [one["read"] for one in await told(store, uid)]
+
+
+async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
+    """Up to it all is read; a smaller id, and the same request again, change nothing; news are unread."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    for number in range(4):
+        await people.status(bob, f"@ann {number}")
+    ids = [one["id"] for one in await told(store, ann)][::-1]
+    assert await store.notifications.unread(ann) == 4
+    request = Request.fresh()
+    assert await store.notifications.mark_read(ann, ids[2], request) == 1
+    assert await store.notifications.mark_read(ann, ids[2], request) == 1
+    assert await store.notifications.mark_read(ann, ids[0], Request.fresh()) == 1
+    assert await marks(store, ann) == [False, True, True, True]
+    assert await store.notifications.mark_read(ann, ids[3], Request.fresh()) == 0
+    await people.status(bob, "@ann again")
+    assert await marks(store, ann) == [False, True, True, True, True]
+    assert await store.notifications.unread(ann) == 1
+
+
+async def test_a_mark_cannot_stand_in_the_future(store: Store, people: People, raw: "redis.Redis") -> None:
+    """An id that nothing can have is refused, and nothing is written; one that is gone by now will do."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    gone = await people.status(bob, "@ann")
+    (notice,) = await told(store, ann)
+    await store.statuses.delete(bob, gone["id"], Request.fresh())
+    before = footprint(raw)
+    for future in (str(int(notice["id"]) + 2**40), "9" * 20):
+        with pytest.raises(NotFound) as refusal:
+            await store.notifications.mark_read(ann, future, Request.fresh())
+        assert refusal.value.param == "id"
+    assert footprint(raw) == before
+    assert await store.notifications.mark_read(ann, notice["id"], Request.fresh()) == 0
+
+
+async def test_hidden_ones_leave_no_number_behind(store: Store, people: People) -> None:
+    """Where the newest cannot be seen, reading the newest that can leaves nothing unread."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    await people.status(bob, "@ann stays")
+    await store.statuses.delete(bob, (await people.status(bob, "@ann goes"))["id"], Request.fresh())
+    (seen,) = await told(store, ann)
+    assert await store.notifications.mark_read(ann, seen["id"], Request.fresh()) == 0
+
+
+async def test_beyond_a_hundred_all_that_is_kept_is_counted(store: Store, people: People) -> None:
+    """As the docs say: exact up to a hundred."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    posts = [await people.status(bob, f"@ann {number}") for number in range(130)]
+    assert await store.notifications.unread(ann) == 130
+    await store.statuses.delete(bob, posts[0]["id"], Request.fresh())
+    assert await store.notifications.unread(ann) == 130
+    await store.statuses.delete(bob, posts[-1]["id"], Request.fresh())
+    assert await store.notifications.unread(ann) == 129
+
+
+async def test_marking_read_is_refused_whole_when_redis_is_full(redis_server: RedisProcess, redis_url: str) -> None:
+    """Nothing is left behind that would make the repetition answer what was not done."""
+    store = Store(redis_url)
+    await store.open()
+    people = People(store)
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    await people.status(bob, "@ann")
+    (notice,) = await told(store, ann)
+    request = Request.fresh()
+    with redis_server.client() as client:
+        client.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(Exception, match="takes no writes"):
+                await store.notifications.mark_read(ann, notice["id"], request)
+        finally:
+            client.config_set("maxmemory", 0)
+    assert await store.notifications.unread(ann) == 1
+    assert await store.notifications.mark_read(ann, notice["id"], request) == 0
+    await store.close()
