@@ -7,22 +7,22 @@ from stream_server.web import query, schema
 from stream_server.web.answers import encoded, json_answer, page
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.follows import MAX_BATCH, FollowBatch
+from stream_server.web.shapes.follows import MAX_BATCH, FollowBatch, OnList
 from stream_server.web.shapes.queries import Piece
 
 
 async def follow(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/following/{id}``: follow a user; done twice is done once."""
-    target = query.path_id(request)
+    """``PUT /v1/users/me/following/{id}``: follow a user, or ask to where they are protected; twice is once."""
+    list_id, target = query.given(request, OnList).list or "", query.path_id(request)
     key = request_key(request)
-    return json_answer(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key))
+    return json_answer(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def unfollow(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/following/{id}``: follow a user no longer; done twice is done once."""
-    target = query.path_id(request)
+    """``DELETE /v1/users/me/following/{id}``: follow a user, or ask to, no longer; twice is once."""
+    list_id, target = query.given(request, OnList).list or "", query.path_id(request)
     key = request_key(request)
-    return json_answer(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key))
+    return json_answer(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def batch(request: web.Request) -> web.Response:

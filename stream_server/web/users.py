@@ -1,14 +1,16 @@
-"""Users: sign up and look up."""
+"""Users: sign up, look up, change."""
 
+import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, Conflict, NotFound
 from stream_server.store.request import Request
 from stream_server.web import query, schema
 from stream_server.web.answers import created, encoded, json_answer, listed
+from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, PASSWORDS, STORE
 from stream_server.web.shapes.queries import Ids
-from stream_server.web.shapes.users import NewUser, Wanted
+from stream_server.web.shapes.users import NewUser, UserChanges, Wanted
 
 
 async def sign_up(request: web.Request) -> web.Response:
@@ -54,6 +56,14 @@ async def by_login(request: web.Request) -> web.Response:
 async def me(request: web.Request) -> web.Response:
     """``GET /v1/users/me``: oneself, with the e-mail."""
     return json_answer(await request.app[STORE].users.me(request[CLAIMS].sub))
+
+
+async def update(request: web.Request) -> web.Response:
+    """``PATCH /v1/users/me``: change what one says of oneself, and whether only those may read who were let."""
+    changes, body = await schema.read_body_as(UserChanges, request)
+    key = request_key(request, body)
+    given = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not msgspec.UNSET}
+    return json_answer(await request.app[STORE].users.update(request[CLAIMS].sub, given, key))
 
 
 def _refuse_taken(free: dict[str, bool]) -> None:

@@ -1,12 +1,19 @@
 """Who follows whom."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from stream_server.web.schema import Id
 
 MAX_BATCH = 200
+
+
+class OnList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A list of one's own for which the same is done as for the home timeline."""
+
+    list: Annotated[Id, Meta(description="a list of one's own")] | None = None
 
 
 class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,7 +34,7 @@ class Outcome(msgspec.Struct):
     """What became of one id of a batch."""
 
     id: Id
-    outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself"]
+    outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "unavailable"]
 
 
 class Outcomes(msgspec.Struct):

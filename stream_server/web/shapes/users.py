@@ -1,11 +1,27 @@
-"""Users: sign up, look up, and lists of them."""
+"""Users: sign up, look up, change, and lists of them."""
 
+import unicodedata
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.schema import Cursor, Email, Id, Login, Name, Number, Password, Time, check_name
+from stream_server.web.schema import (
+    Cursor,
+    Email,
+    Id,
+    Language,
+    Link,
+    Login,
+    Name,
+    Number,
+    Password,
+    Time,
+    check_name,
+)
+
+Bio = Annotated[str, Meta(min_length=1, max_length=500, description="1 to 500 code points; lines, no other controls")]
+Whereabouts = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
 
 
 class NewUser(msgspec.Struct, forbid_unknown_fields=True):
@@ -32,6 +48,25 @@ class Free(msgspec.Struct):
 
     login: bool | UnsetType = UNSET
     email: bool | UnsetType = UNSET
+
+
+class UserChanges(msgspec.Struct, forbid_unknown_fields=True):
+    """``PATCH /v1/users/me``: what is there is changed; null takes a member away that may be null."""
+
+    name: Name | UnsetType = UNSET
+    bio: Bio | UnsetType | None = UNSET
+    url: Link | UnsetType | None = UNSET
+    place: Whereabouts | UnsetType | None = UNSET
+    lang: Language | UnsetType | None = UNSET
+    protected: bool | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.name is not UNSET:
+            check_name(self.name)
+        if isinstance(self.bio, str):
+            _check_words("bio", self.bio, also="\n")
+        if isinstance(self.place, str):
+            _check_words("place", self.place)
 
 
 class User(msgspec.Struct):
@@ -75,3 +110,9 @@ class UserPage(msgspec.Struct):
     users: list[ListedUser]
     next: Cursor | None
     prev: Cursor | None
+
+
+def _check_words(member: str, text: str, *, also: str = "") -> None:
+    """Raises ValueError for words that are blank or have control characters, but for those in ``also``."""
+    if not text.strip() or any(unicodedata.category(c) == "Cc" and c not in also for c in text):
+        raise ValueError(f"`{member}`: not blank, no control characters")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -24,50 +25,83 @@ class Model:
 
     def __init__(self) -> None:
         self.follows: set[tuple[str, str]] = set()
+        self.asks: set[tuple[str, str]] = set()
+        self.blocks: set[tuple[str, str]] = set()
+        self.mutes: set[tuple[str, str]] = set()
+        self.protected: set[str] = set()
         self.statuses: dict[str, str] = {}
 
     def hear(self, kind: str, wire: dict[str, dict[str, str]]) -> None:
         """Apply one event; what it changes must not be so already."""
-        if kind in {"follow", "unfollow"}:
-            pair = wire["source"]["id"], wire["target"]["id"]
-            assert (pair in self.follows) == (kind == "unfollow")
-            self.follows ^= {pair}
-        elif kind == "post":
+        if kind == "post":
             assert wire["status"]["id"] not in self.statuses
             self.statuses[wire["status"]["id"]] = wire["status"]["uid"]
-        else:
+        elif kind == "delete":
             assert self.statuses.pop(wire["status"]["id"]) == wire["status"]["uid"]
+        elif kind in {"protect", "unprotect"}:
+            assert (wire["user"]["id"] in self.protected) == (kind == "unprotect")
+            self.protected ^= {wire["user"]["id"]}
+        elif kind != "notification":
+            self._relate(kind, (wire["source"]["id"], wire["target"]["id"]))
+
+    def _relate(self, kind: str, pair: tuple[str, str]) -> None:
+        pairs = {"follow": self.follows, "request": self.asks, "block": self.blocks, "mute": self.mutes}
+        changed = pairs[kind.removeprefix("un")]
+        assert (pair in changed) == kind.startswith("un"), kind
+        changed ^= {pair}
+        if kind == "follow":
+            self.asks.discard(pair)
+        for blocker, blocked in self.blocks:
+            assert not {(blocker, blocked), (blocked, blocker)} & (self.follows | self.asks)
+        assert not self.follows & self.asks
+
+
+VERBS = [
+    "post", "repost", "delete", "follow", "follow", "follow", "unfollow", "batch", "approve", "approve", "refuse",
+    "block", "unblock", "unblock", "mute", "unmute", "protect",
+]  # fmt: skip
 
 
 async def _wander(store: Store, users: list[str], shared: list[str], source: random.Random) -> None:
     """One writer's random life: what is refused is refused, what is done counts."""
     for _ in range(ROUNDS):
         me, other = source.sample(users, 2)
+        verb = source.choice(VERBS)
         try:
-            match source.choice(["post", "repost", "delete", "follow", "unfollow", "batch"]):
-                case "post":
-                    made = await store.statuses.create(me, Draft(message="x"), Request.fresh())
-                    shared.append(json.loads(made)["id"])
-                case "repost" if shared:
-                    draft = Draft(message=source.choice(["", "quote"]), origin=source.choice(shared))
-                    shared.append(json.loads(await store.statuses.create(me, draft, Request.fresh()))["id"])
-                case "delete" if shared:
-                    await store.statuses.delete(me, source.choice(shared), Request.fresh())
-                case "follow":
-                    await store.follows.follow(me, other, Request.fresh())
-                case "unfollow":
-                    await store.follows.unfollow(me, other, Request.fresh())
-                case "batch":
-                    await store.follows.many(me, source.sample(users, 3), source.sample(users, 2), Request.fresh())
+            if verb in {"post", "repost", "delete"}:
+                await _write(store, verb, me, shared, source)
+            elif verb == "batch":
+                await store.follows.many(me, source.sample(users, 3), source.sample(users, 2), Request.fresh())
+            elif verb == "protect":
+                await store.users.update(me, {"protected": source.random() < 0.7}, Request.fresh())
+            else:
+                await _relate(store, verb)(me, other, Request.fresh())
         except ApiError as refusal:
-            if refusal.status not in {403, 404}:
+            if refusal.status not in {403, 404} and refusal.param not in {"id", "origin"}:
                 raise
+
+
+async def _write(store: Store, verb: str, me: str, shared: list[str], source: random.Random) -> None:
+    if verb == "post":
+        shared.append(json.loads(await store.statuses.create(me, Draft(message="x"), Request.fresh()))["id"])
+    elif shared and verb == "repost":
+        draft = Draft(message=source.choice(["", "quote"]), origin=source.choice(shared))
+        shared.append(json.loads(await store.statuses.create(me, draft, Request.fresh()))["id"])
+    elif shared:
+        await store.statuses.delete(me, source.choice(shared), Request.fresh())
+
+
+def _relate(store: Store, verb: str) -> Callable[[str, str, Request], Awaitable[object]]:
+    nouns = {"follow": store.follows, "approve": store.follow_requests, "refuse": store.follow_requests}
+    nouns |= {"block": store.blocks, "mute": store.mutes}
+    verb_of_noun: Callable[[str, str, Request], Awaitable[object]] = getattr(nouns[verb.removeprefix("un")], verb)
+    return verb_of_noun
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_counters_equal_cardinalities(store: Store, people: People, raw: "redis.Redis", seed: int) -> None:
     """After twenty writers at once, counters, sets and the log tell one story."""
-    users = await people.users(5)
+    users = await people.users(6)
     shared: list[str] = []
     await asyncio.gather(
         *(_wander(store, users, shared, random.Random(f"{seed} {writer}")) for writer in range(WRITERS))
@@ -76,24 +110,34 @@ async def test_counters_equal_cardinalities(store: Store, people: People, raw: "
     for entry in await store.log.read(START, 100_000):
         model.hear(entry.kind, json.loads(entry.body)["wire"])
     assert model.follows
+    assert model.blocks
     assert len(model.statuses) < len(shared)
+    protected: Any = raw.smembers("{core}:protected")
+    assert {uid.decode() for uid in protected} == model.protected
     for uid in users:
         told = await people.me(uid)
-        assert {t for s, t in model.follows if s == uid} == _members(raw, f"{{core}}:following:{uid}")
-        assert {s for s, t in model.follows if t == uid} == _members(raw, f"{{core}}:followers:{uid}")
+        assert told["protected"] == (uid in model.protected)
+        assert {t for s, t in model.mutes if s == uid} == _members(raw, f"{{core}}:mutes:{uid}")
+        for pairs, forth, back in (
+            (model.follows, "following", "followers"),
+            (model.asks, "asked", "asks"),
+            (model.blocks, "blocks", "blockers"),
+        ):
+            assert {t for s, t in pairs if s == uid} == _members(raw, f"{{core}}:{forth}:{uid}")
+            assert {s for s, t in pairs if t == uid} == _members(raw, f"{{core}}:{back}:{uid}")
         assert {i for i, author in model.statuses.items() if author == uid} == _members(raw, f"{{core}}:profile:{uid}")
         assert told["following"] == raw.zcard(f"{{core}}:following:{uid}")
         assert told["followers"] == raw.zcard(f"{{core}}:followers:{uid}")
         assert told["posts"] == raw.zcard(f"{{core}}:profile:{uid}")
-    await _check_reposts(store, users[0], model)
+    _check_reposts(raw, model)
 
 
-async def _check_reposts(store: Store, viewer: str, model: Model) -> None:
+def _check_reposts(raw: "redis.Redis", model: Model) -> None:
     """Each status counts the reposts that are there, and no key is left of one that is not."""
-    statuses = {status["id"]: status for status in map(json.loads, await store.statuses.many(viewer, list(model.statuses)))}
-    assert set(statuses) == set(model.statuses)
-    for status_id, status in statuses.items():
-        assert status["reposts"] == sum(other["origin"] == status_id for other in statuses.values())
+    kept: list[Any] = [raw.hmget(key, "id", "origin", "reposts") for key in raw.scan_iter("{core}:status:*")]
+    assert {status_id.decode() for status_id, _, _ in kept} == set(model.statuses)
+    for status_id, _, reposts in kept:
+        assert int(reposts) == sum(origin == status_id for _, origin, _ in kept)
 
 
 def _members(raw: "redis.Redis", key: str) -> set[str]:

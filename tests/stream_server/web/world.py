@@ -66,3 +66,7 @@ class World:
     def state(self) -> tuple[int, int, dict[bytes, bytes]]:
         """How many keys, entries of the log and user ids there are: what a refusal must leave as it was."""
         return self.redis.dbsize(), self.redis.xlen("{core}:log"), self.redis.hgetall("{core}:meta")
+
+    def kinds(self) -> list[str]:
+        """The kinds of all entries of the log, in order."""
+        return [entry[b"k"].decode() for _, entry in self.redis.xrange("{core}:log")]

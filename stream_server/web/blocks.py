@@ -1,0 +1,29 @@
+"""Blocks: neither of two sees the other, nor follows the other."""
+
+from aiohttp import web
+
+from stream_server.web import query
+from stream_server.web.answers import encoded, page
+from stream_server.web.idempotency import request_key
+from stream_server.web.keys import CLAIMS, STORE
+from stream_server.web.shapes.queries import Piece
+
+
+async def block(request: web.Request) -> web.Response:
+    """``PUT /v1/users/me/blocks/{id}``: they and oneself see and follow each other no longer; twice is once."""
+    target, key = query.path_id(request), request_key(request)
+    await request.app[STORE].blocks.block(request[CLAIMS].sub, target, key)
+    return encoded({"blocking": True})
+
+
+async def unblock(request: web.Request) -> web.Response:
+    """``DELETE /v1/users/me/blocks/{id}``: no longer; what was cut stays cut."""
+    target, key = query.path_id(request), request_key(request)
+    await request.app[STORE].blocks.unblock(request[CLAIMS].sub, target, key)
+    return encoded({"blocking": False})
+
+
+async def listed(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/blocks``: whom one blocks, newest first, each with ``since``."""
+    asked = query.given(request, Piece)
+    return page("users", *await request.app[STORE].blocks.page(request[CLAIMS].sub, asked.piece()))

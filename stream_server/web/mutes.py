@@ -1,0 +1,29 @@
+"""Mutes: hear no more of somebody, who is not told."""
+
+from aiohttp import web
+
+from stream_server.web import query
+from stream_server.web.answers import encoded, page
+from stream_server.web.idempotency import request_key
+from stream_server.web.keys import CLAIMS, STORE
+from stream_server.web.shapes.queries import Piece
+
+
+async def mute(request: web.Request) -> web.Response:
+    """``PUT /v1/users/me/mutes/{id}``: hear no more of them; they are not told; twice is once."""
+    target, key = query.path_id(request), request_key(request)
+    await request.app[STORE].mutes.mute(request[CLAIMS].sub, target, key)
+    return encoded({"muting": True})
+
+
+async def unmute(request: web.Request) -> web.Response:
+    """``DELETE /v1/users/me/mutes/{id}``: hear of them again."""
+    target, key = query.path_id(request), request_key(request)
+    await request.app[STORE].mutes.unmute(request[CLAIMS].sub, target, key)
+    return encoded({"muting": False})
+
+
+async def listed(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/mutes``: whom one mutes, newest first, each with ``since``."""
+    asked = query.given(request, Piece)
+    return page("users", *await request.app[STORE].mutes.page(request[CLAIMS].sub, asked.piece()))
