@@ -18,6 +18,7 @@ from stream_server.feed import Feed, LogReader
 from stream_server.hub import closing as reasons
 from stream_server.hub.closing import Closing
 from stream_server.hub.hub import Hub, Limits
+from stream_server.jobs import Receivers
 from stream_server.jwks import KeySet
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 FEEDING: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feeding")
 """The feed's task: if it ends, the server does."""
+
+RECEIVING: "web.AppKey[asyncio.Task[None]]" = web.AppKey("receiving")
+"""The task of the receivers of jobs: if it ends, the server does."""
 
 RETRY_SPREAD_SECONDS = (0.5, 5.0)
 """Clients of a stopping server are told to return within this span, each at another moment."""
@@ -53,17 +57,22 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
     if key_set is not None:
         app[keys.KEY_SET] = key_set
     app[keys.SUBSCRIPTIONS] = Subscriptions(_filters())
+    receivers = Receivers(store.jobs, store.passes, random.Random())
     app[keys.METRICS] = _metrics(hub, feed)
+    _watch_jobs(app[keys.METRICS], store, receivers)
     routes.add(app)
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
     app[FEEDING] = feeding
+    receiving = asyncio.create_task(receivers.run(config.receivers), name="receivers")
+    app[RECEIVING] = receiving
     try:
         await _fed(feed, feeding)
         yield app
     finally:
         feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
+        receiving.cancel()
+        await asyncio.gather(feeding, receiving, return_exceptions=True)
         if key_set is not None:
             await key_set.close()
         passwords.close()
@@ -146,6 +155,15 @@ def _metrics(hub: Hub, feed: Feed) -> Metrics:
     metrics.watch("stream_server_feed_lag_seconds", lambda: feed.lag_ms() / 1000)
     metrics.watch("stream_server_ring_bytes", lambda: hub.ring.bytes)
     return metrics
+
+
+def _watch_jobs(metrics: Metrics, store: Store, receivers: Receivers) -> None:
+    metrics.watch("stream_server_job_passes_total", lambda: receivers.passes)
+    metrics.watch("stream_server_jobs_done_total", lambda: receivers.done)
+    metrics.watch("stream_server_job_failures_total", lambda: receivers.failures)
+    metrics.watch("stream_server_jobs_deferred_total", lambda: store.syndication.failures)
+    metrics.watch("stream_server_jobs_due", lambda: receivers.waiting.due)
+    metrics.watch("stream_server_jobs_parked", lambda: receivers.waiting.parked)
 
 
 def _jittered(source: random.Random) -> Callable[[], Closing]:

@@ -12,6 +12,7 @@ from stream_server.commands.replay import replay
 from stream_server.commands.serve import serve
 from stream_server.commands.tail import tail
 from stream_server.commands.token import token
+from stream_server.commands.worker import worker
 from stream_server.config import InvalidSetting
 
 EPILOG = """
@@ -57,7 +58,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, token, tail, replay, doctor):
+for command in (serve, worker, token, tail, replay, doctor):
     cli.add_command(command)
 
 

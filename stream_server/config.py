@@ -65,6 +65,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log_max_entries", 1_000_000, "entries", "The log keeps about this many entries.", 1000),
     Setting("timeline_max", 1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000),
     Setting("pass_size", 1000, "people", "Timelines a post reaches in one pass; the first is in the call.", 1, 10_000),
+    Setting("receivers", 1, "receivers", "Receivers of jobs in each worker; 0 leaves jobs to `worker`.", 0, 64),
+    Setting("repair_seconds", 3600.0, "s", "How often timelines and counters are looked over; 0 is never.", 0),
     Setting("ring_bytes", 64 * 2**20, "bytes", "Recent entries each worker keeps in memory for returning clients.", 0),
     Setting("ring_seconds", 600.0, "s", "Age of the oldest entry kept in memory.", 0),
     Setting("client_buffer_bytes", 262_144, "bytes", "Unsent bytes of a live client before it must catch up.", 4096),
@@ -107,6 +109,8 @@ class Config:
     log_max_entries: int
     timeline_max: int
     pass_size: int
+    receivers: int
+    repair_seconds: float
     ring_bytes: int
     ring_seconds: float
     client_buffer_bytes: int

@@ -36,6 +36,12 @@ WATCHED: tuple[Watched, ...] = (
     Watched("stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."),
     Watched("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
     Watched("stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."),
+    Watched("stream_server_job_passes_total", "counter", "Passes of jobs done by the receivers of this process."),
+    Watched("stream_server_jobs_done_total", "counter", "Jobs that they have ended."),
+    Watched("stream_server_job_failures_total", "counter", "Passes that failed, and come again."),
+    Watched("stream_server_jobs_deferred_total", "counter", "First passes that failed and were left to a receiver."),
+    Watched("stream_server_jobs_due", "gauge", "Jobs that wait for a receiver, on all servers."),
+    Watched("stream_server_jobs_parked", "gauge", "Jobs that failed too often; see `stream-server repair`."),
     Watched("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),
 )
 """The table of what the hub and the feed count; the HTTP figures are :class:`Metrics`' own."""

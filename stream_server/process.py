@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from stream_server import auth, demo, logs, supervisor
-from stream_server.app import FEEDING, serving
+from stream_server.app import FEEDING, RECEIVING, serving
 from stream_server.config import Config, environment
 from stream_server.embedded import EmbeddedRedis
 
@@ -75,8 +75,8 @@ async def _serve(config: Config, *, with_demo: bool, announce: Announce) -> int:
             if several:
                 return await _supervise(config, held, embedded, welcome)
             async with serving(config, lambda: held) as app:
-                feeding = app[FEEDING]
-                return await _until_stopped(feeding, _redis_gone(embedded), welcome())
+                feeding, receiving = app[FEEDING], app[RECEIVING]
+                return await _until_stopped(feeding, receiving, _redis_gone(embedded), welcome())
 
 
 async def _supervise(
@@ -129,8 +129,8 @@ async def _supervised(config: Config, supervised: Supervised) -> int:
     """One of several workers: the supervisor's pipe is its life line."""
     listen = partial(supervisor.listen, config.host, config.port, supervised.listening)
     async with serving(config, listen) as app:
-        feeding = app[FEEDING]
-        return await _until_stopped(feeding, supervisor.Beat.from_fd(supervised.line).run())
+        feeding, receiving = app[FEEDING], app[RECEIVING]
+        return await _until_stopped(feeding, receiving, supervisor.Beat.from_fd(supervised.line).run())
 
 
 async def _until_stopped(*duties: Awaitable[Any]) -> int:

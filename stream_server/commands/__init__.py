@@ -4,6 +4,7 @@ The one decision: **a command speaks HTTP to the server like everybody else.** O
 key that signs tokens and the accounts to sign them for, is taken from the running server's data folder (``backstage``).
 
 ``serve``      the server itself
+``worker``     receivers of jobs without a server
 ``token``      a token for somebody
 ``replay``     a file of statuses through the HTTP API; ``recording`` reads it, ``accounts`` maps its authors,
                ``lanes`` keep each author's order, ``pace`` says when

@@ -17,7 +17,8 @@ from stream_server.commands.exits import UNREACHABLE, USAGE, Failure
 from stream_server.config import Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.store.request import Request
-from stream_server.store.store import Store
+from stream_server.store.scripts import Sizes
+from stream_server.store.store import Store, TooOld
 
 NOTE = "server.json"
 """What a running server leaves in its data folder: ``{"redis": URL, "address": URL}``."""
@@ -86,20 +87,28 @@ class Backstage:
 
 
 @asynccontextmanager
+async def store(config: Config) -> AsyncIterator[Store]:
+    """The store of a server, whose Redis ``config`` names; a :class:`Failure` says what is wrong with it."""
+    sizes = Sizes(config.log_max_entries, config.timeline_max, config.pass_size)
+    opened = Store(config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=sizes)
+    try:
+        await opened.open()
+        yield opened
+    except Unavailable:
+        raise Failure("the server's Redis cannot be reached", UNREACHABLE) from None
+    except (ApiError, TooOld) as error:
+        raise Failure(str(error)) from None
+    finally:
+        await opened.close()
+
+
+@asynccontextmanager
 async def opened(config: Config) -> AsyncIterator[Backstage]:
     """The backstage of the server that ``config`` finds; a :class:`Failure` says what is missing."""
     config = find(config)
     auth = Auth(config, _secret(config))
-    store = Store(config.redis, timeout_seconds=config.redis_timeout_seconds)
-    try:
-        await store.open()
-        yield Backstage(store, auth)
-    except Unavailable:
-        raise Failure("the server's Redis cannot be reached", UNREACHABLE) from None
-    except ApiError as error:
-        raise Failure(error.message) from None
-    finally:
-        await store.close()
+    async with store(config) as kept:
+        yield Backstage(kept, auth)
 
 
 def _secret(config: Config) -> str:

@@ -1,0 +1,82 @@
+"""``worker``: receivers of jobs and nothing else, beside servers that have none, or too few."""
+
+import asyncio
+import random
+import signal
+from contextlib import suppress
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from stream_server import config
+from stream_server.commands import backstage, settings
+from stream_server.config import Config
+from stream_server.jobs import Receivers
+
+SHOWN_SECONDS = 0.5
+"""How often the line is written anew."""
+
+SETTINGS = ("redis", "data_dir", "receivers", "timeline_max", "pass_size", "log_max_entries", "redis_timeout_seconds")
+
+EPILOG = """
+\b
+Examples:
+  stream-server worker --redis redis://10.0.0.5 --receivers 4
+  stream-server worker --data-dir ./data          beside the server on that folder
+\b
+Give it the --timeline-max, --pass-size and --log-max-entries of the servers.
+"""
+
+
+@click.command(epilog=EPILOG)
+@settings.options(*SETTINGS)
+def worker(**flags: Any) -> None:
+    """Do what writes have left to be done: timelines of many followers, clean-ups, refills.
+
+    Every server does so too unless it has --receivers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
+    another, or by the next one.
+    """
+    settled = backstage.find(config.load(flags))
+    asyncio.run(work(settled, Console(highlight=False)))
+
+
+async def work(settled: Config, console: Console) -> None:
+    """Receive until SIGTERM or SIGINT, and show what was done."""
+    async with backstage.store(settled) as store:
+        receivers = Receivers(store.jobs, store.passes, random.Random())
+        duties = [
+            asyncio.create_task(receivers.run(settled.receivers or 1), name="receivers"),
+            asyncio.create_task(_show(receivers, console), name="worker: line"),
+        ]
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, duties[1].cancel)
+        await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
+        for duty in duties:
+            duty.cancel()
+        for duty in duties:
+            with suppress(asyncio.CancelledError):
+                await duty
+
+
+async def _show(receivers: Receivers, console: Console) -> None:
+    console.print("receiving jobs; Ctrl-C ends it", style="dim")
+    try:
+        with Live(_line(receivers), console=console, auto_refresh=False, transient=True) as live:
+            while True:
+                await asyncio.sleep(SHOWN_SECONDS)
+                live.update(_line(receivers), refresh=console.is_terminal)
+    finally:
+        console.print(_line(receivers))
+
+
+def _line(receivers: Receivers) -> Text:
+    waiting = receivers.waiting
+    parts = [
+        f"jobs done {receivers.done:,}", f"passes {receivers.passes:,}", f"failed {receivers.failures:,}",
+        f"due {waiting.due:,}", f"parked {waiting.parked:,}",
+    ]  # fmt: skip
+    return Text(" · ".join(parts))
