@@ -21,7 +21,8 @@ class Subscription:
         """The canonical form of ``narrows`` alone: the index asks equal ones once an event."""
         self.key: Hashable = (frozenset(bases), self.narrow_key)
         """The canonical form: clients with equal keys get the same events."""
-        self.kinds = frozenset(KINDS).intersection(*(n.kinds for n in narrows if isinstance(n, Kinds)))
+        asked = [narrow.kinds for narrow in narrows if isinstance(narrow, Kinds)]
+        self.kinds = frozenset.intersection(*asked) if asked else frozenset(KINDS)
         """The kinds of events that can match."""
 
     def __eq__(self, other: object) -> bool:

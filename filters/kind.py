@@ -23,6 +23,28 @@ KINDS = (
 )
 """Every kind that a stream can ask for; control messages come unasked, personal ones on the user's own stream."""
 
+PERSONAL_KINDS = (
+    "request",
+    "unrequest",
+    "block",
+    "unblock",
+    "mute",
+    "unmute",
+    "message",
+    "notification",
+    "list_create",
+    "list_update",
+    "list_delete",
+    "list_add",
+    "list_remove",
+    "group_create",
+    "group_update",
+    "group_delete",
+    "group_join",
+    "group_leave",
+)
+"""What is told to those alone whom it concerns, on their own stream."""
+
 DEFAULT_KINDS = "post,delete"
 """What a stream that does not say gets."""
 
@@ -41,10 +63,15 @@ class Kinds(Filter):
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        kinds = split(value, param="kinds", most=len(KINDS), noun="kinds")
+        return cls.of(value, KINDS)
+
+    @classmethod
+    def of(cls, value: str, known: Collection[str]) -> Self:
+        """The kinds named in ``value``, each one of ``known``; raises ParameterError."""
+        kinds = split(value, param="kinds", most=len(known), noun="kinds")
         for kind in kinds:
-            if kind not in KINDS:
-                raise ParameterError(f"kinds takes {', '.join(KINDS)}, not {kind[:40]!r}", param="kinds")
+            if kind not in known:
+                raise ParameterError(f"kinds takes {', '.join(known)}, not {kind[:40]!r}", param="kinds")
         return cls(kinds)
 
     @property

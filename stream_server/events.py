@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from filters.entities import Cashtag, Entities, Hashtag, Mention, Url
 from filters.event import Event
+from filters.kind import KINDS, PERSONAL_KINDS
+from stream_server.view import MalformedEntry as MalformedEntry  # noqa: PLC0414 - whoever reads entries meets it here
+from stream_server.view import Status, View, Wire, view
 
 EPOCH_MS = 1_704_067_200_000
 """2024-01-01T00:00:00Z: ids count from here, so that they fit the 53 bits of a double until 2093."""
@@ -25,17 +27,18 @@ EPOCH_MS = 1_704_067_200_000
 PUBLIC = "public"
 """The audience of what everyone may see; entries that only steer the server (revocation) have ``-``."""
 
-PUBLIC_KINDS = ("post", "delete", "follow", "unfollow")
-"""The kinds that are written today and that a stream can ask for."""
+FOLLOWERS, GROUP, USERS = "followers:", "group:", "users:"
+"""How the other audiences begin: the followers of a user, the members of a group, and nobody but these users."""
 
-INTERNAL_KINDS = ("revoke",)
-"""The kinds that end streams instead of being delivered on them."""
+INTERNAL_KINDS = ("revoke", "suspend", "reinstate")
+"""The kinds that steer the server instead of being delivered."""
 
-_OF_STATUSES = frozenset({"post", "delete"})
-_OF_PEOPLE = frozenset({"follow", "unfollow"})
+ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
 
-CHANNELS = tuple(f"events:{kind}" for kind in (*PUBLIC_KINDS, *INTERNAL_KINDS))
+CHANNELS = tuple(f"events:{kind}" for kind in ALL_KINDS)
 """One channel a kind, so that a plain Redis listener may SUBSCRIBE to one of them."""
+
+_KNOWN_KINDS = frozenset(ALL_KINDS)
 
 
 class Position(NamedTuple):
@@ -77,68 +80,6 @@ def iso(ms: int) -> str:
     return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
 
 
-class MalformedEntry(ValueError):
-    """Bytes on a channel or the log that are no entry of ours: counted and skipped, never fatal."""
-
-
-class _Mention(msgspec.Struct):
-    login: str
-    indices: tuple[int, int]
-    id: str | None = None
-
-
-class _Tag(msgspec.Struct):
-    text: str
-    indices: tuple[int, int]
-
-
-class _Url(msgspec.Struct):
-    url: str
-    display_url: str
-    expanded_url: str
-    indices: tuple[int, int]
-
-
-class _Entities(msgspec.Struct):
-    mentions: list[_Mention] = []
-    hashtags: list[_Tag] = []
-    cashtags: list[_Tag] = []
-    urls: list[_Url] = []
-
-
-class _Location(msgspec.Struct):
-    lon: float
-    lat: float
-
-
-class _Place(msgspec.Struct):
-    box: tuple[float, float, float, float] | None = None
-
-
-class _Status(msgspec.Struct):
-    """As much of a status as the filters look at."""
-
-    id: str
-    uid: str
-    message: str = ""
-    lang: str | None = None
-    entities: _Entities = msgspec.field(default_factory=_Entities)
-    location: _Location | None = None
-    place: _Place | None = None
-    in_reply_to_uid: str | None = None
-    original: "_Status | None" = None
-
-
-class _User(msgspec.Struct):
-    id: str
-
-
-class _Wire(msgspec.Struct):
-    status: _Status | None = None
-    source: _User | None = None
-    target: _User | None = None
-
-
 class Revocation(msgspec.Struct):
     """Whose streams end: those of one token (``jti``), or all of a user's."""
 
@@ -147,7 +88,7 @@ class Revocation(msgspec.Struct):
 
 
 class _Facts(msgspec.Struct):
-    status: _Status | None = None
+    status: Status | None = None
 
 
 class _Body(msgspec.Struct):
@@ -158,7 +99,7 @@ class _Body(msgspec.Struct):
 _NUMBERS = re.compile(rb"(\d{1,15})-(\d{1,6})\.(\d{1,15})")
 
 _decode_body = msgspec.json.Decoder(_Body).decode
-_decode_wire = msgspec.json.Decoder(_Wire).decode
+_decode_wire = msgspec.json.Decoder(Wire).decode
 
 
 OVERHEAD_BYTES = 512
@@ -174,7 +115,7 @@ class Entry:
     """
 
     __slots__ = (
-        "_event", "_frames", "_wire",
+        "_bare", "_frames", "_view", "_wire",
         "audience", "body", "gone", "kind", "original", "original_gone", "position", "size",
     )  # fmt: skip
 
@@ -187,28 +128,55 @@ class Entry:
         self.gone = False
         self.original: str | None = None
         self.original_gone = False
-        self._event: Event | None = None
+        self._view: View | None = None
+        self._bare: Entry | None = None
         self._wire: bytes | None = None
         self._frames: dict[object, bytes] | None = None
 
     @property
     def event(self) -> Event:
         """The filters' view; raises :class:`MalformedEntry` if the JSON is not ours."""
-        if self._event is None:
-            self._decode()
-        assert self._event is not None
-        return self._event
+        return (self._view or self._decode()).event
+
+    @property
+    def actors(self) -> frozenset[str]:
+        """The users whose words or deeds it shows: blocks, mutes, protection and suspension are asked about these."""
+        return (self._view or self._decode()).actors
+
+    @property
+    def quoted(self) -> str | None:
+        """The author of what a quote shows beside its own words: shown without, it can still be told."""
+        return (self._view or self._decode()).quoted
+
+    @property
+    def owner(self) -> str | None:
+        """Whose followers it is for; None where the audience is another."""
+        return self._audience(FOLLOWERS)
+
+    @property
+    def group(self) -> str | None:
+        """The group whose members it is for; None where the audience is another."""
+        return self._audience(GROUP)
+
+    @property
+    def addressees(self) -> list[str]:
+        """The users whom it is for and nobody else; none where the audience is another."""
+        named = self._audience(USERS)
+        return [] if named is None else named.split(",")
+
+    def _audience(self, which: str) -> str | None:
+        return self.audience[len(which) :] if self.audience.startswith(which) else None
 
     @property
     def wire(self) -> bytes:
         """The members that follow ``kind``, ``cursor`` and ``at`` on the wire, as one JSON object."""
         if self._wire is None:
-            self._decode()
+            _ = self._decode()
         assert self._wire is not None
         return self._wire
 
     def revocation(self) -> Revocation:
-        """What a ``revoke`` entry says; raises :class:`MalformedEntry`."""
+        """Whom a ``revoke``, a ``suspend`` or a ``reinstate`` is about; raises :class:`MalformedEntry`."""
         try:
             return msgspec.json.decode(self.wire, type=Revocation)
         except msgspec.MsgspecError as error:
@@ -231,9 +199,9 @@ class Entry:
 
     def cool(self) -> None:
         """Let go of all that can be computed again: decoded and framed, an entry weighs ten times its bytes."""
-        self._event = self._wire = self._frames = None
+        self._view = self._bare = self._wire = self._frames = None
 
-    def _decode(self) -> None:
+    def _decode(self) -> View:
         try:
             body = _decode_body(self.body)
             wire = _decode_wire(body.wire)
@@ -241,68 +209,19 @@ class Entry:
             raise MalformedEntry(str(error)) from error
         if bytes(body.wire) == b"{}":
             raise MalformedEntry("nothing happened")
-        status = body.facts.status if body.facts is not None else None
-        self._event = _view(self.kind, status or wire.status, wire)
         self._wire = bytes(body.wire)
         shown = wire.status.original if wire.status is not None else None
         self.original = None if shown is None else shown.id
+        made = self._view = view(self.kind, body.facts.status if body.facts is not None else None, wire)
+        return made
 
     def without_original(self) -> "Entry":
-        """The same entry for a replay after the original was deleted: a repost stays, what it showed does not."""
-        wire = msgspec.json.decode(self.wire)
-        wire["status"]["original"] = None
-        return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire}))
-
-
-def _view(kind: str, status: _Status | None, wire: _Wire) -> Event:
-    if status is not None:
-        return _status_view(kind, status)
-    if kind in _OF_STATUSES or (kind in _OF_PEOPLE and (wire.source is None or wire.target is None)):
-        message = f"a {kind} without what it is about"
-        raise MalformedEntry(message)
-    people = frozenset(user.id for user in (wire.source, wire.target) if user is not None)
-    return Event(kind, author=wire.source.id if wire.source else None, people=people, sampled=False)
-
-
-def _status_view(kind: str, status: _Status) -> Event:
-    """What follow, track and locations look at; a repost is matched by its original's text."""
-    if not (status.id.isascii() and status.id.isdecimal()):
-        raise MalformedEntry("a status' id is a decimal number")
-    repost = status.original is not None and not status.message
-    shown = status.original if repost and status.original is not None else status
-    return Event(
-        kind,
-        author=status.uid,
-        people=_people(status, repost=repost),
-        status_id=status.id,
-        text=shown.message,
-        entities=_entities(shown.entities),
-        lang=shown.lang,
-        point=None if repost or shown.location is None else (shown.location.lon, shown.location.lat),
-        box=None if repost or shown.place is None else shown.place.box,
-    )
-
-
-def _people(status: _Status, *, repost: bool) -> frozenset[str]:
-    """By, reply to (also by hand: the text begins with @login), repost by or of; not who is merely mentioned."""
-    people = {status.uid}
-    if status.in_reply_to_uid is not None:
-        people.add(status.in_reply_to_uid)
-    if repost and status.original is not None:
-        people.add(status.original.uid)
-    first = status.entities.mentions[0] if status.entities.mentions else None
-    if first is not None and first.id is not None and not status.message[: first.indices[0]].strip():
-        people.add(first.id)
-    return frozenset(people)
-
-
-def _entities(found: _Entities) -> Entities:
-    return Entities(
-        mentions=tuple(Mention(m.login, m.indices) for m in found.mentions),
-        hashtags=tuple(Hashtag(t.text, t.indices) for t in found.hashtags),
-        cashtags=tuple(Cashtag(t.text, t.indices) for t in found.cashtags),
-        urls=tuple(Url(u.url, u.display_url, u.expanded_url, u.indices) for u in found.urls),
-    )
+        """The same entry for who may not see what it reposts or quotes: that is gone from it."""
+        if self._bare is None:
+            wire = msgspec.json.decode(self.wire)
+            wire["status"]["original"] = None
+            self._bare = Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire}))
+        return self._bare
 
 
 def parse_message(message: bytes) -> Entry:
@@ -315,7 +234,7 @@ def parse_message(message: bytes) -> Entry:
         entry = make_entry(entry_id, n, kind, audience, body)
     except ValueError as error:
         raise MalformedEntry("not '<id> <n> <kind> <audience> <json>'") from error
-    if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in (*PUBLIC_KINDS, *INTERNAL_KINDS):
+    if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in _KNOWN_KINDS:
         raise MalformedEntry("of another time, or of no kind that is known")
     _ = entry.event
     return entry

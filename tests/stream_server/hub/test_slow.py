@@ -145,6 +145,6 @@ async def test_what_was_read_is_let_go_of_again(world: World) -> None:
     entry = world.post("hello")
     await eventually(lambda: socket.texts() == ["hello"])
     world.hub.ring.cool()
-    assert (entry._event, entry._wire, entry._frames) == (None, None, None)
+    assert (entry._view, entry._wire, entry._frames) == (None, None, None)
     _, late = world.open(START, firehose="true")
     await eventually(lambda: late.texts() == ["hello"])

@@ -1,0 +1,273 @@
+"""What an entry of the log shows: to the filters as an ``Event``, and of whom, for those who may not see everybody.
+
+One table says what each kind is about: whose deed it is, whom ``follow`` finds it by, whose words ``track`` looks at,
+and by which status ``sample`` takes it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from filters.entities import Cashtag, Entities, Hashtag, Mention, Url, extract
+from filters.event import Event
+
+
+class MalformedEntry(ValueError):
+    """Bytes on a channel or the log that are no entry of ours: counted and skipped, never fatal."""
+
+
+class _Mention(msgspec.Struct):
+    login: str
+    indices: tuple[int, int]
+    id: str | None = None
+
+
+class _Tag(msgspec.Struct):
+    text: str
+    indices: tuple[int, int]
+
+
+class _Url(msgspec.Struct):
+    url: str
+    display_url: str
+    expanded_url: str
+    indices: tuple[int, int]
+
+
+class _Entities(msgspec.Struct):
+    mentions: list[_Mention] = []
+    hashtags: list[_Tag] = []
+    cashtags: list[_Tag] = []
+    urls: list[_Url] = []
+
+
+class _Location(msgspec.Struct):
+    lon: float
+    lat: float
+
+
+class _Place(msgspec.Struct):
+    box: tuple[float, float, float, float] | None = None
+
+
+class Status(msgspec.Struct):
+    """As much of a status as the filters look at."""
+
+    id: str
+    uid: str
+    message: str = ""
+    lang: str | None = None
+    entities: _Entities = msgspec.field(default_factory=_Entities)
+    location: _Location | None = None
+    place: _Place | None = None
+    in_reply_to_uid: str | None = None
+    original: "Status | None" = None
+
+
+class _User(msgspec.Struct):
+    id: str
+
+
+class _Comment(msgspec.Struct):
+    uid: str
+    message: str = ""
+    entities: _Entities | None = None
+
+
+class _Message(msgspec.Struct):
+    uid: str
+
+
+class _Notification(msgspec.Struct):
+    source: _User
+    status: Status | None = None
+    comment: _Comment | None = None
+
+
+class _Owned(msgspec.Struct):
+    uid: str
+
+
+class Wire(msgspec.Struct):
+    """As much of what clients get as is looked at here."""
+
+    status: Status | None = None
+    source: _User | None = None
+    target: _User | None = None
+    user: _User | None = None
+    comment: _Comment | None = None
+    message: _Message | None = None
+    notification: _Notification | None = None
+    group: _Owned | None = None
+    listed: _Owned | None = msgspec.field(name="list", default=None)
+
+
+class View(NamedTuple):
+    """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words."""
+
+    event: Event
+    actors: frozenset[str]
+    quoted: str | None = None
+
+
+def view(kind: str, posted: Status | None, wire: Wire) -> View:
+    """What an entry shows; ``posted`` is the status as it was, of which a delete says the ids only.
+
+    Raises :class:`MalformedEntry` where what the kind is about is not there.
+    """
+    look = _LOOKS.get(kind)
+    if look is None:
+        return View(Event(kind, sampled=False, public=False), frozenset())
+    made = look(kind, posted, wire)
+    if made is None:
+        message = f"a {kind} without what it is about"
+        raise MalformedEntry(message)
+    return made
+
+
+def _of_status(kind: str, posted: Status | None, wire: Wire) -> View | None:
+    """What follow, track and locations look at; a repost is matched by its original's text."""
+    status = posted or wire.status
+    if status is None:
+        return None
+    _check_id(status)
+    original = status.original
+    repost = original if original is not None and not status.message else None
+    shown = status if repost is None else repost
+    people = _people(status, repost)
+    event = Event(
+        kind,
+        author=status.uid,
+        people=people,
+        status_id=status.id,
+        text=shown.message,
+        entities=_entities(shown.entities),
+        lang=shown.lang,
+        point=None if repost is not None or shown.location is None else (shown.location.lon, shown.location.lat),
+        box=None if repost is not None or shown.place is None else shown.place.box,
+    )
+    if original is None:
+        return View(event, people if len(people) == 1 else frozenset((status.uid,)))
+    return View(event, frozenset((status.uid, original.uid)), None if repost is not None else original.uid)
+
+
+def _people(status: Status, repost: Status | None) -> frozenset[str]:
+    """By, reply to (also by hand: the text begins with @login), repost by or of; not who is merely mentioned."""
+    people = {status.uid}
+    if status.in_reply_to_uid is not None:
+        people.add(status.in_reply_to_uid)
+    if repost is not None:
+        people.add(repost.uid)
+    first = status.entities.mentions[0] if status.entities.mentions else None
+    if first is not None and first.id is not None and not status.message[: first.indices[0]].strip():
+        people.add(first.id)
+    return frozenset(people)
+
+
+def _of_pair(kind: str, _: Status | None, wire: Wire) -> View | None:
+    """Two people, each of whom is shown: follow, unfollow."""
+    if wire.source is None or wire.target is None:
+        return None
+    people = frozenset((wire.source.id, wire.target.id))
+    return View(Event(kind, author=wire.source.id, people=people, sampled=False), people)
+
+
+def _of_source(kind: str, _: Status | None, wire: Wire) -> View | None:
+    """The deed of one person towards another: request, block, mute and their ends."""
+    if wire.source is None or wire.target is None:
+        return None
+    source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
+    return View(Event(kind, author=source, people=people, sampled=False, public=False), frozenset((source,)))
+
+
+def _of_like(kind: str, _: Status | None, wire: Wire) -> View | None:
+    if wire.source is None or wire.status is None:
+        return None
+    return _deed(kind, wire.source.id, wire.status, "", None)
+
+
+def _of_comment(kind: str, _: Status | None, wire: Wire) -> View | None:
+    comment = wire.comment
+    if comment is None or wire.status is None:
+        return None
+    return _deed(kind, comment.uid, wire.status, comment.message, comment.entities)
+
+
+def _deed(kind: str, actor: str, status: Status, text: str, entities: _Entities | None) -> View:
+    """What somebody does to a status is sampled as the status is; it has no place, and says what the deed says."""
+    _check_id(status)
+    people = frozenset((actor, status.uid))
+    found = extract(text) if entities is None else _entities(entities)
+    return View(Event(kind, author=actor, people=people, status_id=status.id, text=text, entities=found), people)
+
+
+def _of_user(kind: str, _: Status | None, wire: Wire) -> View | None:
+    return None if wire.user is None else _by(kind, wire.user.id, public=True)
+
+
+def _of_message(kind: str, _: Status | None, wire: Wire) -> View | None:
+    return None if wire.message is None else _by(kind, wire.message.uid)
+
+
+def _of_notification(kind: str, _: Status | None, wire: Wire) -> View | None:
+    told = wire.notification
+    if told is None:
+        return None
+    shown = [told.source.id]
+    if told.comment is not None:
+        shown.append(told.comment.uid)
+    if told.status is not None:
+        shown.append(told.status.uid)
+        if told.status.original is not None:
+            shown.append(told.status.original.uid)
+    return View(_by(kind, told.source.id).event, frozenset(shown))
+
+
+def _of_list(kind: str, _: Status | None, wire: Wire) -> View | None:
+    return None if wire.listed is None else _by(kind, wire.listed.uid)
+
+
+def _of_group(kind: str, _: Status | None, wire: Wire) -> View | None:
+    """A group itself is nobody's words: its members hear of it whatever they think of its owner."""
+    if wire.group is None:
+        return None
+    return View(_by(kind, wire.group.uid).event, frozenset())
+
+
+def _of_member(kind: str, _: Status | None, wire: Wire) -> View | None:
+    return None if wire.user is None else _by(kind, wire.user.id)
+
+
+def _by(kind: str, uid: str, *, public: bool = False) -> View:
+    people = frozenset((uid,))
+    return View(Event(kind, author=uid, people=people, sampled=False, public=public), people)
+
+
+def _check_id(status: Status) -> None:
+    if not (status.id.isascii() and status.id.isdecimal()):
+        raise MalformedEntry("a status' id is a decimal number")
+
+
+def _entities(found: _Entities) -> Entities:
+    return Entities(
+        mentions=tuple(Mention(m.login, m.indices) for m in found.mentions),
+        hashtags=tuple(Hashtag(t.text, t.indices) for t in found.hashtags),
+        cashtags=tuple(Cashtag(t.text, t.indices) for t in found.cashtags),
+        urls=tuple(Url(u.url, u.display_url, u.expanded_url, u.indices) for u in found.urls),
+    )
+
+
+_LOOKS: dict[str, Callable[[str, Status | None, Wire], View | None]] = {
+    **dict.fromkeys(("post", "delete"), _of_status),
+    **dict.fromkeys(("follow", "unfollow"), _of_pair),
+    **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _of_source),
+    **dict.fromkeys(("like", "unlike"), _of_like),
+    **dict.fromkeys(("comment", "uncomment"), _of_comment),
+    **dict.fromkeys(("user_update", "protect", "unprotect"), _of_user),
+    "message": _of_message,
+    "notification": _of_notification,
+    **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _of_list),
+    **dict.fromkeys(("group_create", "group_update", "group_delete"), _of_group),
+    **dict.fromkeys(("group_join", "group_leave"), _of_member),
+}
