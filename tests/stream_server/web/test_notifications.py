@@ -1,0 +1,109 @@
+"""Notifications over HTTP: the page, its cursors, the read mark."""
+
+from typing import Any
+
+import pytest
+
+from stream_server.web.schema import decode
+from stream_server.web.shapes.notifications import NotificationPage
+from tests.stream_server.web.world import Answer, World
+
+
+async def told(world: World, uid: str, query: str = "") -> Answer:
+    """A page, which must be one."""
+    answer = await world.call("GET", f"/v1/notifications{query}", uid)
+    assert answer.status == 200, answer.body
+    decode(NotificationPage, answer.body)
+    return answer
+
+
+async def test_each_kind_over_http(world: World) -> None:
+    """What others do by their routes is on one's page, newest first, in the documented shape."""
+    ann, bob = [await world.user(login) for login in ("ann", "bob")]
+    status = await world.status(ann, "mine")
+    await world.status(bob, "hi @ann")
+    await world.status(bob, "indeed", in_reply_to=status)
+    await world.status(bob, "", origin=status)
+    await world.status(bob, "look", origin=status)
+    await world.call("PUT", f"/v1/users/me/following/{ann}", bob)
+    await world.call("PUT", f"/v1/users/me/likes/{status}", bob)
+    await world.call("POST", f"/v1/statuses/{status}/comments", bob, json={"message": "well"})
+    page = (await told(world, ann)).json
+    kinds = [one["kind"] for one in page["notifications"]]
+    assert kinds == ["comment", "like", "follow", "quote", "repost", "reply", "mention"]
+    assert (page["unread"], page["next"], page["prev"]) == (7, None, None)
+    assert (await told(world, bob)).json == {"notifications": [], "next": None, "prev": None, "unread": 0}
+
+
+async def test_pages_fit_together(world: World) -> None:
+    """By `next` and `prev`, each notification once."""
+    ann, bob = [await world.user(login) for login in ("ann", "bob")]
+    ids = [await world.status(bob, f"@ann {number}") for number in range(5)][::-1]
+    first = (await told(world, ann, "?count=2")).json
+    second = (await told(world, ann, f"?count=2&before={first['next']}")).json
+    last = (await told(world, ann, f"?count=2&before={second['next']}")).json
+    found = [one["status"]["id"] for page in (first, second, last) for one in page["notifications"]]
+    assert found == ids
+    assert last["next"] is None
+    back = (await told(world, ann, f"?count=2&after={last['prev']}")).json
+    assert back["notifications"] == second["notifications"]
+
+
+async def test_the_read_mark(world: World) -> None:
+    """All up to an id are read; a smaller one changes nothing; the answer says how many are left."""
+    ann, bob = [await world.user(login) for login in ("ann", "bob")]
+    for number in range(3):
+        await world.status(bob, f"@ann {number}")
+    ids = [one["id"] for one in (await told(world, ann)).json["notifications"]]
+    for asked, unread in ((ids[1], 1), (ids[2], 1), (ids[0], 0)):
+        answer = await world.call("PUT", "/v1/notifications/read", ann, json={"id": asked})
+        assert (answer.status, answer.json) == (200, {"unread": unread})
+    page = (await told(world, ann)).json
+    assert [one["read"] for one in page["notifications"]] == [True] * 3
+    assert page["unread"] == 0
+
+
+async def test_an_unread_notification_is_not_read_by_looking(world: World) -> None:
+    """Nor by another's mark."""
+    ann, bob = [await world.user(login) for login in ("ann", "bob")]
+    await world.status(bob, "@ann")
+    (one,) = (await told(world, ann)).json["notifications"]
+    assert (await world.call("PUT", "/v1/notifications/read", bob, json={"id": one["id"]})).status == 200
+    assert (await told(world, ann)).json["unread"] == 1
+
+
+BAD: list[tuple[Any, tuple[int, str, str | None]]] = [
+    ({}, (400, "missing_parameter", "id")),
+    ({"id": 1}, (400, "invalid_parameter", "id")),
+    ({"id": "x"}, (400, "invalid_parameter", "id")),
+    ({"id": "-1"}, (400, "invalid_parameter", "id")),
+    ({"id": "1\n"}, (400, "invalid_parameter", "id")),
+    ({"id": "9" * 20}, (404, "not_found", "id")),
+    ({"id": "1", "read": True}, (400, "unknown_parameter", "read")),
+]
+
+
+@pytest.mark.parametrize(("body", "refusal"), BAD, ids=lambda value: str(value)[:24])
+async def test_a_bad_mark_changes_nothing(world: World, body: Any, refusal: tuple[int, str, str | None]) -> None:
+    """Each is a 4xx that names the member."""
+    ann, bob = [await world.user(login) for login in ("ann", "bob")]
+    await world.status(bob, "@ann")
+    before = world.state()
+    assert (await world.call("PUT", "/v1/notifications/read", ann, json=body)).error == refusal
+    assert world.state() == before
+    assert (await told(world, ann)).json["unread"] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "param"),
+    [
+        ("?count=0", "invalid_parameter", "count"),
+        ("?before=x", "invalid_cursor", "before"),
+        ("?after=1-follow:1:-00000000", "invalid_cursor", "after"),
+        ("?page=1", "unknown_parameter", "page"),
+    ],
+)
+async def test_a_bad_piece_is_refused(world: World, query: str, code: str, param: str) -> None:
+    """Counts and cursors that are none."""
+    ann = await world.user("ann")
+    assert (await world.call("GET", f"/v1/notifications{query}", ann)).error == (400, code, param)
