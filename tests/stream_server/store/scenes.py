@@ -1,0 +1,81 @@
+"""What tests of likes, comments and the like set up and look at."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import redis
+
+from stream_server.events import START
+from stream_server.store import keys
+from stream_server.store.page import Page
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+
+
+class Told(NamedTuple):
+    """An entry of the log, decoded."""
+
+    kind: str
+    audience: str
+    wire: dict[str, Any]
+
+
+async def told(store: Store, *kinds: str) -> list[Told]:
+    """The entries of these kinds, in log order."""
+    entries = await store.log.read(START, 10_000)
+    return [Told(e.kind, e.audience, json.loads(e.wire)) for e in entries if e.kind in kinds]
+
+
+async def notices(store: Store, uid: str) -> list[tuple[str, str]]:
+    """Of what a user was told: the kinds and the sources, in log order."""
+    found = [one for one in await told(store, "notification") if one.audience == f"users:{uid}"]
+    return [(one.wire["notification"]["kind"], one.wire["notification"]["source"]["id"]) for one in found]
+
+
+def kept_notices(raw: Any, uid: str) -> set[str]:
+    """The names of the notifications that a user has now."""
+    return {name.decode() for name in raw.zrange(keys.named("notices", uid), 0, -1)}
+
+
+def ids(page: Page | Iterable[bytes]) -> list[str]:
+    """The ids of what is on a page."""
+    items = page.items if isinstance(page, Page) else page
+    return [json.loads(item)["id"] for item in items]
+
+
+async def protect(store: Store, uid: str, *, on: bool = True) -> None:
+    """A user writes for approved followers from now on, or for everyone."""
+    await store.users.update(uid, {"protected": on}, Request.fresh())
+
+
+async def befriend(store: Store, source: str, target: str) -> None:
+    """One user follows another, with consent where that is needed."""
+    answer = await store.follows.follow(source, target, Request.fresh())
+    if json.loads(answer)["requested"]:
+        await store.follow_requests.approve(target, source, Request.fresh())
+
+
+def group(raw: "redis.Redis", gid: str, kind: str, owner: str, *members: str) -> str:
+    """A group of these people, as its scripts keep it."""
+    raw.hset(keys.named("group", gid), mapping={"id": gid, "uid": owner, "kind": kind, "members": 1 + len(members)})
+    raw.zadd(keys.named("joined", gid), dict.fromkeys((owner, *members), 1))
+    return gid
+
+
+def suspend(raw: "redis.Redis", uid: str) -> None:
+    """A user has lost the good standing."""
+    raw.hset(keys.user(uid), "suspended", "1")
+
+
+def whole(raw: Any) -> dict[bytes, Any]:
+    """Everything in Redis but the answers kept for repetitions."""
+    read = {
+        b"hash": raw.hgetall,
+        b"zset": lambda name: raw.zrange(name, 0, -1, withscores=True),
+        b"set": raw.smembers,
+        b"stream": raw.xlen,
+        b"string": raw.get,
+    }
+    names = [name for name in raw.keys("*") if not name.startswith(b"{core}:request:")]
+    return {name: read[raw.type(name)](name) for name in names}
