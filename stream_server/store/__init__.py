@@ -25,6 +25,8 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``notifications``  what others did that concerns a user, and the read mark
 ``reports``      reports of users and statuses, and what administrators decide
 ``suspensions``  who has lost the good standing
+``lists``        people whom a user reads together; ``groups`` those who post among themselves
+``talks``        messages among people named beforehand; ``words`` what lists, groups and talks are called
 ``timelines``    reading statuses in order; ``importance`` is the other order
 ``syndication``  what writes do to timelines in the same call; ``jobs`` the queue of the rest, ``passes`` the work
 ``log``          reading the log, and hearing it; ``position`` its places as Redis writes them

@@ -55,6 +55,11 @@ class Talks:
         (sent,) = await self._link.ask(("HGET", key, "json"))
         return bytes(sent)
 
+    async def message(self, viewer: str, talk: str, message_id: str) -> bytes:
+        """One message of a talk, as JSON; raises NotFound also where :meth:`messages` leaves it out."""
+        found: bytes = await self._scripts.read("talk_message", keys.META, viewer, talk, message_id)
+        return found
+
     async def messages(self, viewer: str, talk: str, piece: Piece) -> Page:
         """The messages of a talk, the newest first, without those of people who block the viewer or are blocked.
 

@@ -16,7 +16,7 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``idempotency``   the key under which a write is done once
 ``users``, ``sessions``, ``statuses``, ``timelines``, ``likes``, ``favorites``, ``comments``, ``follows``,
                   ``relations``, ``follow_requests``, ``blocks``, ``mutes``, ``notifications``, ``reports``,
-                  ``suspensions``, ``admin``, ``health`` handlers, one noun a file
+                  ``suspensions``, ``lists``, ``groups``, ``talks``, ``admin``, ``health`` handlers, one noun a file
 ``stream``, ``events``   the streams and long polling; ``parameters``, ``subscriptions``, ``since``, ``subscription``,
                   ``framing`` and ``connection`` are their parts
 """

@@ -10,8 +10,10 @@ from stream_server.web import (
     favorites,
     follow_requests,
     follows,
+    groups,
     health,
     likes,
+    lists,
     mutes,
     notifications,
     openapi,
@@ -21,6 +23,7 @@ from stream_server.web import (
     statuses,
     stream,
     suspensions,
+    talks,
     timelines,
     users,
 )
@@ -31,14 +34,17 @@ from stream_server.web.shapes.comments import Comment, CommentPage, NewComment
 from stream_server.web.shapes.events import Polled
 from stream_server.web.shapes.favorites import Favorite
 from stream_server.web.shapes.follows import FollowBatch, Following, OnList, Outcomes
+from stream_server.web.shapes.groups import Group, GroupChanges, GroupPage, NewGroup
 from stream_server.web.shapes.health import Alive, Hint, OpenApi, Ready
 from stream_server.web.shapes.likes import Liked, Likes
+from stream_server.web.shapes.lists import List, ListChanges, ListPage, NewList
 from stream_server.web.shapes.notifications import NotificationPage, ReadMark, Unread
 from stream_server.web.shapes.queries import Ids, Paged, Piece
 from stream_server.web.shapes.relations import Answered, Blocking, Muting, Relationship
 from stream_server.web.shapes.reports import Case, CasePage, Cases, Decision, NewReport, Report, Suspension
 from stream_server.web.shapes.sessions import NewSession, Session
 from stream_server.web.shapes.statuses import NewStatus, Status, Statuses, StatusPage
+from stream_server.web.shapes.talks import Message, MessagePage, NewMessage, NewTalk, Talk, TalkMark, TalkPage, TalkRead
 from stream_server.web.shapes.timelines import Home
 from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserChanges, UserPage, Users, Wanted
 
@@ -54,7 +60,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/users/me", users.me, "read", answer=OwnUser),
     Route("PATCH", "/v1/users/me", users.update, "write", body=UserChanges, answer=OwnUser),
     Route("POST", "/v1/users/me/following", follows.batch, "write", body=FollowBatch, answer=Outcomes),
-    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", OnList, answer=Following),
+    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", OnList, answer=Following, refuses=(413,)),
     Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", OnList, answer=Following),
     Route("GET", "/v1/users/me/requests", follow_requests.received, "read", Piece, answer=UserPage),
     Route("GET", "/v1/users/me/requests/sent", follow_requests.sent, "read", Piece, answer=UserPage),
@@ -101,6 +107,30 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/admin/suspensions", suspensions.suspended, "admin", Piece, answer=UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", answer=Suspension),
     Route("DELETE", "/v1/admin/suspensions/{id}", suspensions.reinstate, "admin", answer=Suspension),
+    Route("GET", "/v1/users/{id}/lists", lists.of_user, "read", Piece, answer=ListPage),
+    Route("GET", "/v1/users/{id}/listed", lists.listed, "read", Piece, answer=ListPage),
+    Route("POST", "/v1/lists", lists.create, "write", body=NewList, answer=List, status=201, refuses=(413,)),
+    Route("GET", "/v1/lists/{id}", lists.one, "read", answer=List),
+    Route("PATCH", "/v1/lists/{id}", lists.update, "write", body=ListChanges, answer=List),
+    Route("DELETE", "/v1/lists/{id}", lists.delete, "write", status=204),
+    Route("GET", "/v1/lists/{id}/members", lists.members, "read", Piece, answer=UserPage),
+    Route("PUT", "/v1/lists/{id}/members/{uid}", lists.add, "write", answer=List, refuses=(413,)),
+    Route("DELETE", "/v1/lists/{id}/members/{uid}", lists.remove, "write", answer=List),
+    Route("GET", "/v1/users/me/groups", groups.mine, "read", Piece, answer=GroupPage),
+    Route("POST", "/v1/groups", groups.create, "write", body=NewGroup, answer=Group, status=201, refuses=(413,)),
+    Route("GET", "/v1/groups/{id}", groups.one, "read", answer=Group),
+    Route("PATCH", "/v1/groups/{id}", groups.update, "write", body=GroupChanges, answer=Group),
+    Route("DELETE", "/v1/groups/{id}", groups.delete, "write", status=204),
+    Route("GET", "/v1/groups/{id}/members", groups.members, "read", Piece, answer=UserPage),
+    Route("PUT", "/v1/groups/{id}/members/{uid}", groups.add, "write", answer=Group, refuses=(413,)),
+    Route("DELETE", "/v1/groups/{id}/members/{uid}", groups.remove, "write", answer=Group),
+    Route("POST", "/v1/talks", talks.begin, "write", body=NewTalk, answer=Talk, status=201, also=(200,)),
+    Route("GET", "/v1/talks", talks.mine, "read", Piece, answer=TalkPage),
+    Route("GET", "/v1/talks/{id}", talks.one, "read", answer=Talk),
+    Route("POST", "/v1/talks/{id}/messages", talks.send, "write", body=NewMessage, answer=Message, status=201),
+    Route("GET", "/v1/talks/{id}/messages", talks.messages, "read", Piece, answer=MessagePage),
+    Route("GET", "/v1/talks/{id}/messages/{message}", talks.message, "read", answer=Message),
+    Route("PUT", "/v1/talks/{id}/read", talks.read, "write", body=TalkMark, answer=TalkRead),
     Route("GET", "/v1/timelines/home", timelines.home, "read", Home, answer=StatusPage),
     Route("GET", "/v1/users/me/mentions", timelines.mentions, "read", Paged, answer=StatusPage),
     Route("GET", "/v1/users/me/favorites", timelines.favorites, "read", Paged, answer=StatusPage),

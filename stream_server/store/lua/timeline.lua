@@ -1,4 +1,4 @@
--- parts: sight statuses walk
+-- parts: people sight statuses groups walk
 -- A piece of a sorted set of statuses, each as the viewer sees it: read only. After the walk's arguments: viewer, how
 -- much sight is needed, and what the set hangs on, which the viewer must be allowed to know of: its kind ('user',
 -- 'status', 'group', or '' for nothing) and id.
@@ -7,11 +7,8 @@ if owner_kind == 'user' and not knows(viewer, owner) then
   return refuse('NOT_FOUND user')
 elseif owner_kind == 'status' and not seen(viewer, owner) then
   return refuse('NOT_FOUND status')
-elseif owner_kind == 'group' then
-  local bits = group_facts(viewer, owner)
-  if floor(bits / CLOSED) % 2 == 1 and bits < MEMBER then
-    return refuse('NOT_FOUND group')
-  end
+elseif owner_kind == 'group' and not seen_group(viewer, owner) then
+  return refuse('NOT_FOUND group id')
 end
 return walk(function(member)
   return show(viewer, member, least)

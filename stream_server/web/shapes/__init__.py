@@ -13,6 +13,7 @@ loses or renames one. The OpenAPI document is made from these classes, so a clas
 ``comments``      words under a status
 ``follows``       who follows whom
 ``relations``     how two users stand to each other: follows, requests, blocks, mutes
+``lists``, ``groups``, ``talks``   people read together, posting together, writing to each other
 ``notifications``  what others did, and the read mark
 ``reports``       reports, decisions, suspensions
 ``admin``         what an administrator asks

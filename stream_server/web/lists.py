@@ -1,0 +1,73 @@
+"""Lists of people, and who is on them."""
+
+import msgspec
+from aiohttp import web
+
+from stream_server.web import query, schema
+from stream_server.web.answers import created, json_answer, page
+from stream_server.web.idempotency import request_key
+from stream_server.web.keys import CLAIMS, STORE
+from stream_server.web.shapes.lists import ListChanges, NewList
+from stream_server.web.shapes.queries import Piece
+
+
+async def create(request: web.Request) -> web.Response:
+    """``POST /v1/lists``: 201 and the list, with nobody on it."""
+    new, body = await schema.read_body_as(NewList, request)
+    key = request_key(request, body)
+    lists = request.app[STORE].lists
+    made = await lists.create(request[CLAIMS].sub, new.name, new.description, new.private, key)
+    return created(made, "/v1/lists/")
+
+
+async def one(request: web.Request) -> web.Response:
+    """``GET /v1/lists/{id}``: one list."""
+    return json_answer(await request.app[STORE].lists.get(request[CLAIMS].sub, query.path_id(request)))
+
+
+async def update(request: web.Request) -> web.Response:
+    """``PATCH /v1/lists/{id}``: change one's own list; what is so already is nothing new."""
+    list_id = query.path_id(request)
+    changes, body = await schema.read_body_as(ListChanges, request)
+    key = request_key(request, body)
+    given = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not msgspec.UNSET}
+    return json_answer(await request.app[STORE].lists.update(request[CLAIMS].sub, list_id, given, key))
+
+
+async def delete(request: web.Request) -> web.Response:
+    """``DELETE /v1/lists/{id}``: 204; one's own list, with its timeline."""
+    await request.app[STORE].lists.delete(request[CLAIMS].sub, query.path_id(request), request_key(request))
+    return web.Response(status=204)
+
+
+async def members(request: web.Request) -> web.Response:
+    """``GET /v1/lists/{id}/members``: who is on a list, the latest first, each with ``since``."""
+    asked, list_id = query.given(request, Piece), query.path_id(request)
+    found = await request.app[STORE].lists.members(request[CLAIMS].sub, list_id, asked.piece())
+    return page("users", *found)
+
+
+async def add(request: web.Request) -> web.Response:
+    """``PUT /v1/lists/{id}/members/{uid}``: put a user on one's list; twice is once."""
+    list_id, member = query.path_id(request), query.path_id(request, "uid")
+    key = request_key(request)
+    return json_answer(await request.app[STORE].lists.add(request[CLAIMS].sub, list_id, member, key))
+
+
+async def remove(request: web.Request) -> web.Response:
+    """``DELETE /v1/lists/{id}/members/{uid}``: take a user off one's list; twice is once."""
+    list_id, member = query.path_id(request), query.path_id(request, "uid")
+    key = request_key(request)
+    return json_answer(await request.app[STORE].lists.remove(request[CLAIMS].sub, list_id, member, key))
+
+
+async def of_user(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/lists``: a user's lists, newest first: all of one's own, another's public ones."""
+    asked, uid = query.given(request, Piece), query.path_id(request)
+    return page("lists", *await request.app[STORE].lists.of(request[CLAIMS].sub, uid, asked.piece()))
+
+
+async def listed(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/listed``: the lists that a user is on, the latest first, as far as one may see them."""
+    asked, uid = query.given(request, Piece), query.path_id(request)
+    return page("lists", *await request.app[STORE].lists.listed(request[CLAIMS].sub, uid, asked.piece()))

@@ -1,0 +1,62 @@
+"""Groups of people who post among themselves."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.web.schema import Cursor, Id, Name, Number, Time, check_name
+from stream_server.web.shapes.lists import Description, check_description
+
+Kind = Annotated[
+    Literal["public", "private", "announcement"],
+    Meta(
+        description="public: all read and join; private: only members know of it, the owner adds them; announcement: "
+        "as public, but only the owner posts"
+    ),
+]
+
+
+class NewGroup(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /v1/groups``; a user is in at most 1,000. The kind never changes."""
+
+    name: Name
+    kind: Kind
+    description: Description = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_description(self.description)
+
+
+class GroupChanges(msgspec.Struct, forbid_unknown_fields=True):
+    """``PATCH /v1/groups/{id}``: what is there is changed."""
+
+    name: Name | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.name is not UNSET:
+            check_name(self.name)
+        if self.description is not UNSET:
+            check_description(self.description)
+
+
+class Group(msgspec.Struct):
+    """A group, its owner among its members, who are at most 5,000."""
+
+    id: Id
+    uid: Annotated[Id, Meta(description="its owner")]
+    name: str
+    kind: Kind
+    description: str
+    members: Number
+    created: Time
+
+
+class GroupPage(msgspec.Struct):
+    """A piece of one's groups; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
+
+    groups: list[Group]
+    next: Cursor | None
+    prev: Cursor | None

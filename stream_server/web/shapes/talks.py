@@ -1,0 +1,87 @@
+"""Talks, and the messages in them."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.web.schema import Cursor, Id, Login, Name, Time, check_name
+from stream_server.web.shapes.statuses import check_characters
+
+MAX_OTHERS = 49
+MAX_MESSAGE_CHARS = 2000
+
+Unseen = Annotated[int, Meta(ge=0, le=100, description="messages after the read mark, counted up to 100")]
+
+
+class NewTalk(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /v1/talks``: with one other it is the one talk of the two, with several a new one."""
+
+    people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, not oneself")]
+    name: Name | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name)
+
+
+class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """``POST /v1/talks/{id}/messages``."""
+
+    message: Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE_CHARS)]
+
+    def __post_init__(self) -> None:
+        check_characters(self.message)
+        if not self.message.strip():
+            raise ValueError("`message`: not only white space")
+
+
+class TalkMark(msgspec.Struct, forbid_unknown_fields=True):
+    """``PUT /v1/talks/{id}/read``: the newest message that was read."""
+
+    id: Id
+
+
+class Message(msgspec.Struct):
+    """A message, which only those in the talk ever see."""
+
+    id: Id
+    talk: Id
+    uid: Id
+    login: Login
+    message: str
+    posted: Time
+
+
+class MessagePage(msgspec.Struct):
+    """A piece of a talk; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
+
+    messages: list[Message]
+    next: Cursor | None
+    prev: Cursor | None
+
+
+class Talk(msgspec.Struct):
+    """Messages among people named beforehand; ``last_message`` is there if there is one to be seen."""
+
+    id: Id
+    people: Annotated[list[Id], Meta(description="everyone in it, who opened it first")]
+    name: str | None
+    created: Time
+    unread: Unseen
+    last_message: Message | UnsetType = UNSET
+
+
+class TalkPage(msgspec.Struct):
+    """A piece of one's talks; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
+
+    talks: list[Talk]
+    next: Cursor | None
+    prev: Cursor | None
+
+
+class TalkRead(msgspec.Struct):
+    """Up to which message a talk is read now, and how many are not."""
+
+    read: Id
+    unread: Unseen
