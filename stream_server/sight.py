@@ -6,6 +6,7 @@ and one table in its test.
 """
 
 from enum import IntEnum, IntFlag
+from functools import cache
 
 
 class Fact(IntFlag):
@@ -69,6 +70,7 @@ def _outside(facts: Fact) -> bool:
     return Fact.PROTECTED in facts and not facts & WITHIN
 
 
+@cache
 def table() -> str:
     """One digit of :class:`Sight` for each of the 1,024 sets of facts, by their bits: what scripts look it up in."""
     return "".join(str(int(sight(Fact(bits)))) for bits in range(2 * Fact.PARTY))

@@ -4,7 +4,8 @@ A script is called by its hash; a Redis that does not know it (restarted, failed
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import sha1
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -138,7 +139,8 @@ def position_of(answer: Answer) -> Position:
     return place
 
 
-def load(sizes: Sizes) -> dict[str, Script]:
+@cache
+def load(sizes: Sizes) -> Mapping[str, Script]:
     """All scripts by name, each with what stands before it: names, numbers, the prelude and the parts that it needs."""
     folder = resources.files(__package__).joinpath("lua")
     prelude = folder.joinpath("prelude.lua").read_text("utf-8")
