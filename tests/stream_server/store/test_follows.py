@@ -1,6 +1,7 @@
 """Follows: both sides, both counters and the event change together."""
 
 import json
+from typing import Any
 
 import pytest
 import redis
@@ -87,6 +88,44 @@ async def test_a_batch_tells_each_outcome(store: Store, people: People, raw: "re
     with pytest.raises(NotFound):
         await store.follows.many("1", [carl], [], Request.fresh())
     assert await store.follows.many(ann, [], [], Request.fresh()) == []
+
+
+async def test_a_batch_tells_who_is_asked_and_who_is_blocked(store: Store, people: People) -> None:
+    """Each way of not following has its own word; who blocks oneself is as good as not there."""
+    ann, bob, carl, dora, eve = await people.users(5)
+    await store.users.update(bob, {"protected": True}, Request.fresh())
+    await store.blocks.block(ann, carl, Request.fresh())
+    await store.blocks.block(dora, ann, Request.fresh())
+    outcomes = await store.follows.many(ann, [bob, carl, dora, eve], [], Request.fresh())
+    assert outcomes == [(bob, "requested"), (carl, "blocked"), (dora, "not_found"), (eve, "followed")]
+    assert await store.follows.many(ann, [], [bob, dora], Request.fresh()) == [
+        (bob, "unfollowed"), (dora, "not_found"),
+    ]  # fmt: skip
+    assert await store.follows.many(ann, [carl], [], Request.fresh()) == [(carl, "blocked")]
+
+
+async def test_a_batch_that_broke_off_tells_what_was_done(
+    store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis took the first and not the rest: each is told, and the same request again does only what was left."""
+    ann, bob, carl = await people.users(3)
+    request = Request.of_client(ann, "k", b"batch")
+    write_each = store._scripts.write_each
+
+    async def broken_off(writes: Any) -> Any:
+        done = await write_each(writes[:1])
+        raw.config_set("maxmemory", 1)
+        try:
+            return done + await write_each(writes[1:])
+        finally:
+            raw.config_set("maxmemory", 0)
+
+    monkeypatch.setattr(store._scripts, "write_each", broken_off)
+    assert await store.follows.many(ann, [bob, carl], [], request) == [(bob, "followed"), (carl, "unavailable")]
+    monkeypatch.undo()
+    before = (await people.me(bob))["followers"]
+    assert await store.follows.many(ann, [bob, carl], [], request) == [(bob, "followed"), (carl, "followed")]
+    assert ((await people.me(bob))["followers"], (await people.me(carl))["followers"]) == (before, 1)
 
 
 async def test_following_and_the_head_agree(store: Store, people: People) -> None:

@@ -22,8 +22,8 @@ VERBS: dict[str, Verb] = {
     "refuse": lambda s, a, b: s.follow_requests.refuse(b, a, Request.fresh()),
     "block": lambda s, a, b: s.blocks.block(a, b, Request.fresh()),
     "unblock": lambda s, a, b: s.blocks.unblock(a, b, Request.fresh()),
-    "be blocked": lambda s, a, b: s.blocks.block(b, a, Request.fresh()),
-    "be unblocked": lambda s, a, b: s.blocks.unblock(b, a, Request.fresh()),
+    "blocked": lambda s, a, b: s.blocks.block(b, a, Request.fresh()),
+    "unblocked":   lambda s, a, b: s.blocks.unblock(b, a, Request.fresh()),
     "mute": lambda s, a, b: s.mutes.mute(a, b, Request.fresh()),
     "unmute": lambda s, a, b: s.mutes.unmute(a, b, Request.fresh()),
 }
@@ -33,18 +33,18 @@ STATES = ("none", "requested", "following", "blocking", "blocked")
 """What Ann is to Bob."""
 
 TABLE = {
-    # verb          none               | requested                | following                | blocking       | blocked
-    "follow":      "following: follow  | following: follow        | following:               | 400            | 404",
-    "follow*":     "requested: request | requested:               | following:               | 400            | 404",
-    "unfollow":    "none:              | none: unrequest          | none: unfollow           | blocking:      | 404",
-    "approve":     "404                | following: follow        | 404                      | 404            | 404",
-    "refuse":      "404                | none: unrequest          | 404                      | 404            | 404",
-    "block":       "blocking: block    | blocking: unrequest block | blocking: unfollow block | blocking:      | 404",
-    "unblock":     "none:              | requested:               | following:               | none: unblock  | 404",
-    "be blocked":  "blocked: block     | blocked: unrequest block | blocked: unfollow block  | 404            | blocked:",
-    "be unblocked": "none:              | requested:               | following:               | 404            | none: unblock",
-    "mute":        "none: mute         | requested: mute          | following: mute          | blocking: mute | 404",
-    "unmute":      "none:              | requested:               | following:               | blocking:      | 404",
+    # verb          none              |requested               |following               |blocking      |blocked
+    "follow":      "following: follow |following: follow       |following:              |400           |404",
+    "follow*":     "requested: request|requested:              |following:              |400           |404",
+    "unfollow":    "none:             |none: unrequest         |none: unfollow          |blocking:     |404",
+    "approve":     "404               |following: follow       |404                     |404           |404",
+    "refuse":      "404               |none: unrequest         |404                     |404           |404",
+    "block":       "blocking: block   |blocking: unrequest block|blocking: unfollow block|blocking:     |404",
+    "unblock":     "none:             |requested:              |following:              |none: unblock |404",
+    "blocked":     "blocked: block    |blocked: unrequest block|blocked: unfollow block |404           |blocked:",
+    "unblocked":   "none:             |requested:              |following:              |404           |none: unblock",
+    "mute":        "none: mute        |requested: mute         |following: mute         |blocking: mute|404",
+    "unmute":      "none:             |requested:              |following:              |blocking:     |404",
 }  # fmt: skip
 """By verb (``follow*`` where Bob is protected by then) and state: the next state and the entries, or the refusal."""
 

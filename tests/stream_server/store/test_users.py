@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 import redis
 
-from stream_server.errors import Conflict, NotFound
+from stream_server.errors import Conflict, Forbidden, NotFound
+from stream_server.events import START
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import PASSWORD_HASH, People, footprint
+from tests.stream_server.store.scenes import told
 
 
 async def test_sign_up_gives_the_user_with_email(store: Store) -> None:
@@ -59,24 +62,30 @@ async def test_many_gives_those_that_exist_in_order(store: Store, people: People
     assert await store.users.many(first, []) == []
 
 
-async def test_two_hundred_race_for_one_login(store: Store, raw: "redis.Redis") -> None:
-    """Exactly one wins, and the others leave no key behind."""
+@pytest.mark.parametrize("contested", ["login", "email"])
+async def test_two_hundred_race_for_one_name(store: Store, raw: "redis.Redis", contested: str) -> None:
+    """For one login, or one e-mail, exactly one wins; the others leave no key behind, nor any part of one."""
 
     async def sign_up(i: int) -> bytes:
-        login = "Racer" if i % 2 else "rACER"
-        return await store.users.create(login, "R", f"r{i}@example.org", PASSWORD_HASH, Request.fresh())
+        login, email = f"racer{i}", f"r{i}@example.org"
+        if contested == "login":
+            login = "Racer" if i % 2 else "rACER"
+        else:
+            email = "Racer@Example.org" if i % 2 else "rACER@example.ORG"
+        return await store.users.create(login, "R", email, PASSWORD_HASH, Request.fresh())
 
     results = await asyncio.gather(*(sign_up(i) for i in range(200)), return_exceptions=True)
-    won = [json.loads(result)["id"] for result in results if isinstance(result, bytes)]
+    (won,) = [json.loads(result) for result in results if isinstance(result, bytes)]
     lost = [result for result in results if isinstance(result, Conflict)]
-    assert len(won) == 1
     assert len(lost) == 199
-    assert {(error.error_code, error.param) for error in lost} == {("login_taken", "login")}
-    assert raw.hgetall("{core}:logins") == {b"racer": won[0].encode()}
-    assert raw.hlen("{core}:emails") == 1
-    users, requests = raw.keys("{core}:user:*"), raw.keys("{core}:request:*")
-    assert users == [f"{{core}}:user:{won[0]}".encode()]
-    assert len(requests) == 1
+    assert {(error.error_code, error.param) for error in lost} == {(f"{contested}_taken", contested)}
+    found: list[Any] = raw.keys("*")
+    kept = {key.decode() for key in found}
+    (request,) = [key for key in kept if key.startswith("{core}:request:")]
+    assert kept == {"{core}:meta", "{core}:logins", "{core}:emails", f"{{core}}:user:{won['id']}", request}
+    assert raw.hgetall("{core}:logins") == {won["login"].lower().encode(): won["id"].encode()}
+    assert raw.hgetall("{core}:emails") == {won["email"].lower().encode(): won["id"].encode()}
+    assert raw.hmget("{core}:meta", "n") == [None]
 
 
 async def test_taken_email_leaves_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -104,3 +113,114 @@ async def test_a_batch_makes_the_missing_and_gives_the_rest(store: Store, people
     assert await store.users.create_many(names, request) == made
     assert await store.users.credentials("b7") is None
     assert (await people.me(made[8].id))["email"] is None
+
+
+NASTY = ['","bio":"x', '\\","url":null,"place":"', '"protected":true', "\\", '\\"', "é\u2028👩‍👩‍👧", ',"lang":']
+"""Words that would tear the card apart if a script took it apart by anything that may stand in a string."""
+
+
+async def test_users_change_what_they_say(store: Store, people: People, raw: "redis.Redis") -> None:
+    """What is given changes, the rest stays; event, answer and look-up are the same bytes; null takes away."""
+    ann = await people.user("Ann")
+    before = await people.me(ann)
+    changes = {"name": "Ann B", "bio": "hi", "url": "https://x.org", "place": "here", "lang": "en"}
+    answer = await store.users.update(ann, changes, Request.fresh())
+    assert json.loads(answer) == before | changes
+    assert answer == await store.users.me(ann)
+    (entry,) = await store.log.read(START, 10)
+    assert (entry.kind, entry.audience) == ("user_update", "public")
+    assert entry.body == b'{"wire":{"user":%b}}' % await store.users.get(ann, ann)
+    assert raw.hmget(f"{{core}}:user:{ann}", *changes) == [value.encode() for value in changes.values()]
+    await store.users.update(ann, {"bio": None, "url": None, "place": None, "lang": None}, Request.fresh())
+    assert await people.me(ann) == before | {"name": "Ann B"}
+    assert raw.hmget(f"{{core}}:user:{ann}", "bio", "url", "place", "lang") == [None] * 4
+
+
+async def test_whatever_is_said_comes_back(store: Store, people: People) -> None:
+    """No words, one at a time or all at once, run into another member."""
+    ann = await people.user("Ann")
+    said: dict[str, Any] = {}
+    for words in NASTY:
+        for member in ("name", "bio", "url", "place", "lang"):
+            said[member] = words
+            told_back = json.loads(await store.users.update(ann, {member: words}, Request.fresh()))
+            assert {name: told_back[name] for name in said} == said
+            assert told_back["protected"] is False
+
+
+async def test_what_is_so_already_is_no_change(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Nothing given, or the same again, tells nobody."""
+    ann = await people.user("Ann")
+    await store.users.update(ann, {"bio": "hi", "protected": True}, Request.fresh())
+    length = raw.xlen("{core}:log")
+    so_already: list[dict[str, Any]] = [{}, {"bio": "hi"}, {"protected": True}, {"bio": "hi", "name": "Ann"}]
+    for changes in so_already:
+        assert await store.users.update(ann, changes, Request.fresh()) == await store.users.me(ann)
+    assert raw.xlen("{core}:log") == length
+
+
+async def test_protection_is_an_event_of_its_own(store: Store, people: People, raw: "redis.Redis") -> None:
+    """It comes before the rest of the change; the set of the protected, the hash and the card agree."""
+    ann = await people.user("Ann")
+    cases: list[tuple[bool, dict[str, Any], list[str]]] = [
+        (True, {"protected": True}, ["protect"]),
+        (True, {"protected": True, "bio": "x"}, ["user_update"]),
+        (False, {"protected": False, "bio": "y"}, ["unprotect", "user_update"]),
+        (True, {"protected": True, "bio": "z"}, ["protect", "user_update"]),
+    ]
+    for on, changes, kinds in cases:
+        head = await store.log.head()
+        answer = json.loads(await store.users.update(ann, changes, Request.fresh()))
+        entries = await store.log.read(head, 10)
+        assert [(entry.kind, entry.audience) for entry in entries] == [(kind, "public") for kind in kinds]
+        assert {entry.body for entry in entries} == {b'{"wire":{"user":%b}}' % await store.users.get(ann, ann)}
+        assert answer["protected"] == on
+        assert raw.smembers("{core}:protected") == ({ann.encode()} if on else set())
+        assert raw.hget(f"{{core}}:user:{ann}", "protected") == (b"1" if on else b"0")
+
+
+async def test_changes_at_once_lose_nothing(store: Store, people: People) -> None:
+    """Each member has its last writer's words, whoever else wrote another member meanwhile; the log tells the same."""
+    ann = await people.user("Ann")
+    members = ("name", "bio", "url", "place", "lang")
+    await asyncio.gather(
+        *(store.users.update(ann, {member: f"{member}{i}"}, Request.fresh()) for i in range(20) for member in members)
+    )
+    me = await people.me(ann)
+    assert all(me[member].startswith(member) for member in members)
+    last = (await told(store, "user_update"))[-1].wire["user"]
+    assert last == {name: value for name, value in me.items() if name != "email"}
+
+
+async def test_only_who_is_there_and_stands_well_changes(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The unknown are not found, the suspended are told so; nothing changes."""
+    ann, bob = await people.users(2)
+    await store.suspensions.suspend(bob, ann, Request.fresh())
+    before = footprint(raw)
+    with pytest.raises(NotFound):
+        await store.users.update("1", {"bio": "x"}, Request.fresh())
+    with pytest.raises(Forbidden):
+        await store.users.update(ann, {"bio": "x"}, Request.fresh())
+    assert footprint(raw) == before
+
+
+async def test_credentials_tell_the_suspended(store: Store, people: People) -> None:
+    """Whoever knows the password of a suspended user can be told why it is of no use."""
+    ann, bob = await people.user("Ann"), await people.user("Bob")
+    await store.suspensions.suspend(bob, ann, Request.fresh())
+    assert await store.users.credentials("ann") == (ann, PASSWORD_HASH, True)
+    assert await store.users.credentials("bob") == (bob, PASSWORD_HASH, False)
+
+
+async def test_protection_leaves_followers_and_hides_from_others(store: Store, people: People) -> None:
+    """Turned on while followers exist: they go on reading, others see the card and no status; off shows all again."""
+    ann, bob, carl = await people.users(3)
+    await store.follows.follow(bob, ann, Request.fresh())
+    status = (await people.status(ann))["id"]
+    await store.users.update(ann, {"protected": True}, Request.fresh())
+    assert json.loads(await store.statuses.get(bob, status))["id"] == status
+    assert json.loads(await store.users.get(carl, ann))["protected"] is True
+    with pytest.raises(NotFound):
+        await store.statuses.get(carl, status)
+    await store.users.update(ann, {"protected": False}, Request.fresh())
+    assert json.loads(await store.statuses.get(carl, status))["id"] == status

@@ -1,0 +1,128 @@
+"""How two users stand to each other, and whom they have in common."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import BadRequest, InvalidCursor, NotFound
+from stream_server.store.page import Page, Piece
+from stream_server.store.relations import Relationship
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People
+from tests.stream_server.store.scenes import ids, protect
+
+COMMON = ["common_following", "common_followers"]
+
+
+async def test_who_follows_whom(store: Store, people: People) -> None:
+    """One, the other, both or none, from each side; a third person sees the same of the follows."""
+    ann, bob, carl = await people.users(3)
+    seen = []
+    for source, target in (("", ""), (ann, bob), (bob, ann)):
+        if source:
+            await store.follows.follow(source, target, Request.fresh())
+        forth, back = [await store.relations.relationship(carl, one, two) for one, two in ((ann, bob), (bob, ann))]
+        assert (forth.following, forth.followed_by) == (back.followed_by, back.following)
+        seen.append((forth.following, forth.followed_by, forth.mutual, back.mutual))
+    assert seen == [(False, False, False, False), (True, False, False, False), (True, True, True, True)]
+
+
+async def test_what_only_the_two_are_told(store: Store, people: People) -> None:
+    """Requests are for the two; blocks and mutes are what the asker does, never what is done to the asker."""
+    ann, bob, carl = await people.users(3)
+    await protect(store, bob)
+    await store.follows.follow(ann, bob, Request.fresh())
+    await store.mutes.mute(bob, ann, Request.fresh())
+    relationship = store.relations.relationship
+    assert await relationship(ann, ann, bob) == Relationship(False, False, True, False, False, False)
+    assert await relationship(ann, bob, ann) == Relationship(False, False, False, True, False, False)
+    assert await relationship(bob, bob, ann) == Relationship(False, False, False, True, False, True)
+    assert await relationship(bob, ann, bob) == Relationship(False, False, True, False, False, True)
+    assert await relationship(carl, ann, bob) == Relationship(False, False, None, None, None, None)
+    await store.blocks.block(bob, ann, Request.fresh())
+    assert await relationship(bob, ann, bob) == Relationship(False, False, False, False, True, True)
+
+
+async def test_who_is_not_there_has_no_relations(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The unknown, the suspended and whoever blocks the asker are named as missing; nobody relates to oneself."""
+    ann, bob, carl, dora = await people.users(4)
+    await store.blocks.block(carl, ann, Request.fresh())
+    await store.suspensions.suspend(bob, dora, Request.fresh())
+    reads: list[Any] = [store.relations.relationship]
+    reads += [lambda *who, read=read: getattr(store.relations, read)(*who, Piece()) for read in COMMON]
+    for read in reads:
+        for missing in (carl, dora, "1"):
+            for pair, param in (((missing, bob), "id"), ((bob, missing), "other")):
+                with pytest.raises(NotFound) as refusal:
+                    await read(ann, *pair)
+                assert refusal.value.param == param
+        with pytest.raises(BadRequest) as oneself:
+            await read(ann, bob, bob)
+        assert oneself.value.param == "other"
+
+
+async def test_whom_both_follow_and_who_follows_both(store: Store, people: People) -> None:
+    """By when the first one began, newest first, with since; the suspended and who blocks the asker are left out."""
+    ann, bob, carl, *others = await people.users(9)
+    for other in others:
+        for uid in (ann, bob):
+            await store.follows.follow(uid, other, Request.fresh())
+            await store.follows.follow(other, uid, Request.fresh())
+    await store.follows.follow(ann, carl, Request.fresh())
+    await store.follows.follow(carl, bob, Request.fresh())
+    await store.blocks.block(others[1], carl, Request.fresh())
+    await store.suspensions.suspend(ann, others[2], Request.fresh())
+    expected = [others[i] for i in (5, 4, 3, 0)]
+    for read, list_of in ((store.relations.common_following, store.follows.followed),
+                          (store.relations.common_followers, store.follows.followers)):  # fmt: skip
+        page = await read(carl, ann, bob, Piece())
+        assert ids(page) == expected
+        since = {json.loads(item)["id"]: json.loads(item)["since"] for item in (await list_of(ann, ann, Piece())).items}
+        assert [json.loads(item)["since"] for item in page.items] == [since[uid] for uid in expected]
+        assert ids(await read(others[0], ann, bob, Piece())) == [others[i] for i in (5, 4, 3, 1, 0)]
+    alone = await people.user("alone")
+    assert await store.relations.common_following(carl, carl, alone, Piece()) == ([], None, None)
+
+
+@pytest.mark.parametrize("sizes", [(40, 40), (5000, 40), (40, 5000), (9000, 9000)], ids=str)
+@pytest.mark.parametrize("read", COMMON)
+async def test_pages_are_exact_whatever_the_sizes(
+    store: Store, people: People, raw: "redis.Redis", read: str, sizes: tuple[int, int]
+) -> None:
+    """All in common, once, in order, both ways, many of one millisecond; however few they are among however many."""
+    source = random.Random(repr((read, sizes)))
+    ann, bob, *others = await people.users(22)
+    expected: list[tuple[int, str]] = []
+    for uid, size in ((ann, sizes[0]), (bob, sizes[1])):
+        key = f"{{core}}:{read.removeprefix('common_')}:{uid}"
+        strangers = {f"{uid}{i:05}": 1_795_000_000_000 + source.randrange(size // 4) for i in range(size)}
+        common = {other: 1_795_000_000_000 + source.randrange(size // 4) for other in others}
+        raw.zadd(key, strangers | common)
+        expected = expected or sorted(((score, other) for other, score in common.items()), reverse=True)
+    asked = getattr(store.relations, read)
+    pages: list[Page] = [await asked(ann, ann, bob, Piece(7))]
+    while pages[-1].next is not None:
+        pages.append(await asked(ann, ann, bob, Piece(7, before=pages[-1].next)))
+    assert [uid for page in pages for uid in ids(page)] == [uid for _, uid in expected]
+    assert [len(page.items) for page in pages] == [7, 7, 6]
+    back = await asked(ann, ann, bob, Piece(200, after=pages[-1].prev))
+    assert ids(back) == [uid for _, uid in expected[:14]]
+    assert back.prev is None
+
+
+async def test_a_cursor_belongs_to_its_pair(store: Store, people: People) -> None:
+    """The cursor of one pair, in one order, is none of another's."""
+    ann, bob, carl, dora = await people.users(4)
+    for uid in (ann, bob):
+        for other in (carl, dora):
+            await store.follows.follow(uid, other, Request.fresh())
+    cursor = (await store.relations.common_following(ann, ann, bob, Piece(1))).next
+    assert cursor is not None
+    assert ids(await store.relations.common_following(ann, ann, bob, Piece(1, before=cursor))) == [carl]
+    for read, pair in (("common_following", (bob, ann)), ("common_followers", (ann, bob))):
+        with pytest.raises(InvalidCursor):
+            await getattr(store.relations, read)(ann, *pair, Piece(1, before=cursor))
