@@ -13,7 +13,8 @@ One line a module; the walk of the data is drawn in ``docs/architecture.md``.
 ``feed``       hears the log and hands it to the hub
 ``hub``        who is connected, what matches, who is live and who is catching up
 ``web``        HTTP, and HTTP only there
-``client``     a Python client that reconnects by cursor; ``demo`` a small world to try it on
+``client``     a Python client that reconnects by cursor; ``demo`` what to try it on,
+               ``demo_world`` its people and what they did
 ``embedded``   the private Redis of a server that was given none, ``shim`` what keeps it from being orphaned
 """
 

@@ -10,12 +10,17 @@ from typing import Any
 
 import pytest
 
-from stream_server import demo
+from stream_server import demo, demo_world
+from stream_server.client import ApiClient, ClientFailure
 from tests.command_line import COMMAND, Running, running
-from tests.end_to_end.server import environment
+from tests.end_to_end.api import mint as signed
+from tests.end_to_end.server import Server, environment
 
-COMMANDS = 9
-"""The export of the token, the post, seven ways to listen."""
+COMMANDS = 15
+"""The export of the token, the function, twelve things to see, the post."""
+
+STREAMS = 6
+"""Of those that are to be seen, how many go on; the others are one answer each."""
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +35,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def commands(server: Running) -> list[str]:
-    """The lines to paste: first the export of the token, then the others."""
-    return re.findall(r"^(?:export|curl) .*$", server.out, re.MULTILINE)
+    """The lines to paste: the export of the token, the function, then the others."""
+    return re.findall(r"^(?:export|see|curl) ?.*$", server.out, re.MULTILINE)
 
 
 def first_answer(script: str, folder: Path) -> Any:
@@ -47,12 +52,27 @@ def first_answer(script: str, folder: Path) -> Any:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the demo prints curl commands, and there is no curl")
 def test_everything_that_is_printed_can_be_pasted(shown: Running, tmp_path: Path) -> None:
-    """Each printed command answers: the post with a status, each stream with its hello, the long poll with a post."""
-    export, *pasted = commands(shown)
-    answers = [first_answer(f"{export}\nexec {line}", tmp_path / str(n)) for n, line in enumerate(pasted)]
-    assert [answer["kind"] for answer in answers[:6]] == ["hello"] * 6
-    assert answers[6]["events"][0]["kind"] == "post"
-    assert answers[7]["login"] == "demo"
+    """Each printed command answers: each stream with its hello, each list with what is on it, the post with itself."""
+    export, function, *pasted = commands(shown)
+    begin = f"{export}\n{function.replace('{ curl', '{ exec curl')}"  # so that the curl is the process that is ended
+    answers = [first_answer(f"{begin}\n{line}", tmp_path / str(n)) for n, line in enumerate(pasted[:-1])]
+    assert [answer["kind"] for answer in answers if "kind" in answer] == ["hello"] * STREAMS
+    lists = {
+        noun: answer[noun] for answer in answers for noun in ("statuses", "notifications", "talks") if noun in answer
+    }
+    assert len(answers) == len(pasted) - 1 == STREAMS + 6
+    assert all(lists.values())
+    assert set(lists) == {"statuses", "notifications", "talks"}
+    assert all(answer["statuses"] for answer in answers if "statuses" in answer)
+    assert answers[-1]["events"][0]["kind"] == "post"
+    assert first_answer(f"{begin}\nexec {pasted[-1]}", tmp_path / "post")["login"] == "ada"
+
+
+def test_what_is_said_of_a_command_means_nothing_to_a_shell(shown: Running) -> None:
+    """At its prompt zsh knows no comments: what stands there must be words to it."""
+    said = [line.partition(" # ")[2] for line in commands(shown) if line.startswith("see ")]
+    assert len(said) == STREAMS + 6
+    assert all(re.fullmatch(r"[A-Za-z ,:-]+", one) for one in said)
 
 
 def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
@@ -71,4 +91,87 @@ def test_made_up_posts_are_valid() -> None:
     points = [post["location"] for post in posts if "location" in post]
     assert points
     assert all(-180 <= point["lon"] <= 180 and -90 <= point["lat"] <= 90 for point in points)
-    assert any("@demo" in post["message"] for post in posts)
+    assert any("@ada" in post["message"] for post in posts)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server without a world."""
+    with Server(tmp_path / "server") as started:
+        yield started
+
+
+def mint(uid: str, scopes: frozenset[str]) -> str:
+    """A token of that server."""
+    return signed(uid, " ".join(scopes))
+
+
+class Broken(ApiClient):
+    """A client that breaks down after some requests."""
+
+    left = 0
+
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ClientFailure("broken off")
+        return await super().request(method, path, **more)
+
+
+async def things(api: ApiClient, world: demo_world.World) -> dict[str, Any]:
+    """What Ada finds in the world, with what is hers alone; and how much Dora is asked."""
+    ada, dora = [mint(world.people[login], frozenset({"read"})) for login in ("ada", "dora")]
+    paths = (
+        "users/me", "timelines/home?count=200", "notifications", "talks", "users/me/groups", "users/me/favorites",
+        f"users/{world.people['ada']}/lists", f"lists/{world.list_id}/members", f"groups/{world.group_id}/statuses",
+    )  # fmt: skip
+    found = {
+        path.partition("?")[0].rpartition("/")[2]: await api.request("GET", f"/v1/{path}", token=ada) for path in paths
+    }
+    return found | {"requests": await api.request("GET", "/v1/users/me/requests", token=dora)}
+
+
+async def test_the_world_has_one_of_each_and_is_made_once(server: Server) -> None:
+    """Conversation, repost, quote, lists, group, talk, a request that waits; a second start changes nothing."""
+    async with ApiClient(server.address) as api:
+        world = await demo_world.made(api, mint)
+        found = await things(api, world)
+        assert await demo_world.made(api, mint) == world
+        assert await things(api, world) == found
+    kinds = {one["kind"] for one in found["notifications"]["notifications"]}
+    assert kinds >= {"mention", "reply", "like", "comment", "repost", "quote", "follow", "approve"}
+    assert {one["login"] for one in found["home"]["statuses"]} >= {"ada", "bob", "cyd", "dora"}
+    assert [one["private"] for one in found["lists"]["lists"]] == [True, False]
+    assert {one["login"] for one in found["members"]["users"]} == {"bob", "cyd"}
+    assert len(found["statuses"]["statuses"]) == 2
+    assert found["talks"]["talks"][0]["unread"] == 1
+    assert len(found["favorites"]["statuses"]) == 1
+    assert [one["login"] for one in found["requests"]["users"]] == ["eli"]
+
+
+async def test_a_world_that_was_broken_off_is_made_to_its_end(server: Server) -> None:
+    """Wherever it was broken off: nothing is missing, and nothing is there twice."""
+    async with Broken(server.address) as api:
+        for steps in range(0, 1000, 7):
+            api.left = steps
+            try:
+                world = await demo_world.made(api, mint)
+            except ClientFailure:
+                continue
+            break
+    async with ApiClient(server.address) as api:
+        found = await things(api, world)
+    assert found["me"]["posts"] == 1
+    assert (found["me"]["followers"], found["me"]["following"]) == (4, 3)
+    assert (len(found["lists"]["lists"]), len(found["groups"]["groups"]), len(found["talks"]["talks"])) == (2, 1, 1)
+    assert len(found["statuses"]["statuses"]) == 2
+
+
+async def test_nobody_else_is_made_to_speak(server: Server) -> None:
+    """Where somebody has the name already, the demo's person gets another one."""
+    async with ApiClient(server.address) as api:
+        real = await api.sign_up("bob", "The real Bob", "bob@example.com", "correct horse")
+        world = await demo_world.made(api, mint)
+        me = await api.request("GET", "/v1/users/me", token=mint(real["id"], frozenset({"read"})))
+    assert world.people["bob"] != real["id"]
+    assert (me["posts"], me["following"]) == (0, 0)
