@@ -256,6 +256,34 @@ async def test_the_protected_reach_their_followers_only(store: Store, people: Pe
     assert await live(store, cyd) == []
 
 
+async def test_in_a_group_its_members_are_heard_and_nobody_outside(store: Store, people: People) -> None:
+    """Also the protected ones among them; who leaves is told of nothing that was said inside."""
+    ann, bob, cyd = [await people.user(login) for login in ("ann", "bob", "cyd")]
+    group = json.loads(await store.groups.create(ann, "g", "private", "", Request.fresh()))["id"]
+    await store.groups.add(ann, group, bob, Request.fresh())
+    await protect(store, bob)
+    status = (await people.status(ann, "inside", group=group))["id"]
+    await people.status(bob, "@ann @cyd hello", group=group)
+    await store.comments.create(bob, status, "@cyd hm", Request.fresh())
+    await store.likes.like(bob, status, Request.fresh())
+    assert (await kinds(store, ann))[::-1] == ["mention", "comment", "like"]
+    assert await told(store, cyd) == []
+    await people.status(ann, "@bob see", group=group)
+    assert await kinds(store, bob) == ["mention"]
+    await store.groups.remove(ann, group, bob, Request.fresh())
+    assert await told(store, bob) == []
+
+
+async def test_it_is_the_source_who_must_not_be_muted(store: Store, people: People, raw: "redis.Redis") -> None:
+    """A mention in a comment is told, also where it stands under a status of somebody muted."""
+    ann, bob, cyd = [await people.user(login) for login in ("ann", "bob", "cyd")]
+    mute(raw, ann, cyd)
+    status = (await people.status(cyd, "boring"))["id"]
+    await store.comments.create(bob, status, "@ann not at all", Request.fresh())
+    (mention,) = await told(store, ann)
+    assert (mention["source"]["id"], mention["status"]["id"]) == (bob, status)
+
+
 async def test_what_became_protected_since_is_not_shown(store: Store, people: People) -> None:
     """The page goes by what may be seen now."""
     ann, bob = [await people.user(login) for login in ("ann", "bob")]

@@ -6,13 +6,14 @@ local function about_status(receiver, id)
   return json and ',"status":' .. json
 end
 
--- A comment comes with the status under which it stands.
+-- A comment comes with the status under which it stands, which may be of somebody whom the receiver has muted: it is
+-- the commenter who speaks.
 local function about_comment(receiver, id)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json')
-  local group = kept[1] and redis.call('HGET', KEY.status .. kept[2], 'group') or ''
-  if not kept[1] or status_sight(receiver, kept[1], group) < SHOWN then
+  local row = kept[1] and status_row(kept[2])
+  if not row or status_sight(receiver, kept[1], row.group) < SHOWN then
     return nil
   end
-  local status = about_status(receiver, kept[2])
-  return status and status .. ',"comment":' .. kept[3]
+  local status = row_json(receiver, row, QUIET)
+  return status and ',"status":' .. status .. ',"comment":' .. kept[3]
 end
