@@ -1,0 +1,130 @@
+"""Replies and the threads that they make."""
+
+import json
+
+import pytest
+import redis
+
+from stream_server.errors import BadRequest, Forbidden, NotFound
+from stream_server.store import keys
+from stream_server.store.page import Piece
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People
+from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend, told, whole
+
+
+async def thread(store: Store, viewer: str, status: str) -> list[str]:
+    """The ids of the conversation in which a status stands, as a viewer sees it."""
+    return ids(await store.timelines.conversation(viewer, status, Piece()))
+
+
+async def test_a_thread_has_one_id_and_is_read_from_anywhere(store: Store, people: People) -> None:
+    """Replies to replies belong to the first one's conversation; it is read oldest first, from each of them."""
+    ann, bob = await people.users(2)
+    root = await people.status(ann)
+    first = await people.status(bob, "yes", in_reply_to=root["id"])
+    second = await people.status(ann, "no", in_reply_to=first["id"])
+    third = await people.status(bob, "and", in_reply_to=root["id"])
+    made = [root, first, second, third]
+    assert {one["conversation"] for one in made} == {root["id"]}
+    for one in made:
+        assert await thread(store, bob, one["id"]) == [each["id"] for each in made]
+    assert ids(await store.timelines.replies(ann, root["id"], Piece())) == [third["id"], first["id"]]
+    assert ids(await store.timelines.replies(ann, first["id"], Piece())) == [second["id"]]
+    alone = await people.status(ann)
+    assert alone["conversation"] == alone["id"]
+
+
+async def test_a_thread_outlives_its_root(store: Store, people: People) -> None:
+    """What was said stays, is read as one, and goes on; only the root is gone."""
+    ann, bob = await people.users(2)
+    root = (await people.status(ann))["id"]
+    first = await people.status(bob, "yes", in_reply_to=root)
+    await store.statuses.delete(ann, root, Request.fresh())
+    second = await people.status(ann, "still", in_reply_to=first["id"])
+    assert second["conversation"] == root
+    assert await thread(store, ann, second["id"]) == [first["id"], second["id"]]
+    shown = json.loads(await store.statuses.get(ann, first["id"]))
+    assert (shown["in_reply_to"], shown["in_reply_to_uid"]) == (root, ann)
+    with pytest.raises(NotFound):
+        await thread(store, ann, root)
+    await store.statuses.delete(bob, first["id"], Request.fresh())
+    assert await thread(store, ann, second["id"]) == [second["id"]]
+
+
+async def test_what_is_not_seen_cannot_be_answered(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Unknown, deleted, blocked, protected, suspended, in a private group: 404 of `in_reply_to`; nothing changes."""
+    ann, bob, eve, sue = await people.users(4)
+    gone = (await people.status(bob))["id"]
+    hidden = ["1", gone, *[(await people.status(author))["id"] for author in (ann, eve, sue)]]
+    hidden.append((await people.status(ann, group=group(raw, "7", "private", ann)))["id"])
+    await store.statuses.delete(bob, gone, Request.fresh())
+    await store.blocks.block(ann, bob, Request.fresh())
+    await protect(store, eve)
+    suspend(raw, sue)
+    before = whole(raw)
+    for status in hidden:
+        with pytest.raises(NotFound) as refusal:
+            await people.status(bob, "x", in_reply_to=status)
+        assert refusal.value.param == "in_reply_to"
+    assert whole(raw) == before
+
+
+async def test_the_author_of_the_answered_is_told_once(store: Store, people: People) -> None:
+    """Of a reply, though it mentions them too; the others whom it mentions, of the mention."""
+    ann, bob, eve = await people.users(3)
+    root = (await people.status(ann))["id"]
+    await people.status(bob, "@u0 @u2 yes", in_reply_to=root)
+    assert await notices(store, ann) == [("reply", bob)]
+    assert await notices(store, eve) == [("mention", bob)]
+    await people.status(ann, "myself", in_reply_to=root)
+    assert await notices(store, ann) == [("reply", bob)]
+
+
+async def test_a_thread_shows_to_each_what_they_may_see(store: Store, people: People) -> None:
+    """A protected reply is for the followers; one's author it answers is not told, unless a follower too."""
+    ann, bob, eve = await people.users(3)
+    root = (await people.status(ann))["id"]
+    await protect(store, bob)
+    reply = (await people.status(bob, "yes", in_reply_to=root))["id"]
+    answer = (await people.status(eve, "hm", in_reply_to=root))["id"]
+    assert await thread(store, ann, root) == [root, answer]
+    assert await notices(store, ann) == [("reply", eve)]
+    await befriend(store, ann, bob)
+    assert await thread(store, ann, root) == [root, reply, answer]
+    await store.mutes.mute(ann, eve, Request.fresh())
+    assert await thread(store, ann, root) == [root, reply]
+
+
+async def test_a_reply_stays_in_the_group(store: Store, people: People, raw: "redis.Redis") -> None:
+    """It is the group's without being told so, and nowhere else; who may not post there may not answer there."""
+    ann, bob, eve = await people.users(3)
+    gid = group(raw, "7", "public", ann, bob)
+    root = (await people.status(ann, group=gid))["id"]
+    reply = await people.status(bob, "yes #tag @u0", in_reply_to=root)
+    assert (reply["group"], reply["conversation"]) == (gid, root)
+    assert [one.audience for one in await told(store, "post")] == ["group:7", "group:7"]
+    assert ids(await store.timelines.group(eve, gid, Piece())) == [reply["id"], root]
+    assert ids(await store.timelines.profile(bob, bob, Piece())) == []
+    assert not raw.exists(keys.named("tag", "tag"))
+    with pytest.raises(BadRequest) as refusal:
+        await people.status(bob, "x", in_reply_to=root, group="8")
+    assert refusal.value.param == "group"
+    with pytest.raises(Forbidden):
+        await people.status(eve, "x", in_reply_to=root)
+    elsewhere = (await people.status(bob))["id"]
+    with pytest.raises(BadRequest):
+        await people.status(bob, "x", in_reply_to=elsewhere, group=gid)
+
+
+async def test_only_the_owner_announces(store: Store, people: People, raw: "redis.Redis") -> None:
+    """In an announcement group members may read, like and comment; posts and replies are its owner's."""
+    ann, bob = await people.users(2)
+    gid = group(raw, "7", "announcement", ann, bob)
+    root = (await people.status(ann, group=gid))["id"]
+    for more in ({"group": gid}, {"in_reply_to": root}):
+        with pytest.raises(Forbidden) as refusal:
+            await people.status(bob, "x", **more)
+        assert (refusal.value.error_code, refusal.value.param) == ("not_yours", "group")
+    assert (await people.status(ann, "x", in_reply_to=root))["group"] == gid

@@ -1,0 +1,145 @@
+"""What one may not see is not there: each verb on a status, for each who is kept from it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import ApiError, NotFound
+from stream_server.store.page import Piece
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People
+from tests.stream_server.store.scenes import befriend, group, ids, protect, suspend, whole
+
+Verb = Callable[[Store, str, str], Awaitable[Any]]
+
+VERBS: dict[str, Verb] = {
+    "get": lambda s, who, status: s.statuses.get(who, status),
+    "like": lambda s, who, status: s.likes.like(who, status, Request.fresh()),
+    "unlike": lambda s, who, status: s.likes.unlike(who, status, Request.fresh()),
+    "has liked": lambda s, who, status: s.likes.has(who, status, who),
+    "who likes": lambda s, who, status: s.likes.page(who, status, Piece()),
+    "keep": lambda s, who, status: s.favorites.keep(who, status, Request.fresh()),
+    "drop": lambda s, who, status: s.favorites.drop(who, status, Request.fresh()),
+    "has kept": lambda s, who, status: s.favorites.has(who, status),
+    "comment": lambda s, who, status: s.comments.create(who, status, "x", Request.fresh()),
+    "comments": lambda s, who, status: s.comments.page(who, status, Piece()),
+    "reply": lambda s, who, status: People(s).status(who, "x", in_reply_to=status),
+    "repost": lambda s, who, status: People(s).status(who, "", origin=status),
+    "quote": lambda s, who, status: People(s).status(who, "x", origin=status),
+    "reposts": lambda s, who, status: s.timelines.reposts(who, status, Piece()),
+    "replies": lambda s, who, status: s.timelines.replies(who, status, Piece()),
+    "conversation": lambda s, who, status: s.timelines.conversation(who, status, Piece()),
+    "delete": lambda s, who, status: s.statuses.delete(who, status, Request.fresh()),
+}
+"""Everything that is done with one status, by whom, by its id."""
+
+KEPT_FROM = ["the protected", "the blocking", "the blocked", "the suspended", "a private group", "the deleted"]
+
+
+async def status_of(kind: str, store: Store, raw: "redis.Redis", author: str, viewer: str) -> str:
+    """A status of the author, from which the viewer is kept by that."""
+    people = People(store)
+    if kind == "a private group":
+        return str((await people.status(author, group=group(raw, "7", "private", author)))["id"])
+    status = str((await people.status(author))["id"])
+    if kind == "the protected":
+        await protect(store, author)
+    elif kind == "the blocking":
+        await store.blocks.block(author, viewer, Request.fresh())
+    elif kind == "the blocked":
+        await store.blocks.block(viewer, author, Request.fresh())
+    elif kind == "the suspended":
+        suspend(raw, author)
+    else:
+        await store.statuses.delete(author, status, Request.fresh())
+    return status
+
+
+@pytest.mark.parametrize("kind", KEPT_FROM)
+async def test_each_verb_takes_it_for_what_does_not_exist(
+    store: Store, people: People, raw: "redis.Redis", kind: str
+) -> None:
+    """The refusal is the one of an id that there never was, to the letter; nothing is changed."""
+    author, viewer = await people.users(2)
+    status = await status_of(kind, store, raw, author, viewer)
+    before = whole(raw)
+    for name, verb in VERBS.items():
+        refusals = []
+        for asked in (status, "1"):
+            with pytest.raises(NotFound) as refusal:
+                await verb(store, viewer, asked)
+            refusals.append(refusal.value.body())
+        assert refusals[0] == refusals[1], name
+    assert await store.statuses.many(viewer, [status, "1"]) == []
+    assert whole(raw) == before
+
+
+async def test_each_verb_works_on_what_is_seen(store: Store, people: People) -> None:
+    """The test above can fail: with nothing between the two each goes well, but for deleting what is another's."""
+    author, viewer = await people.users(2)
+    status = (await people.status(author))["id"]
+    for name, verb in VERBS.items():
+        if name == "delete":
+            with pytest.raises(ApiError) as refusal:
+                await verb(store, viewer, status)
+            assert refusal.value.error_code == "not_yours"
+        else:
+            await verb(store, viewer, status)
+
+
+async def test_the_suspended_do_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Each verb that writes refuses them as such, and changes nothing."""
+    author, sue = await people.users(2)
+    status = (await people.status(author))["id"]
+    suspend(raw, sue)
+    before = whole(raw)
+    for name in ("like", "unlike", "keep", "drop", "comment", "reply", "repost", "quote"):
+        with pytest.raises(ApiError) as refusal:
+            await VERBS[name](store, sue, status)
+        assert refusal.value.error_code == "suspended", name
+    assert whole(raw) == before
+
+
+async def test_the_muted_are_there_when_asked_for(store: Store, people: People) -> None:
+    """By id, on their profile, among one's own likes; not on a tag, among mentions or comments, or in a thread."""
+    viewer, muted, ann = await people.users(3)
+    await store.mutes.mute(viewer, muted, Request.fresh())
+    root = (await people.status(ann))["id"]
+    status = (await people.status(muted, "@u0 #tag", in_reply_to=root))["id"]
+    await store.comments.create(muted, root, "x", Request.fresh())
+    await store.likes.like(viewer, status, Request.fresh())
+    timelines = store.timelines
+    assert ids(await store.statuses.many(viewer, [status])) == [status]
+    assert ids(await timelines.profile(viewer, muted, Piece())) == [status]
+    assert ids(await timelines.liked(viewer, viewer, Piece())) == [status]
+    assert ids(await timelines.tag(viewer, "tag", Piece())) == []
+    assert ids(await timelines.mentions(viewer, Piece())) == []
+    assert ids(await timelines.conversation(viewer, root, Piece())) == [root]
+    assert ids(await store.comments.page(viewer, root, Piece())) == []
+
+
+async def test_a_change_of_permission_holds_at_once(store: Store, people: People) -> None:
+    """Protection, a follow, a block and their ends: what the next question says."""
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+
+    async def seen() -> bool:
+        return bool(await store.statuses.many(bob, [status]))
+
+    assert await seen()
+    await protect(store, ann)
+    assert not await seen()
+    await befriend(store, bob, ann)
+    assert await seen()
+    await store.follows.unfollow(bob, ann, Request.fresh())
+    assert not await seen()
+    await protect(store, ann, on=False)
+    assert await seen()
+    for source, target in ((ann, bob), (bob, ann)):
+        await store.blocks.block(source, target, Request.fresh())
+        assert not await seen()
+        await store.blocks.unblock(source, target, Request.fresh())
+        assert await seen()
