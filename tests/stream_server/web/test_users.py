@@ -49,6 +49,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"login": "a b"}, "invalid_parameter", "login"),
     ({"login": "ann\n"}, "invalid_parameter", "login"),
     ({"login": "ännchen"}, "invalid_parameter", "login"),
+    ({"login": "\u0430nn"}, "invalid_parameter", "login"),  # a Cyrillic a
+    ({"login": "\uff41nn"}, "invalid_parameter", "login"),  # a full-width a
+    ({"login": "\u212aate"}, "invalid_parameter", "login"),  # the Kelvin sign, whose lower case is a plain k
+    ({"login": "ann\u200b"}, "invalid_parameter", "login"),  # a blank of no width
+    ({"login": "\u0661"}, "invalid_parameter", "login"),  # an Arabic digit
     ({"login": 5}, "invalid_parameter", "login"),
     ({"login": None}, "invalid_parameter", "login"),
     ({"name": ""}, "invalid_parameter", "name"),
@@ -56,6 +61,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"name": "n" * 51}, "invalid_parameter", "name"),
     ({"name": "a\nb"}, "invalid_parameter", "name"),
     ({"name": "a\x85b"}, "invalid_parameter", "name"),
+    ({"name": "a\x00"}, "invalid_parameter", "name"),
+    ({"name": "\x7fa"}, "invalid_parameter", "name"),
     ({"email": "ann"}, "invalid_parameter", "email"),
     ({"email": "a@b@c"}, "invalid_parameter", "email"),
     ({"email": "a b@c"}, "invalid_parameter", "email"),
@@ -152,3 +159,66 @@ async def test_two_hundred_ids_are_not_too_many(world: World) -> None:
     ann = await world.user("ann")
     answer = await world.call("GET", "/v1/users?ids=" + ",".join([ann] * 200), ann)
     assert len(answer.json["users"]) == 200
+
+
+async def test_users_change_what_they_say(world: World) -> None:
+    """What is given changes, null takes away, the rest stays; others see it too; the login never changes."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    said = {"name": "Ann B", "bio": "one\nline", "url": "https://example.org/?a=1", "place": "Köln", "lang": "de-AT"}
+    answer = await world.call("PATCH", "/v1/users/me", ann, json={**said, "protected": True})
+    assert answer.status == 200
+    assert answer.json == (await world.call("GET", "/v1/users/me", ann)).json
+    assert {name: answer.json[name] for name in said} == said
+    assert (await world.call("GET", f"/v1/users/{ann}", bob)).json["protected"] is True
+    answer = await world.call("PATCH", "/v1/users/me", ann, json={"bio": None, "lang": None})
+    assert (answer.json["bio"], answer.json["lang"], answer.json["place"]) == (None, None, "Köln")
+    assert world.kinds() == ["protect", "user_update", "user_update"]
+    again = await world.call("PATCH", "/v1/users/me", ann, json={"bio": None, "protected": True})
+    assert (again.status, again.json) == (200, answer.json)
+    assert (await world.call("PATCH", "/v1/users/me", ann, json={})).json == answer.json
+    assert world.kinds() == ["protect", "user_update", "user_update"]
+
+
+async def test_a_change_is_made_once_a_key(world: World) -> None:
+    """The same key gives the user as it is by then, and changes nothing back."""
+    ann = await world.user("ann")
+    key = {"Idempotency-Key": "k"}
+    await world.call("PATCH", "/v1/users/me", ann, json={"bio": "old"}, headers=key)
+    await world.call("PATCH", "/v1/users/me", ann, json={"bio": "new"})
+    assert (await world.call("PATCH", "/v1/users/me", ann, json={"bio": "old"}, headers=key)).json["bio"] == "new"
+    other = await world.call("PATCH", "/v1/users/me", ann, json={"bio": "other"}, headers=key)
+    assert other.error == (409, "duplicate", "Idempotency-Key")
+
+
+BAD_CHANGES: list[tuple[Any, str, str | None]] = [
+    ({"name": None}, "invalid_parameter", "name"),
+    ({"name": ""}, "invalid_parameter", "name"),
+    ({"name": "a\tb"}, "invalid_parameter", "name"),
+    ({"name": "n" * 51}, "invalid_parameter", "name"),
+    ({"bio": ""}, "invalid_parameter", "bio"),
+    ({"bio": "\n \n"}, "invalid_parameter", "bio"),
+    ({"bio": "a\x1bb"}, "invalid_parameter", "bio"),
+    ({"bio": "b" * 501}, "invalid_parameter", "bio"),
+    ({"url": "javascript:alert(1)"}, "invalid_parameter", "url"),
+    ({"url": "https://x y"}, "invalid_parameter", "url"),
+    ({"place": "a\nb"}, "invalid_parameter", "place"),
+    ({"place": "p" * 101}, "invalid_parameter", "place"),
+    ({"lang": "d_"}, "invalid_parameter", "lang"),
+    ({"protected": None}, "invalid_parameter", "protected"),
+    ({"protected": "true"}, "invalid_parameter", "protected"),
+    ({"protected": 1}, "invalid_parameter", "protected"),
+    ({"login": "bob"}, "unknown_parameter", "login"),
+    ({"email": "x@example.org"}, "unknown_parameter", "email"),
+    ({"suspended": False}, "unknown_parameter", "suspended"),
+    ([], "malformed_body", None),
+]
+
+
+@pytest.mark.parametrize(("changes", "code", "param"), BAD_CHANGES, ids=lambda value: str(value)[:24])
+async def test_a_bad_change_names_the_member(world: World, changes: Any, code: str, param: str | None) -> None:
+    """Each is a 400 that names the member, and changes nothing, also of the members that were good."""
+    ann = await world.user("ann")
+    before = world.state(), (await world.call("GET", "/v1/users/me", ann)).json
+    body = {"place": "here", **changes} if changes else changes
+    assert (await world.call("PATCH", "/v1/users/me", ann, json=body)).error == (400, code, param)
+    assert (world.state(), (await world.call("GET", "/v1/users/me", ann)).json) == before
