@@ -8,11 +8,16 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from filters.registry import Registry
 from stream_server.config import SETTINGS
 from stream_server.errors import CODES
 from stream_server.metrics import WATCHED
 from stream_server.store.keys import DERIVED, TRUTH
+from stream_server.web.operations import summary
+from stream_server.web.route import ANY, OPEN, Route
+from stream_server.web.routes import TABLE
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/api.md", "docs/operations.md", "docs/architecture.md")
@@ -49,13 +54,37 @@ def metrics() -> str:
 def keys() -> str:
     """Every key in Redis."""
     rows = (
-        (f"`{key.pattern}`", key.type, "truth" if key in TRUTH else "derived", key.content)
-        for key in TRUTH + DERIVED
+        (f"`{key.pattern}`", key.type, "truth" if key in TRUTH else "derived", key.content) for key in TRUTH + DERIVED
     )
     return _table(("key", "type", "", "content"), rows)
 
 
+def routes() -> str:
+    """Every route but the streams, with what it is asked; `?` is what may be left out."""
+    scopes = {OPEN: "open", ANY: "any"}
+    told = [row for row in TABLE if row.query is not None]
+    rows = ((_asked(row), scopes.get(row.needs, row.needs), summary(row), _answered(row)) for row in told)
+    return _table(("method and path", "scope", "what", "answer"), rows)
+
+
+def _asked(row: Route) -> str:
+    """The method and path, with the names in the query and in the body."""
+    names = msgspec.structs.fields(row.query) if row.query else ()
+    query = "&".join(f"{field.encode_name}=" for field in names)
+    said = f"`{row.method} {row.path}{query and '?'}{query}`"
+    if row.body is None:
+        return said
+    members = (f"{one.encode_name}{'' if one.required else '?'}" for one in msgspec.structs.fields(row.body))
+    return f"{said} `{{{', '.join(members)}}}`"
+
+
+def _answered(row: Route) -> str:
+    statuses = " or ".join(str(status) for status in (row.status, *row.also))
+    return f"{statuses} `{row.answer.__name__}`" if row.answer else statuses
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "routes": routes,
     "settings": settings,
     "errors": errors,
     "filters": filters,

@@ -132,15 +132,17 @@ def _within(value: Any) -> Iterator[Json]:
 
 def _path(row: Route) -> list[Json]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": _path_schema(name)}
+        {"name": name, "in": "path", "required": True, "schema": _path_schema(name, or_me=name == row.me)}
         for name in _PATH_NAME.findall(row.path)
     ]
 
 
-def _path_schema(name: str) -> Json:
+def _path_schema(name: str, *, or_me: bool) -> Json:
     """By its name in the path; what is neither a login nor a tag is an id."""
     if name == "tag":
         return {"type": "string", "minLength": 1}
+    if or_me:
+        return {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}
     return _login() if name == "login" else _id()
 
 
@@ -212,4 +214,4 @@ def _json(schema: Json) -> Json:
 
 
 def _header(told: str, schema: Json | None = None) -> Json:
-    return {"description": told, "schema": schema or {"type": "string"}}
+    return {"description": told, "required": True, "schema": schema or {"type": "string"}}

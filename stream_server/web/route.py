@@ -28,7 +28,8 @@ class Route:
     ``needs`` is the scope that the token must hold, :data:`ANY` or :data:`OPEN`. ``query`` is the shape of its
     query, None where the handler reads that itself; ``body`` and ``answer`` are those of its JSON, None where there
     is none. ``status`` is what it answers when all is well, ``also`` holds others that mean the same. ``streams``
-    says that its answers last. ``media`` is the type of an answer that is no JSON. ``refuses`` holds the statuses of
+    says that its answers last. ``media`` is the type of an answer that is no JSON. ``me`` is the name in the path for
+    which ``me`` may stand, which is oneself. ``refuses`` holds the statuses of
     refusals that do not follow from the rest of the row. The OpenAPI document is made of this: a row must be true.
     """
 
@@ -44,3 +45,4 @@ class Route:
     also: tuple[int, ...] = ()
     media: str = JSON
     refuses: tuple[int, ...] = ()
+    me: str = ""
