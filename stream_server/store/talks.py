@@ -22,7 +22,7 @@ class Talks:
         self._scripts = scripts
 
     async def open(self, uid: str, people: Sequence[str], name: str | None, request: Request) -> tuple[bytes, bool]:
-        """A talk with these others, as JSON, and whether it is new: two people have one talk only.
+        """A talk with these others, as JSON, and whether it is new: two people have one talk only, without a name.
 
         Raises NotFound ``people`` if one of them is unknown, suspended or blocked either way, BadRequest ``people``
         for oneself among them and for nobody.
@@ -30,7 +30,8 @@ class Talks:
         others = list(dict.fromkeys(people))
         if uid in others or not others:
             raise BadRequest("others than oneself, at least one", param="people")
-        answer = await self._scripts.write("talk_open", request, uid, _encode(name), name or "", *others)
+        named = name if len(others) > 1 else None
+        answer = await self._scripts.write("talk_open", request, uid, _encode(named), named or "", *others)
         return words.json_of(answer), answer.value.startswith(b"opened ")
 
     async def get(self, viewer: str, talk: str) -> bytes:

@@ -15,10 +15,10 @@ Unseen = Annotated[int, Meta(ge=0, le=100, description="messages after the read 
 
 
 class NewTalk(msgspec.Struct, forbid_unknown_fields=True):
-    """``POST /v1/talks``: with one other it is the one talk of the two, with several a new one."""
+    """``POST /v1/talks``: with one other it is the one talk of the two, which has no name; with several a new one."""
 
     people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, not oneself")]
-    name: Name | None = None
+    name: Annotated[Name, Meta(description="of a talk of several")] | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None:

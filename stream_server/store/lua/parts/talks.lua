@@ -18,7 +18,7 @@ local function seen_talk(uid, id)
   return {id = id, people = talk_people(kept[1]), name_json = kept[2], created = tonumber(kept[3])}
 end
 
--- How much of a message its reader sees who is in the talk.
+-- How much of a message its reader sees who is in the talk. To read a talk is to ask for it: QUIET is enough.
 local function message_sight(viewer, author)
   return digit(facts(viewer, author) + DIRECT + PARTY)
 end
@@ -34,14 +34,13 @@ local function last_message(viewer, id)
   return nil
 end
 
--- How many messages above the viewer's mark come to them by themselves, among the newest UNREAD_MOST above it.
+-- How many of the newest UNREAD_MOST messages above the viewer's mark they see; their own are never above it.
 local function unread(viewer, id)
   local mark = redis.call('HGET', KEY.marks .. id, viewer) or '0'
   local found = 0
   local above = redis.call('ZRANGE', KEY.messages .. id, '+inf', '(' .. mark, 'BYSCORE', 'REV', 'LIMIT', 0, UNREAD_MOST)
   for _, message in ipairs(above) do
-    local author = redis.call('HGET', KEY.message .. message, 'uid')
-    if author ~= viewer and message_sight(viewer, author) == SHOWN then
+    if message_sight(viewer, redis.call('HGET', KEY.message .. message, 'uid')) >= QUIET then
       found = found + 1
     end
   end
