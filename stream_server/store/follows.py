@@ -10,7 +10,7 @@ from stream_server.store import keys
 from stream_server.store.page import Page, Piece, walk
 from stream_server.store.position import at
 from stream_server.store.refusals import refused
-from stream_server.store.request import Request
+from stream_server.store.request import CLIENT_TTL_MS, Request
 from stream_server.store.scripts import Answer, Scripts
 from stream_server.store.syndication import Syndication
 
@@ -71,11 +71,15 @@ class Follows:
     async def many(
         self, source: str, follow: Sequence[str], unfollow: Sequence[str], request: Request
     ) -> list[Outcome]:
-        """Follow and unfollow many, in this order and one round trip; each has its own outcome.
+        """Follow and unfollow many, in this order; each is a step of its own and has its own outcome.
+
+        One round trip, and one before it for a client's key, which is for one batch only.
 
         Raises what concerns them all, as long as nothing was done: NotFound and Forbidden for ``source``, Unavailable,
         ``duplicate``; and OutcomeUnknown. What failed after something was done is told as that id's outcome.
         """
+        if request.ttl_ms == CLIENT_TTL_MS:
+            await self._scripts.write("batch", request)
         wishes = [("follow", uid) for uid in follow] + [("unfollow", uid) for uid in unfollow]
         writes = [(verb, request.part(i), (source, uid, "")) for i, (verb, uid) in enumerate(wishes)]
         answers = await self._scripts.write_each(writes)

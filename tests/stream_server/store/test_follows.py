@@ -104,6 +104,18 @@ async def test_a_batch_tells_who_is_asked_and_who_is_blocked(store: Store, peopl
     assert await store.follows.many(ann, [carl], [], Request.fresh()) == [(carl, "blocked")]
 
 
+async def test_a_key_is_for_one_batch(store: Store, people: People, raw: "redis.Redis") -> None:
+    """A longer batch under the same key is refused as a whole, also where its first parts left no answer."""
+    ann, bob, carl = await people.users(3)
+    for follow in (["1"], [bob]):
+        key = f"k{follow[0]}"
+        await store.follows.many(ann, follow, [], Request.of_client(ann, key, b"short"))
+        before = footprint(raw)
+        with pytest.raises(Conflict):
+            await store.follows.many(ann, [*follow, carl], [], Request.of_client(ann, key, b"long"))
+        assert footprint(raw) == before
+
+
 async def test_a_batch_that_broke_off_tells_what_was_done(
     store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
