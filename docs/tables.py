@@ -14,6 +14,8 @@ from filters.registry import Registry
 from stream_server.config import SETTINGS
 from stream_server.errors import CODES
 from stream_server.metrics import WATCHED
+from stream_server.sight import Fact, Sight
+from stream_server.sight import sight as decided
 from stream_server.store.keys import DERIVED, TRUTH
 from stream_server.web.operations import summary
 from stream_server.web.route import ANY, OPEN, Route
@@ -83,7 +85,35 @@ def _answered(row: Route) -> str:
     return f"{statuses} `{row.answer.__name__}`" if row.answer else statuses
 
 
+_VIEWERS = {
+    "anybody": Fact.NONE,
+    "an approved follower of the author": Fact.FOLLOWER,
+    "a member of that group": Fact.MEMBER,
+    "in that talk": Fact.PARTY,
+    "any of these, who has muted the author": Fact.FOLLOWER | Fact.MEMBER | Fact.PARTY | Fact.MUTED,
+    "any of these, blocking the author or blocked": Fact.FOLLOWER | Fact.MEMBER | Fact.PARTY | Fact.BLOCKED,
+    "the author": Fact.OWN,
+    "anybody, also the author, while the author is suspended": Fact.OWN | Fact.SUSPENDED,
+}
+_WRITTEN = {
+    "in public": Fact.NONE,
+    "by a protected author": Fact.PROTECTED,
+    "in a private group": Fact.CLOSED,
+    "in a talk": Fact.DIRECT,
+}
+_SEEN = {Sight.HIDDEN: "", Sight.QUIET: "quiet", Sight.SHOWN: "yes"}
+
+
+def sight() -> str:
+    """Who sees what, by the function that decides it."""
+    rows = (
+        (who, *(_SEEN[decided(facts | written)] for written in _WRITTEN.values())) for who, facts in _VIEWERS.items()
+    )
+    return _table(("the viewer is", *(f"written {where}" for where in _WRITTEN)), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "sight": sight,
     "routes": routes,
     "settings": settings,
     "errors": errors,
