@@ -1,0 +1,137 @@
+"""Groups over HTTP: what may be asked, by whom, and what is answered."""
+
+from typing import Any
+
+import pytest
+
+from tests.stream_server.web.world import World
+
+BAD: list[tuple[Any, int, str, str | None]] = [
+    ({"kind": "public"}, 400, "missing_parameter", "name"),
+    ({"name": "a"}, 400, "missing_parameter", "kind"),
+    ({"name": "a", "kind": "secret"}, 400, "invalid_parameter", "kind"),
+    ({"name": " ", "kind": "public"}, 400, "invalid_parameter", "name"),
+    ({"name": "x" * 51, "kind": "public"}, 400, "invalid_parameter", "name"),
+    ({"name": "a\x7f", "kind": "public"}, 400, "invalid_parameter", "name"),
+    ({"name": "a", "kind": "public", "description": "x" * 201}, 400, "invalid_parameter", "description"),
+    ({"name": "a", "kind": "public", "description": "\t"}, 400, "invalid_parameter", "description"),
+    ({"name": "a", "kind": "public", "members": 3}, 400, "unknown_parameter", "members"),
+]
+
+CHANGES: list[tuple[Any, int, str, str | None]] = [
+    ({"kind": "private"}, 400, "unknown_parameter", "kind"),
+    ({"name": ""}, 400, "invalid_parameter", "name"),
+    ({"name": "\n"}, 400, "invalid_parameter", "name"),
+    ({"description": None}, 400, "invalid_parameter", "description"),
+    ({"description": "x" * 201}, 400, "invalid_parameter", "description"),
+]
+
+
+async def make(world: World, uid: str, kind: str) -> str:
+    """The path of a new group."""
+    made = await world.call("POST", "/v1/groups", uid, json={"name": "club", "kind": kind})
+    assert made.status == 201, made.body
+    return f"/v1/groups/{made.json['id']}"
+
+
+async def test_a_group_from_its_making_to_its_end(world: World) -> None:
+    """People join and leave as `me` or by their own id; each answer is the group as it is."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    body = {"name": "club", "kind": "public", "description": "of it"}
+    made = await world.call("POST", "/v1/groups", ann, json=body)
+    path = made.headers["Location"]
+    assert (made.status, path) == (201, f"/v1/groups/{made.json['id']}")
+    assert (await world.call("GET", path, bob)).body == made.body
+    changed = await world.call("PATCH", path, ann, json={"name": "other"})
+    assert changed.json == {**made.json, "name": "other"}
+    for name in ("me", bob):
+        joined = await world.call("PUT", f"{path}/members/{name}", bob)
+        assert (joined.status, joined.json) == (200, {**changed.json, "members": 2})
+    members = (await world.call("GET", f"{path}/members", bob)).json["users"]
+    assert [(member["id"], bool(member["since"])) for member in members] == [(bob, True), (ann, True)]
+    assert (await world.call("GET", "/v1/users/me/groups", bob)).json["groups"] == [joined.json]
+    status = await world.status(bob, "hello", group=made.json["id"])
+    listed = (await world.call("GET", f"{path}/statuses", ann)).json["statuses"]
+    assert [(one["id"], one["group"]) for one in listed] == [(status, made.json["id"])]
+    for name in ("me", bob):
+        left = await world.call("DELETE", f"{path}/members/{name}", bob)
+        assert (left.status, left.json["members"]) == (200, 1)
+    assert (await world.call("DELETE", path, ann)).status == 204
+    assert (await world.call("GET", path, ann)).error == (404, "not_found", "id")
+
+
+@pytest.mark.parametrize(("body", "status", "code", "param"), BAD, ids=lambda value: str(value)[:24])
+async def test_a_bad_group_is_not_made(world: World, body: Any, status: int, code: str, param: str | None) -> None:
+    """A 4xx that names the member, and nothing is changed."""
+    ann = await world.user("ann")
+    before = world.state()
+    assert (await world.call("POST", "/v1/groups", ann, json=body)).error == (status, code, param)
+    assert world.state() == before
+
+
+@pytest.mark.parametrize(("body", "status", "code", "param"), CHANGES, ids=lambda value: str(value)[:24])
+async def test_a_bad_change_is_not_made(world: World, body: Any, status: int, code: str, param: str | None) -> None:
+    """The kind is nothing that changes."""
+    ann = await world.user("ann")
+    path = await make(world, ann, "public")
+    before = world.state()
+    assert (await world.call("PATCH", path, ann, json=body)).error == (status, code, param)
+    assert world.state() == before
+
+
+async def test_a_private_group_is_refused_by_every_door(world: World) -> None:
+    """To who is no member it is a group that does not exist, also to who has left."""
+    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
+    path = await make(world, ann, "private")
+    await world.call("PUT", f"{path}/members/{bob}", ann)
+    status = await world.status(bob, "secret", group=path.rpartition("/")[2])
+    await world.call("PUT", f"{path}/members/{eve}", ann)
+    assert (await world.call("GET", f"/v1/statuses/{status}", eve)).status == 200
+    assert (await world.call("DELETE", f"{path}/members/me", eve)).status == 200
+    before = world.state()
+    for method, suffix, more in (
+        ("GET", "", {}), ("GET", "/members", {}), ("GET", "/statuses", {}), ("PUT", "/members/me", {}),
+        ("DELETE", "/members/me", {}), ("PUT", f"/members/{ann}", {}), ("DELETE", f"/members/{bob}", {}),
+        ("PATCH", "", {"json": {"name": "x"}}), ("DELETE", "", {}),
+    ):  # fmt: skip
+        assert (await world.call(method, path + suffix, eve, **more)).error == (404, "not_found", "id"), suffix
+        gone = await world.call(method, "/v1/groups/404" + suffix, eve, **more)
+        assert gone.error == (404, "not_found", "id")
+    assert (await world.call("GET", f"/v1/statuses/{status}", eve)).status == 404
+    body = {"message": "x", "group": path.rpartition("/")[2]}
+    assert (await world.call("POST", "/v1/statuses", eve, json=body)).error == (404, "not_found", "group")
+    assert world.state() == before
+
+
+async def test_who_may_do_what(world: World) -> None:
+    """The owner alone changes it and takes people out, and cannot leave; into an open one nobody is put."""
+    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
+    path = await make(world, ann, "announcement")
+    await world.call("PUT", f"{path}/members/me", bob)
+    before = world.state()
+    expected: list[tuple[str, str, str, dict[str, Any], tuple[int, str, str | None]]] = [
+        (bob, "PATCH", "", {"json": {"name": "x"}}, (403, "not_yours", "id")),
+        (bob, "DELETE", "", {}, (403, "not_yours", "id")),
+        (bob, "PUT", f"/members/{eve}", {}, (403, "not_yours", "id")),
+        (bob, "DELETE", f"/members/{ann}", {}, (403, "not_yours", "id")),
+        (ann, "PUT", f"/members/{eve}", {}, (400, "invalid_parameter", "uid")),
+        (ann, "DELETE", "/members/me", {}, (400, "invalid_parameter", "uid")),
+        (ann, "DELETE", "/members/404", {}, (404, "not_found", "uid")),
+        (ann, "PUT", "/members/x", {}, (400, "invalid_parameter", "uid")),
+    ]
+    for uid, method, suffix, more, refusal in expected:
+        assert (await world.call(method, path + suffix, uid, **more)).error == refusal
+    assert world.state() == before
+
+
+async def test_there_is_an_end_to_room(world: World) -> None:
+    """413, with what there is too much of at fault."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    path = await make(world, ann, "public")
+    world.redis.zadd(f"{{core}}:joined:{path.rpartition('/')[2]}", {str(uid): 1 for uid in range(1, 5001)})
+    world.redis.zadd(f"{{core}}:groups:{ann}", {str(number): 1 for number in range(1, 1001)})
+    before = world.state()
+    assert (await world.call("PUT", f"{path}/members/me", bob)).error == (413, "too_many", "id")
+    refused = await world.call("POST", "/v1/groups", ann, json={"name": "a", "kind": "public"})
+    assert refused.error == (413, "too_many", None)
+    assert world.state() == before
