@@ -133,7 +133,9 @@ BAD: list[tuple[bytes, int, str, str | None]] = [
     (status(meta=[1]), 400, "invalid_parameter", "meta"),
     (status(meta={"a": "x" * 4096}), 400, "invalid_parameter", "meta"),
     (status(meta={"a": deep(16)}), 400, "invalid_parameter", "meta"),
-    (status(group="1"), 400, "unknown_parameter", "group"),
+    (status(group=1), 400, "invalid_parameter", "group"),
+    (status(group="me"), 400, "invalid_parameter", "group"),
+    (status(group="1"), 404, "not_found", "group"),
     (status(id="1"), 400, "unknown_parameter", "id"),
     (status(**{"x" * 1000: 1}), 400, "unknown_parameter", "x" * 64),
 ]
@@ -206,3 +208,52 @@ async def test_a_bad_idempotency_key_is_refused(world: World, key: str) -> None:
     answer = await world.call("POST", "/v1/statuses", ann, json={"message": "a"}, headers={"Idempotency-Key": key})
     assert answer.error == (400, "invalid_parameter", "Idempotency-Key")
     assert world.redis.xlen("{core}:log") == 0
+
+
+async def test_several_come_in_one_call(world: World) -> None:
+    """In the order asked for, what is not there left out; 200 ids are allowed, 201 are not, and none is a mistake."""
+    ann = await world.user("ann")
+    made = [await world.status(ann, f"{i}") for i in range(3)]
+    asked = ",".join([*made[::-1], *["1"] * 197])
+    found = await world.call("GET", f"/v1/statuses?ids={asked}", ann)
+    assert [one["id"] for one in found.json["statuses"]] == made[::-1]
+    assert (await world.call("GET", f"/v1/statuses?ids={asked},1", ann)).error == (413, "too_many", "ids")
+    assert (await world.call("GET", "/v1/statuses?ids=", ann)).error == (400, "missing_parameter", "ids")
+    assert (await world.call("GET", "/v1/statuses?ids=1,x", ann)).error == (400, "invalid_parameter", "ids")
+
+
+async def test_meta_is_kept_as_given(world: World) -> None:
+    """Order, null, empty lists and objects, large and small numbers, any letters."""
+    ann = await world.user("ann")
+    meta = r'{"z":[],"a":{},"n":null,"big":9007199254740993,"f":1e-7,"t":true,"é\u2028":"\u0000</script>"}'
+    answer = await world.call("POST", "/v1/statuses", ann, json={"message": "x", "meta": json.loads(meta)})
+    read = await world.call("GET", f"/v1/statuses/{answer.json['id']}", ann)
+    for got in (answer.json["meta"], read.json["meta"]):
+        assert got == json.loads(meta)
+        assert list(got) == list(json.loads(meta))
+
+
+async def test_nobody_posts_as_a_user_that_is_not_there(world: World) -> None:
+    """A good token of a user whom nobody has signed up."""
+    await world.user("ann")
+    before = world.state()
+    answer = await world.call("POST", "/v1/statuses", "12345", json={"message": "x"})
+    assert answer.status == 401
+    assert world.state() == before
+
+
+async def test_a_status_in_a_group(world: World) -> None:
+    """Members post and read; who is no member is told so, and of a private one nothing at all."""
+    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
+    for kind, refusal in (("public", (403, "not_yours", "group")), ("private", (404, "not_found", "group"))):
+        new = {"name": kind, "kind": kind}
+        group = (await world.call("POST", "/v1/groups", ann, json=new)).json["id"]
+        who, by = ("me", bob) if kind == "public" else (bob, ann)
+        added = await world.call("PUT", f"/v1/groups/{group}/members/{who}", by)
+        assert added.status == 200, added.body
+        posted = await world.call("POST", "/v1/statuses", bob, json={"message": "x", "group": group})
+        assert (posted.status, posted.json["group"]) == (201, group)
+        seen = await world.call("GET", f"/v1/statuses/{posted.json['id']}", eve)
+        assert seen.status == (200 if kind == "public" else 404)
+        refused = await world.call("POST", "/v1/statuses", eve, json={"message": "x", "group": group})
+        assert refused.error == refusal
