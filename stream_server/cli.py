@@ -18,7 +18,7 @@ from stream_server.config import InvalidSetting
 EPILOG = """
 \b
 Examples:
-  stream-server serve --demo                      try it: a demo user, and what to paste
+  stream-server serve --demo                      try it: a small world, and what to paste
   stream-server serve --data-dir ./data           a server that keeps its data
   stream-server token --data-dir ./data --user ada --create
   stream-server replay tweets.jsonl --data-dir ./data --rate 50

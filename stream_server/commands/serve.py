@@ -15,7 +15,7 @@ from stream_server.supervisor import CannotListen
 EPILOG = """
 \b
 Examples:
-  stream-server serve --demo                     a server with a demo user, and what to try
+  stream-server serve --demo                     a server with a small world, and what to try
   stream-server serve --data-dir ./data          keeps its data in ./data
   stream-server serve --redis redis://10.0.0.5   uses that Redis
   stream-server serve --workers 4 --port 80      four processes on one port
@@ -23,7 +23,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--demo", is_flag=True, help="Make a demo user and print what to try; posts keep coming.")
+@click.option("--demo", is_flag=True, help="Make a small world and print what to try; posts keep coming.")
 @click.option("--supervised", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, hidden=True)
 @settings.options()
