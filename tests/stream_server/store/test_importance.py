@@ -1,0 +1,106 @@
+"""The formula of importance, term by term, and the home timeline in its order."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from stream_server.store.importance import HALF_LIFE_MS, Figures, importance, rank
+from stream_server.store.page import Piece
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People
+from tests.stream_server.store.queue import fresh
+
+NOW = 1_800_000_000_000
+PLAIN = Figures(NOW)
+
+
+def test_importance_halves_in_a_half_life() -> None:
+    """A bare new status has one, and loses half in twelve hours."""
+    assert importance(PLAIN, NOW) == 1.0
+    assert importance(PLAIN, NOW + HALF_LIFE_MS) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        (Figures(NOW, likes=7), 4.0),
+        (Figures(NOW, comments=3, reposts=3), 5.0),
+        (Figures(NOW, likes=1, comments=1, reposts=1), 1 + math.log2(7)),
+        (Figures(NOW, mutual=True), 2.0),
+        (Figures(NOW, likes_given=3), 3.0),
+        (Figures(NOW, likes_given=1, mutual=True), 3.0),
+        (Figures(NOW, likes_given=50, mutual=True, own=True), 1.0),
+        (Figures(NOW, likes=1, mutual=True), 4.0),
+    ],
+)
+def test_importance_grows_by_what_people_did_and_by_closeness(figures: Figures, expected: float) -> None:
+    """Each term by itself, and two together."""
+    assert importance(figures, NOW) == pytest.approx(expected)
+
+
+def test_rank_orders_as_importance_does_at_any_moment() -> None:
+    """Waiting changes no order, so a cursor holds."""
+    some = [
+        Figures(NOW - age, likes=likes, mutual=mutual)
+        for age in (0, 3_600_000, 50_000_000)
+        for likes in (0, 1, 40)
+        for mutual in (False, True)
+    ]
+    expected = sorted(some, key=rank)
+    for now in (NOW, NOW + 86_400_000):
+        assert sorted(some, key=lambda figures: importance(figures, now)) == expected
+    assert all(rank(figures) > 0 for figures in some)
+
+
+def _ids(page: Any) -> list[str]:
+    return [json.loads(item)["id"] for item in page.items]
+
+
+async def test_the_home_in_order_of_importance(store: Store, people: People, raw: Any) -> None:
+    """Likes lift a status, and a repost has those of its original; pages by cursor and by number agree."""
+    reader, ada, bob = await people.users(3)
+    for each in (ada, bob):
+        await store.follows.follow(reader, each, fresh())
+    plain = [(await people.status(ada, f"{i}"))["id"] for i in range(5)]
+    await store.likes.like(bob, plain[1], fresh())
+    repost = (await people.status(bob, "", origin=plain[1]))["id"]
+    order = _ids(await store.timelines.importance(reader, Piece()))
+    assert order == [repost, plain[1], *reversed([plain[0], *plain[2:]])]
+    walked, before = [], None
+    while True:
+        page = await store.timelines.importance(reader, Piece(count=2, before=before))
+        walked += _ids(page)
+        if page.next is None:
+            break
+        before = page.next
+    assert walked == order
+    numbered = await store.timelines.importance(reader, Piece(count=2, page=2))
+    assert _ids(numbered) == order[2:4]
+    back = await store.timelines.importance(reader, Piece(count=2, after=numbered.prev))
+    assert _ids(back) == order[:2]
+
+
+async def test_equally_important_statuses_are_ordered_by_id(store: Store, people: People, raw: Any) -> None:
+    """Of one moment, the younger first, and each on one page only."""
+    ada = await people.user("ada")
+    ids = [(await people.status(ada, f"{i}"))["id"] for i in range(5)]
+    for each in ids:
+        raw.hset("{core}:status:" + each, "posted", NOW)
+    first = await store.timelines.importance(ada, Piece(count=3))
+    second = await store.timelines.importance(ada, Piece(count=3, before=first.next))
+    assert _ids(first) + _ids(second) == list(reversed(ids))
+
+
+async def test_liking_somebody_brings_them_closer(store: Store, people: People) -> None:
+    """What one's newest likes say of an author lifts the author's other statuses."""
+    reader, ada, bob = await people.users(3)
+    for each in (ada, bob):
+        await store.follows.follow(reader, each, fresh())
+    liked = (await people.status(ada, "old"))["id"]
+    of_ada = (await people.status(ada, "new"))["id"]
+    of_bob = (await people.status(bob, "newest"))["id"]
+    assert _ids(await store.timelines.importance(reader, Piece())) == [of_bob, of_ada, liked]
+    await store.likes.like(reader, liked, fresh())
+    assert _ids(await store.timelines.importance(reader, Piece())) == [liked, of_ada, of_bob]

