@@ -224,3 +224,21 @@ async def test_protection_leaves_followers_and_hides_from_others(store: Store, p
         await store.statuses.get(carl, status)
     await store.users.update(ann, {"protected": False}, Request.fresh())
     assert json.loads(await store.statuses.get(carl, status))["id"] == status
+
+
+async def test_who_is_not_there_is_looked_up_as_long(
+    store: Store, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One round trip for a user, for nobody, and for one without a password: the time tells none of them apart."""
+    await people.user("Ann")
+    await people.users(1)
+    exchange, trips = store._link.exchange, []
+
+    async def counted(commands: Any, timeout_seconds: float) -> Any:
+        trips.append(len(commands))
+        return await exchange(commands, timeout_seconds)
+
+    monkeypatch.setattr(store._link, "exchange", counted)
+    found = [await store.users.credentials(name) for name in ("ann", "ann@example.org", "nobody", "no@x.org", "u0")]
+    assert [one is not None for one in found] == [True, True, False, False, False]
+    assert trips == [1] * 5
