@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-import redis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
-from tests.property.model.moves import MOVES
+from tests.property.model.moves import MOVES as OF_PEOPLE
+from tests.property.model.places import PLACES
 from tests.property.model.readings import compare
 from tests.property.model.walk import Walk
 from tests.redis_process import RedisProcess, binaries
@@ -21,6 +21,7 @@ EXAMPLES = 60
 LONG = 3_000
 STEPS = 30
 
+MOVES = OF_PEOPLE | PLACES
 NAMES = [name for name, (often, _) in MOVES.items() for _ in range(often)]
 NUMBERS = st.integers(0, 63)
 STEP = st.one_of(

@@ -24,9 +24,10 @@ class Comments:
             self._notices.give(receiver, notice)
 
     def delete(self, uid: str, comment_id: str) -> None:
-        """By who wrote it, or by the author of what it stands under."""
+        """By who wrote it, seen or not, or by the author of what it stands under."""
         self._ground.writer(uid)
-        comment = self.get(uid, comment_id)
+        kept = self._ground.comments.get(comment_id)
+        comment = kept if kept is not None and kept.uid == uid else self.get(uid, comment_id)
         if uid not in {comment.uid, self._ground.statuses[comment.status].uid}:
             raise Refused("not_yours")
         del self._ground.comments[comment_id]
@@ -58,8 +59,6 @@ class Comments:
         self._ground.tell(kind, audience, comment=comment.id, status=comment.status)
 
     def _notices_of(self, comment: Comment) -> list[tuple[str, Notice]]:
-        author = self._ground.statuses[comment.status].uid
-        found = [(author, Notice("comment", comment.uid, comment.status, comment.id))]
-        return found + [
-            (uid, Notice("mention", comment.uid, comment.status, comment.id)) for uid in dict.fromkeys(comment.mentions)
-        ]
+        found = dict.fromkeys(comment.mentions, "mention")
+        found[self._ground.statuses[comment.status].uid] = "comment"
+        return [(uid, Notice(kind, comment.uid, comment.status, comment.id)) for uid, kind in found.items()]

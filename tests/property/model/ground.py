@@ -151,10 +151,11 @@ def among(*uids: str) -> str:
 
 
 def targets(pairs: Pairs, source: str) -> list[str]:
-    """What ``source`` is paired with, newest first."""
-    return [target for (one, target) in sorted(pairs, key=lambda pair: -pairs[pair]) if one == source]
+    """What ``source`` is paired with, newest first, and of one moment by id."""
+    found = [(when, int(target)) for (one, target), when in pairs.items() if one == source]
+    return [str(target) for _, target in sorted(found, reverse=True)]
 
 
 def sources(pairs: Pairs, target: str) -> list[str]:
-    """Who is paired with ``target``, newest first."""
-    return [source for (source, one) in sorted(pairs, key=lambda pair: -pairs[pair]) if one == target]
+    """Who is paired with ``target``, as :func:`targets`."""
+    return targets({(there, back): when for (back, there), when in pairs.items()}, target)

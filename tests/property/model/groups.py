@@ -34,11 +34,16 @@ class Groups:
         self._put(self.get(uid, gid), uid)
 
     def add(self, uid: str, gid: str, member: str) -> None:
-        """Somebody else, by the owner."""
+        """Somebody else, by the owner of a private group; into others people come by themselves."""
+        if uid == member:
+            self.join(uid, gid)
+            return
         group = self._mine(uid, gid)
         self._eyes.need_person(uid, member)
         if self._eyes.blocked(uid, member):
             raise Refused("not_found")
+        if group.kind != "private":
+            raise Refused("invalid_parameter")
         self._put(group, member)
 
     def remove(self, uid: str, gid: str, member: str) -> None:
@@ -73,7 +78,7 @@ class Groups:
     def _seen(self, viewer: str, group: Group) -> bool:
         if group.kind == "private" and viewer not in group.members:
             return False
-        return self._eyes.knows(viewer, group.uid)
+        return viewer in group.members or self._eyes.knows(viewer, group.uid)
 
     def _mine(self, uid: str, gid: str) -> Group:
         self._ground.writer(uid)

@@ -2,7 +2,7 @@
 
 from tests.property.model.ground import Ground, among, sources
 from tests.property.model.notices import Notice, Notices
-from tests.property.model.sight import Eyes
+from tests.property.model.sight import HIDDEN, Eyes
 
 
 def deed_audience(ground: Ground, actor: str, sid: str) -> str:
@@ -54,9 +54,9 @@ class Marks:
         self._ground.favorites.pop((uid, sid), None)
 
     def likers(self, viewer: str, sid: str) -> list[str]:
-        """Who likes it, the newest first."""
-        self._eyes.need(viewer, sid)
-        return [uid for uid in sources(self._ground.likes, sid) if self._eyes.knows(viewer, uid)]
+        """Who likes it, the newest first; what those do who are protected is their followers' business."""
+        group = self._eyes.need(viewer, sid).group
+        return [uid for uid in sources(self._ground.likes, sid) if self._eyes.author(viewer, uid, group) > HIDDEN]
 
     def has_liked(self, viewer: str, sid: str, uid: str) -> bool:
         self._eyes.need(viewer, sid)

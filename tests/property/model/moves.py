@@ -12,7 +12,6 @@ from tests.property.model.walk import LOGINS, UNKNOWN, Walk
 Move = Callable[[Walk, int, int, int], Awaitable[None]]
 
 TAGS = ("tea", "Été")
-KINDS = ("public", "private", "announcement")
 
 
 def made_id(made: bytes | None) -> str:
@@ -22,11 +21,13 @@ def made_id(made: bytes | None) -> str:
 
 def words(walk: Walk, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """A message, whom it mentions, and its folded tags."""
-    message, mentions, tags = f"m{len(walk.trace)}", (), ()
+    message = f"m{len(walk.trace)}"
+    mentions: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     if number % 3 == 1:
-        login = LOGINS[number % len(LOGINS)]
+        login = LOGINS[number % len(walk.people)]
         message += f" @{login.upper()}"
-        mentions = (walk.people[number % len(LOGINS)],)
+        mentions = (walk.people[number % len(walk.people)],)
     if number % 4 == 3:
         tag = TAGS[number % len(TAGS)]
         message += f" #{tag}"
@@ -39,7 +40,7 @@ async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
 
     def model(made: bytes | None) -> None:
         walk.world.posts.create(
-            Status(id=made_id(made), uid=uid, message=message, mentions=mentions, tags=tags, **more)  # type: ignore[arg-type]  # mypy: ** of str
+            Status(id=made_id(made), uid=uid, message=message, mentions=mentions, tags=tags, **more)
         )
 
     ask = walk.store.statuses.create(uid, Draft(message=message, **more), Request.fresh())  # type: ignore[arg-type]  # mypy: ** of str
@@ -49,27 +50,33 @@ async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
 
 
 async def post(walk: Walk, a: int, b: int, c: int) -> None:
+    """Post; nobody is refused."""
     await _post(walk, walk.whom(a), b)
 
 
 async def burst(walk: Walk, a: int, b: int, c: int) -> None:
+    """Three at once: timelines overflow."""
     for _ in range(3):
         await _post(walk, walk.who(a), b)
 
 
 async def reply(walk: Walk, a: int, b: int, c: int) -> None:
+    """Answer what is there or not."""
     await _post(walk, walk.who(a), c, in_reply_to=walk.any_of(walk.statuses, b))
 
 
 async def repost(walk: Walk, a: int, b: int, c: int) -> None:
+    """Repeat it without words."""
     await _post(walk, walk.who(a), None, origin=walk.any_of(walk.statuses, b))
 
 
 async def quote(walk: Walk, a: int, b: int, c: int) -> None:
+    """Repeat it with words."""
     await _post(walk, walk.who(a), c, origin=walk.any_of(walk.statuses, b))
 
 
 async def group_post(walk: Walk, a: int, b: int, c: int) -> None:
+    """Post in a group."""
     await _post(walk, walk.who(a), c, group=walk.any_of(walk.groups, b))
 
 
@@ -80,6 +87,7 @@ async def group_repost(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def group_reply(walk: Walk, a: int, b: int, c: int) -> None:
+    """Answer in a group, something of it or not."""
     group = walk.any_of(walk.groups, c)
     await _post(walk, walk.who(a), b, group=group, in_reply_to=walk.any_of(walk.statuses, b))
 
@@ -94,6 +102,7 @@ async def delete(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def follow(walk: Walk, a: int, b: int, c: int) -> None:
+    """Follow, or ask to."""
     source, target = walk.who(a), walk.whom(b)
 
     def model(made: bytes | None) -> None:
@@ -105,6 +114,7 @@ async def follow(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def unfollow(walk: Walk, a: int, b: int, c: int) -> None:
+    """Follow, or ask to, no longer."""
     source, target = walk.who(a), walk.whom(b)
     ask = walk.store.follows.unfollow(source, target, Request.fresh())
     await walk.do(f"unfollow {source} {target}", ask, lambda _: walk.world.relations.unfollow(source, target))
@@ -126,6 +136,7 @@ def _between(verb: str, noun: str, *, mine: bool = False) -> Move:
 
 
 async def update(walk: Walk, a: int, b: int, c: int) -> None:
+    """Change oneself, protection too."""
     uid = walk.who(a)
     changes: dict[str, str | bool | None] = {}
     if b % 3 != 1:
@@ -137,21 +148,25 @@ async def update(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def protect(walk: Walk, a: int, b: int, c: int) -> None:
+    """Begin or end to be protected."""
     uid = walk.who(a)
-    ask = walk.store.users.update(uid, {"protected": c % 3 != 0}, Request.fresh())
-    await walk.do(f"protect {uid} {c % 3 != 0}", ask, lambda _: walk.world.people.update(uid, {"protected": c % 3 != 0}))
+    changes: dict[str, str | bool | None] = {"protected": c % 3 != 0}
+    ask = walk.store.users.update(uid, changes, Request.fresh())
+    await walk.do(f"protect {uid} {changes}", ask, lambda _: walk.world.people.update(uid, changes))
 
 
 async def suspend(walk: Walk, a: int, b: int, c: int) -> None:
+    """An administrator takes somebody out of sight."""
     uid = walk.whom(b)
-    ask = walk.store.suspensions.suspend(UNKNOWN, uid, Request.fresh())
+    ask = walk.store.suspensions.suspend(walk.admin, uid, Request.fresh())
     await walk.do(f"suspend {uid}", ask, lambda _: walk.world.people.suspend(uid))
 
 
 async def reinstate(walk: Walk, a: int, b: int, c: int) -> None:
+    """And back."""
     gone = [one.id for one in walk.world.ground.people.values() if one.suspended]
     uid = gone[b % len(gone)] if gone else walk.whom(b)
-    ask = walk.store.suspensions.reinstate(UNKNOWN, uid, Request.fresh())
+    ask = walk.store.suspensions.reinstate(walk.admin, uid, Request.fresh())
     await walk.do(f"reinstate {uid}", ask, lambda _: walk.world.people.reinstate(uid))
 
 
@@ -168,6 +183,7 @@ def _on_status(verb: str, noun: str) -> Move:
 
 
 async def comment(walk: Walk, a: int, b: int, c: int) -> None:
+    """Comment on what is there or not."""
     uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
     message, mentions, _ = words(walk, c)
 
@@ -182,6 +198,7 @@ async def comment(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def uncomment(walk: Walk, a: int, b: int, c: int) -> None:
+    """Mostly one's own."""
     one = walk.any_of(walk.comments, b)
     kept = walk.world.ground.comments.get(one)
     uid = kept.uid if kept is not None and c % 2 else walk.who(a)
@@ -208,6 +225,9 @@ MOVES: dict[str, tuple[int, Move]] = {
     "reply": (4, reply),
     "repost": (3, repost),
     "quote": (3, quote),
+    "group_post": (3, group_post),
+    "group_reply": (1, group_reply),
+    "group_repost": (1, group_repost),
     "delete": (3, delete),
     "follow": (6, follow),
     "unfollow": (3, unfollow),

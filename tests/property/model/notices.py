@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.property.model.ground import Comment, Ground, Status, among
+from tests.property.model.ground import Comment, Ground, Refused, Status, among
 from tests.property.model.sight import HIDDEN, SHOWN, Eyes
 
 
@@ -22,6 +22,7 @@ class Notices:
         self._ground = ground
         self._eyes = eyes
         self.kept: dict[str, dict[Notice, int]] = {}
+        self.marks: dict[str, int] = {}
 
     def give(self, receiver: str, notice: Notice) -> None:
         """Notify, unless it is one's own deed, was told before, or may not be seen."""
@@ -29,6 +30,8 @@ class Notices:
         if receiver == notice.source or notice in held or not self.heard(receiver, notice):
             return
         held[notice] = self._ground.tick()
+        if len(held) > self._ground.cap:
+            del held[min(held, key=lambda one: held[one])]
         self._ground.tell(
             "notification", among(receiver), what=notice.kind, source=notice.source,
             status=notice.status, comment=notice.comment,
@@ -57,6 +60,21 @@ class Notices:
             and self._eyes.status(receiver, status.id) > HIDDEN
             and self._eyes.author(receiver, comment.uid, status.group) == SHOWN
         )
+
+    def mark_read(self, uid: str, notice: Notice | None) -> None:
+        """All up to this one are read; refused for one that never was."""
+        self._ground.writer(uid)
+        if notice is None:
+            raise Refused("not_found")
+        self.marks[uid] = max(self.marks.get(uid, 0), self.kept[uid][notice])
+
+    def read(self, uid: str, notice: Notice) -> bool:
+        """Whether it was read."""
+        return self.kept[uid][notice] <= self.marks.get(uid, 0)
+
+    def unread(self, uid: str) -> int:
+        """How many of those shown were not read."""
+        return sum(not self.read(uid, notice) for notice in self.page(uid))
 
     def page(self, viewer: str) -> list[Notice]:
         """What ``viewer`` reads, newest first."""

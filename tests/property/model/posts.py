@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.property.model.ground import Ground, Refused, Status
 from tests.property.model.notices import Notice, Notices
-from tests.property.model.sight import HIDDEN, Eyes
+from tests.property.model.sight import Eyes
 from tests.property.model.timelines import Timelines
 
 
@@ -20,7 +20,10 @@ class Posts:
     def create(self, draft: Status) -> None:
         """Post; ``draft`` has what its author gave, the rest follows from what there is."""
         self._ground.writer(draft.uid)
-        status = self._placed(self._repeating(self._answering(draft)))
+        answering = self._answering(draft)
+        if answering.group is not None:
+            self._may_speak(draft.uid, answering.group)
+        status = self._placed(self._repeating(answering))
         self._ground.statuses[status.id] = status
         self._ground.tell("post", status.audience, status=status.id)
         self._timelines.posted(status)
@@ -28,10 +31,12 @@ class Posts:
             self._notices.give(receiver, notice)
 
     def delete(self, uid: str, sid: str) -> None:
-        """Only by its author; likes, comments and what was told of it go with it."""
-        self._ground.writer(uid)
-        status = self._eyes.need(uid, sid)
+        """Only by its author, also what shows nothing any more; likes, comments and what was told go with it."""
+        status = self._ground.statuses.get(sid)
+        if status is None or self._ground.person(status.uid).suspended:
+            raise Refused("not_found")
         if status.uid != uid:
+            self._eyes.need(uid, sid)
             raise Refused("not_yours")
         del self._ground.statuses[sid]
         self._ground.tell("delete", status.audience, status=sid)
@@ -52,9 +57,9 @@ class Posts:
             sum(status.origin == sid for status in self._ground.statuses.values()),
         )
 
-    def original(self, viewer: str, status: Status) -> Status | None:
-        """What a repost or quote shows: nothing of what is gone or may not be seen."""
-        if status.origin is None or self._eyes.status(viewer, status.origin) == HIDDEN:
+    def original(self, viewer: str, status: Status, least: int) -> Status | None:
+        """What a repost or quote shows: nothing of what is gone, or is seen less than where it is shown asks."""
+        if status.origin is None or self._eyes.status(viewer, status.origin) < least:
             return None
         return self._ground.statuses[status.origin]
 
@@ -76,9 +81,10 @@ class Posts:
         original = self._eyes.need(draft.uid, draft.origin)
         if original.wordless:
             original = self._eyes.need(draft.uid, original.origin or "")
-        if original.group != draft.group:
+        if original.group not in {None, draft.group}:
             raise Refused("invalid_parameter")
-        if original.uid != draft.uid and original.group is None and self._ground.people[original.uid].protected:
+        open_to_all = original.audience == "public" and not self._ground.people[original.uid].protected
+        if original.uid != draft.uid and original.group is None and not open_to_all:
             raise Refused("invalid_parameter")
         return replace(draft, origin=original.id)
 
@@ -87,22 +93,25 @@ class Posts:
         if draft.group is None:
             protected = self._ground.people[draft.uid].protected
             return replace(draft, audience=f"followers:{draft.uid}" if protected else "public")
-        group = self._ground.groups.get(draft.group)
-        if group is None or not self._eyes.knows(draft.uid, group.uid):
+        return replace(draft, audience=f"group:{draft.group}")
+
+    def _may_speak(self, uid: str, gid: str) -> None:
+        """In a group its members speak, in an announcing one its owner."""
+        group = self._ground.groups.get(gid)
+        if group is None or not self._eyes.knows(uid, group.uid):
             raise Refused("not_found")
-        if draft.uid not in group.members:
+        if uid not in group.members:
             raise Refused("not_found" if group.kind == "private" else "not_yours")
-        if group.kind == "announcement" and group.uid != draft.uid:
+        if group.kind == "announcement" and group.uid != uid:
             raise Refused("not_yours")
-        return replace(draft, audience=f"group:{group.id}")
 
     def _notices_of(self, status: Status) -> list[tuple[str, Notice]]:
-        """Everyone whom a status concerns, and how."""
-        found = [(uid, Notice("mention", status.uid, status.id)) for uid in dict.fromkeys(status.mentions)]
-        if status.in_reply_to_uid is not None:
-            found.append((status.in_reply_to_uid, Notice("reply", status.uid, status.id)))
+        """Everyone whom a status concerns, and how: who is answered is not told of a mention besides."""
+        found: list[tuple[str, str]] = []
         original = self._ground.statuses.get(status.origin or "")
         if original is not None:
-            kind = "quote" if status.message else "repost"
-            found.append((original.uid, Notice(kind, status.uid, status.id)))
-        return found
+            found.append((original.uid, "quote" if status.message else "repost"))
+        if status.in_reply_to_uid is not None:
+            found.append((status.in_reply_to_uid, "reply"))
+        found += [(uid, "mention") for uid in dict.fromkeys(status.mentions) if uid != status.in_reply_to_uid]
+        return [(uid, Notice(kind, status.uid, status.id)) for uid, kind in found]

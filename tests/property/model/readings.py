@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from stream_server.store.page import Page, Piece
 from tests.property.model import shapes
-from tests.property.model.ground import Refused
+from tests.property.model.ground import Group, Refused, Roll
 from tests.property.model.moves import TAGS
+from tests.property.model.sight import QUIET, SHOWN
 from tests.property.model.walk import UNKNOWN, Walk, outcome
 
 ALL = Piece(count=200)
@@ -66,6 +67,12 @@ def _of_viewer(walk: Walk, viewer: str) -> Iterator[Reading]:
             lambda comment=comment: comment_of(walk, walk.world.comments.get(viewer, comment).id),  # type: ignore[misc]  # mypy cannot infer a lambda's default
         )  # fmt: skip
     yield from _pairs(walk, viewer)
+    for list_id in (*walk.lists, UNKNOWN):
+        yield from _list(walk, viewer, list_id)
+    for gid in (*walk.groups, UNKNOWN):
+        yield from _group(walk, viewer, gid)
+    for talk in (*walk.talks, UNKNOWN):
+        yield from _talk(walk, viewer, talk)
 
 
 def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
@@ -79,8 +86,21 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
     yield Reading("me", store.users.me(viewer), shapes.user, lambda: user_of(walk, viewer))
     yield Reading(
         "notifications", store.notifications.page(viewer, ALL), items(shapes.notice),
-        lambda: [(*notice, False) for notice in world.notices.page(viewer)],
+        lambda: [(*notice, world.notices.read(viewer, notice)) for notice in world.notices.page(viewer)],
     )  # fmt: skip
+    yield Reading("unread", store.notifications.unread(viewer), int, lambda: world.notices.unread(viewer))
+    timelines, times = store.timelines, world.timelines
+    yield Reading(
+        "home", timelines.home(viewer, ALL), STATUSES, lambda: statuses_of(walk, viewer, times.home(viewer), SHOWN)
+    )
+    yield Reading("mentions", timelines.mentions(viewer, ALL), IDS, lambda: times.mentioning(viewer))
+    yield Reading("favorites", timelines.favorites(viewer, ALL), IDS, lambda: times.favorites(viewer))
+    yield Reading("groups", store.groups.of(viewer, viewer, ALL), IDS, lambda: world.groups.of(viewer))
+    yield Reading("talks", store.talks.of(viewer, ALL), IDS, lambda: world.talks.of(viewer))
+    for tag in TAGS:
+        yield Reading(
+            f"tag {tag}", timelines.tag(viewer, tag, ALL), IDS, lambda tag=tag: times.of_tag(viewer, tag.casefold())  # type: ignore[misc]  # as below
+        )  # fmt: skip
 
 
 def _person(walk: Walk, viewer: str, uid: str) -> Iterator[Reading]:
@@ -96,6 +116,51 @@ def _person(walk: Walk, viewer: str, uid: str) -> Iterator[Reading]:
     yield Reading(
         f"who follows {uid}", store.follows.followers(viewer, uid, ALL), IDS, lambda: relations.followers(viewer, uid)
     )
+    timelines, times = store.timelines, walk.world.timelines
+    yield Reading(
+        f"profile of {uid}", timelines.profile(viewer, uid, ALL), STATUSES,
+        lambda: statuses_of(walk, viewer, times.profile(viewer, uid), QUIET),
+    )  # fmt: skip
+    yield Reading(f"liked by {uid}", timelines.liked(viewer, uid, ALL), IDS, lambda: times.liked(viewer, uid))
+    yield Reading(f"lists of {uid}", store.lists.of(viewer, uid, ALL), IDS, lambda: walk.world.lists.of(viewer, uid))
+    yield Reading(
+        f"lists with {uid}", store.lists.listed(viewer, uid, ALL), IDS, lambda: walk.world.lists.listed(viewer, uid)
+    )
+
+
+def _list(walk: Walk, viewer: str, list_id: str) -> Iterator[Reading]:
+    """What there is of a list."""
+    store, lists, times = walk.store, walk.world.lists, walk.world.timelines
+    yield Reading(
+        f"list {list_id}", store.lists.get(viewer, list_id), shapes.roll,
+        lambda: roll_of(lists.get(viewer, list_id)),
+    )  # fmt: skip
+    yield Reading(
+        f"members of {list_id}", store.lists.members(viewer, list_id, ALL), IDS, lambda: lists.members(viewer, list_id)
+    )
+    yield Reading(
+        f"timeline of {list_id}", store.timelines.list(viewer, list_id, ALL), IDS,
+        lambda: times.of_list(viewer, list_id),
+    )  # fmt: skip
+
+
+def _group(walk: Walk, viewer: str, gid: str) -> Iterator[Reading]:
+    """What there is of a group."""
+    store, groups, times = walk.store, walk.world.groups, walk.world.timelines
+    yield Reading(
+        f"group {gid}", store.groups.get(viewer, gid), shapes.group, lambda: group_of(groups.get(viewer, gid))
+    )
+    yield Reading(f"members of {gid}", store.groups.members(viewer, gid, ALL), IDS, lambda: groups.members(viewer, gid))
+    yield Reading(
+        f"statuses in {gid}", store.timelines.group(viewer, gid, ALL), IDS, lambda: times.of_group(viewer, gid)
+    )
+
+
+def _talk(walk: Walk, viewer: str, talk: str) -> Iterator[Reading]:
+    """What there is of a talk."""
+    store, talks = walk.store, walk.world.talks
+    yield Reading(f"talk {talk}", store.talks.get(viewer, talk), shapes.talk, lambda: talk_of(walk, viewer, talk))
+    yield Reading(f"said in {talk}", store.talks.messages(viewer, talk, ALL), IDS, lambda: talks.messages(viewer, talk))
 
 
 def _status(walk: Walk, viewer: str, sid: str) -> Iterator[Reading]:
@@ -112,6 +177,12 @@ def _status(walk: Walk, viewer: str, sid: str) -> Iterator[Reading]:
     yield Reading(f"keeps {sid}", store.favorites.has(viewer, sid), bool, lambda: world.marks.has_kept(viewer, sid))
     yield Reading(
         f"comments of {sid}", store.comments.page(viewer, sid, ALL), IDS, lambda: world.comments.page(viewer, sid)
+    )
+    timelines, times = store.timelines, world.timelines
+    yield Reading(f"reposts of {sid}", timelines.reposts(viewer, sid, ALL), IDS, lambda: times.reposts(viewer, sid))
+    yield Reading(f"replies to {sid}", timelines.replies(viewer, sid, ALL), IDS, lambda: times.replies(viewer, sid))
+    yield Reading(
+        f"thread of {sid}", timelines.conversation(viewer, sid, ALL), IDS, lambda: times.conversation(viewer, sid)
     )
 
 
@@ -147,7 +218,7 @@ def user_of(walk: Walk, uid: str) -> shapes.Shape:
     return (uid, person.login, person.name, person.bio, person.protected, *walk.world.people.counts(uid))
 
 
-def status_of(walk: Walk, viewer: str, sid: str, *, whole: bool = True) -> shapes.Shape:
+def status_of(walk: Walk, viewer: str, sid: str, least: int = QUIET, *, whole: bool = True) -> shapes.Shape:
     """A status as the model would show it."""
     ground, posts = walk.world.ground, walk.world.posts
     one = ground.statuses[sid]
@@ -157,7 +228,7 @@ def status_of(walk: Walk, viewer: str, sid: str, *, whole: bool = True) -> shape
     )  # fmt: skip
     if one.origin is None or not whole:
         return own
-    original = posts.original(viewer, one)
+    original = posts.original(viewer, one, least)
     return (*own, status_of(walk, viewer, original.id, whole=False) if original is not None else None)
 
 
@@ -167,4 +238,23 @@ def comment_of(walk: Walk, comment_id: str) -> shapes.Shape:
     return one.id, one.uid, walk.world.ground.people[one.uid].login, one.status, one.message
 
 
-TAGGED = TAGS
+def statuses_of(walk: Walk, viewer: str, ids: list[str], least: int) -> list[shapes.Shape]:
+    """Several statuses as the model would show them."""
+    return [status_of(walk, viewer, sid, least) for sid in ids]
+
+
+def roll_of(one: Roll) -> shapes.Shape:
+    """A list as the model would show it."""
+    return one.id, one.uid, one.name, one.private, len(one.members)
+
+
+def group_of(one: Group) -> shapes.Shape:
+    """A group as the model would show it."""
+    return one.id, one.uid, one.name, one.kind, len(one.members)
+
+
+def talk_of(walk: Walk, viewer: str, talk_id: str) -> shapes.Shape:
+    """A talk as the model would show it."""
+    one = walk.world.talks.get(viewer, talk_id)
+    said = walk.world.talks.messages(viewer, talk_id)
+    return one.id, one.people, one.name, said[0] if said else None, walk.world.talks.unread(viewer, talk_id)

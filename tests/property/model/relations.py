@@ -17,9 +17,7 @@ class Relations:
 
     def follow(self, source: str, target: str) -> bool:
         """Follow, or ask to; whether it is asked. Already so changes nothing."""
-        self._check(source, target)
-        if (source, target) in self._ground.blocks:
-            raise Refused("invalid_parameter")
+        self.may_follow(source, target)
         if (source, target) in self._ground.follows:
             return False
         if self._ground.people[target].protected:
@@ -33,7 +31,7 @@ class Relations:
 
     def unfollow(self, source: str, target: str) -> None:
         """Follow, or ask to, no longer."""
-        self._check(source, target)
+        self.check(source, target)
         self._cut(source, target)
         self._unask(source, target)
 
@@ -52,7 +50,7 @@ class Relations:
 
     def block(self, source: str, target: str) -> None:
         """Cut what is between two, both ways, and see nothing of each other."""
-        self._check(source, target)
+        self.check(source, target)
         if (source, target) in self._ground.blocks:
             return
         for one, other in ((source, target), (target, source)):
@@ -63,20 +61,20 @@ class Relations:
 
     def unblock(self, source: str, target: str) -> None:
         """See each other again; nobody follows by that."""
-        self._check(source, target)
+        self.check(source, target)
         if self._ground.blocks.pop((source, target), None) is not None:
             self._ground.tell("unblock", among(source), source=source, target=target)
 
     def mute(self, source: str, target: str) -> None:
         """Hear nothing of somebody, who is not told."""
-        self._check(source, target)
+        self.check(source, target)
         if (source, target) not in self._ground.mutes:
             self._ground.mutes[source, target] = self._ground.tick()
             self._ground.tell("mute", among(source), source=source, target=target)
 
     def unmute(self, source: str, target: str) -> None:
         """Hear of somebody again."""
-        self._check(source, target)
+        self.check(source, target)
         if self._ground.mutes.pop((source, target), None) is not None:
             self._ground.tell("unmute", among(source), source=source, target=target)
 
@@ -103,7 +101,7 @@ class Relations:
         return self._known(uid, targets(self._ground.mutes, uid))
 
     def relationship(self, viewer: str, uid: str, other: str) -> dict[str, bool]:
-        """What is between two; blocks and mutes only of the one who looks."""
+        """What is between two; requests only for the two, blocks and mutes only of the one who looks."""
         self._eyes.need_person(viewer, uid)
         self._eyes.need_person(viewer, other)
         there, back = (uid, other), (other, uid)
@@ -111,12 +109,10 @@ class Relations:
         found = {
             "following": there in follows,
             "followed_by": back in follows,
-            "mutual": there in follows and back in follows,
-            "requested": there in asks,
-            "requested_by": back in asks,
         }
         if viewer in there:
             mine = there if viewer == uid else back
+            found |= {"requested": there in asks, "requested_by": back in asks}
             found |= {"blocking": mine in self._ground.blocks, "muting": mine in self._ground.mutes}
         return found
 
@@ -133,7 +129,14 @@ class Relations:
     def _known(self, viewer: str, uids: list[str]) -> list[str]:
         return [uid for uid in uids if self._eyes.knows(viewer, uid)]
 
-    def _check(self, source: str, target: str) -> None:
+    def may_follow(self, source: str, target: str) -> None:
+        """Nobody follows whom they block."""
+        self.check(source, target)
+        if (source, target) in self._ground.blocks:
+            raise Refused("invalid_parameter")
+
+    def check(self, source: str, target: str) -> None:
+        """What every verb between two refuses."""
         self._ground.writer(source)
         if source == target:
             raise Refused("invalid_parameter")
@@ -141,6 +144,8 @@ class Relations:
 
     def _asked(self, uid: str, source: str) -> None:
         self._ground.writer(uid)
+        if source == uid:
+            raise Refused("invalid_parameter")
         if (source, uid) not in self._ground.asks or not self._eyes.knows(uid, source):
             raise Refused("not_found")
 

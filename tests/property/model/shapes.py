@@ -51,8 +51,8 @@ def group(raw: bytes) -> Shape:
 def talk(raw: bytes) -> Shape:
     """A talk: who is in it, and the last thing said."""
     found = json.loads(raw)
-    last = found.get("last_message")
-    return found["id"], frozenset(found["people"]), found["name"], last["id"] if last is not None else None
+    last = (found.get("last_message") or {}).get("id")
+    return found["id"], frozenset(found["people"]), found["name"], last, found["unread"]
 
 
 def message(raw: bytes) -> Shape:

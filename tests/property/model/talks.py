@@ -13,43 +13,43 @@ class Talks:
 
     def check(self, uid: str, others: list[str]) -> None:
         """Whether ``uid`` may open a talk with these."""
-        self._ground.writer(uid)
         if uid in others:
             raise Refused("invalid_parameter")
+        self._ground.writer(uid)
         for other in others:
             self._eyes.need_person(uid, other)
             if self._eyes.blocked(uid, other):
                 raise Refused("not_found")
 
-    def open(self, talk_id: str, uid: str, others: list[str], name: str | None) -> None:
-        """A new talk; two people have one between them, which is found again under the id that it has."""
+    def open(self, talk_id: str, uid: str, others: list[str], name: str | None) -> bool:
+        """A talk, and whether it is new; two people have one, which has no name and is found again."""
         self.check(uid, others)
         people = frozenset((uid, *others))
-        if len(people) == 2:
-            name = None
-            if (known := self.of_two(people)) is not None:
-                if known.id != talk_id:
-                    raise Refused("the talk of two is one")
-                return
-        self._ground.talks[talk_id] = Talk(talk_id, uid, people, name)
+        if (known := self.of_two(people)) is not None:
+            return known.id != talk_id
+        self._ground.talks[talk_id] = Talk(talk_id, uid, people, name if len(people) > 2 else None)
+        return True
 
     def of_two(self, people: frozenset[str]) -> Talk | None:
         """The talk of two people."""
         return next((one for one in self._ground.talks.values() if one.people == people and len(people) == 2), None)
 
     def send(self, message_id: str, uid: str, talk_id: str, text: str) -> None:
-        """Say something; of two, neither may block the other."""
+        """Say something, having read what was said before; of two, both must be there for the other."""
         self._ground.writer(uid)
         talk = self.get(uid, talk_id)
-        if len(talk.people) == 2 and self._eyes.blocked(*talk.people):
+        if len(talk.people) == 2 and self._estranged(uid, talk):
             raise Refused("not_found")
         talk.messages.append((message_id, uid, text))
+        talk.marks[uid] = int(message_id)
         self._ground.tell("message", among(*talk.people), message=message_id)
 
     def read(self, uid: str, talk_id: str, message_id: str) -> None:
         """One has read up to here; a mark does not go back."""
         self._ground.writer(uid)
         talk = self.get(uid, talk_id)
+        if message_id not in (one for one, _, _ in talk.messages):
+            raise Refused("not_found")
         talk.marks[uid] = max(talk.marks.get(uid, 0), int(message_id))
 
     def get(self, viewer: str, talk_id: str) -> Talk:
@@ -63,7 +63,15 @@ class Talks:
         mine = [one for one in self._ground.talks.values() if viewer in one.people]
         return [one.id for one in sorted(mine, key=lambda one: -int(one.messages[-1][0] if one.messages else one.id))]
 
+    def unread(self, viewer: str, talk_id: str) -> int:
+        mark = self._ground.talks[talk_id].marks.get(viewer, 0)
+        return sum(int(one) > mark for one in self.messages(viewer, talk_id))
+
     def messages(self, viewer: str, talk_id: str) -> list[str]:
         """What was said, the newest first, but by those of whom one sees nothing."""
         talk = self.get(viewer, talk_id)
         return [mid for mid, uid, _ in reversed(talk.messages) if self._eyes.author(viewer, uid, party=True) > 0]
+
+    def _estranged(self, uid: str, talk: Talk) -> bool:
+        (other,) = talk.people - {uid}
+        return self._eyes.blocked(uid, other) or self._ground.people[other].suspended

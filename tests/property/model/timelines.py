@@ -116,10 +116,9 @@ class Timelines:
         return self._seen(viewer, (one.id for one in self._ground.statuses.values() if one.origin == sid), SHOWN)
 
     def replies(self, viewer: str, sid: str) -> list[str]:
-        """Direct replies, oldest first."""
+        """Direct replies, newest first."""
         self._eyes.need(viewer, sid)
-        found = (one.id for one in self._ground.statuses.values() if one.in_reply_to == sid)
-        return self._seen(viewer, found, SHOWN)[::-1]
+        return self._seen(viewer, (one.id for one in self._ground.statuses.values() if one.in_reply_to == sid), SHOWN)
 
     def conversation(self, viewer: str, sid: str) -> list[str]:
         """The whole thread that a status belongs to, oldest first."""

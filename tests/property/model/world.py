@@ -42,3 +42,17 @@ class World:
                 return target, "not_found"
             return target, "oneself" if source == target else "blocked"
         return target, "requested" if asked else f"{verb}ed"
+
+    def follow_listed(self, source: str, target: str, list_id: str) -> None:
+        """Follow, or ask to, and put on a list; one refusal refuses both."""
+        self.relations.may_follow(source, target)
+        roll = self.lists.mine(source, list_id)
+        self.relations.follow(source, target)
+        self.lists.put(roll, target)
+
+    def unfollow_listed(self, source: str, target: str, list_id: str) -> None:
+        """Unfollow, and take from a list."""
+        self.relations.check(source, target)
+        roll = self.lists.mine(source, list_id)
+        self.relations.unfollow(source, target)
+        self.lists.take(roll, target)

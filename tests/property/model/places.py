@@ -1,0 +1,232 @@
+"""The operations on lists, groups, talks and notifications."""
+
+import json
+from typing import Any
+
+from stream_server.store.page import Piece
+from stream_server.store.request import Request
+from tests.property.model.moves import Move, made_id
+from tests.property.model.notices import Notice
+from tests.property.model.walk import Walk
+
+KINDS = ("public", "private", "announcement")
+NEVER = str(2**53 - 1)
+"""An id that is not made before the year 2093."""
+
+
+async def list_create(walk: Walk, a: int, b: int, c: int) -> None:
+    """A new list."""
+    uid, name, private = walk.who(a), f"l{len(walk.trace)}", b % 2 == 0
+    ask = walk.store.lists.create(uid, name, "", private, Request.fresh())
+
+    def model(made: bytes | None) -> None:
+        walk.world.lists.create(made_id(made), uid, name, private=private)
+
+    made = await walk.do(f"list_create {uid} {private}", ask, model)
+    if made is not None:
+        walk.lists.append(made_id(made))
+
+
+def _owner(walk: Walk, list_id: str, a: int, c: int) -> str:
+    """Mostly whose list it is."""
+    kept = walk.world.ground.lists.get(list_id)
+    return kept.uid if kept is not None and c % 4 else walk.who(a)
+
+
+async def list_update(walk: Walk, a: int, b: int, c: int) -> None:
+    """Another name, open or not."""
+    list_id = walk.any_of(walk.lists, b)
+    uid, name, private = _owner(walk, list_id, a, c), f"l{c % 2}", c % 3 == 0
+    ask = walk.store.lists.update(uid, list_id, {"name": name, "private": private}, Request.fresh())
+    await walk.do(
+        f"list_update {uid} {list_id} {private}", ask,
+        lambda _: walk.world.lists.update(uid, list_id, name, private=private),
+    )  # fmt: skip
+
+
+async def list_delete(walk: Walk, a: int, b: int, c: int) -> None:
+    """Mostly one's own."""
+    list_id = walk.any_of(walk.lists, b)
+    uid = _owner(walk, list_id, a, c)
+    ask = walk.store.lists.delete(uid, list_id, Request.fresh())
+    await walk.do(f"list_delete {uid} {list_id}", ask, lambda _: walk.world.lists.delete(uid, list_id))
+
+
+async def list_add(walk: Walk, a: int, b: int, c: int) -> None:
+    """Somebody comes on a list."""
+    list_id = walk.any_of(walk.lists, b)
+    uid, member = _owner(walk, list_id, a, c), walk.whom(a)
+    ask = walk.store.lists.add(uid, list_id, member, Request.fresh())
+    await walk.do(f"list_add {uid} {list_id} {member}", ask, lambda _: walk.world.lists.add(uid, list_id, member))
+
+
+async def list_remove(walk: Walk, a: int, b: int, c: int) -> None:
+    """Somebody goes from a list; mostly one who is on it."""
+    list_id = walk.any_of(walk.lists, b)
+    uid, member = _owner(walk, list_id, a, c), walk.whom(a)
+    kept = walk.world.ground.lists.get(list_id)
+    if kept is not None and kept.members and a % 4:
+        member = list(kept.members)[a % len(kept.members)]
+    ask = walk.store.lists.remove(uid, list_id, member, Request.fresh())
+    await walk.do(f"list_remove {uid} {list_id} {member}", ask, lambda _: walk.world.lists.remove(uid, list_id, member))
+
+
+async def follow_listed(walk: Walk, a: int, b: int, c: int) -> None:
+    """Follow, and put on a list in the same call."""
+    list_id = walk.any_of(walk.lists, c)
+    source, target = _owner(walk, list_id, a, b), walk.whom(b)
+    ask = walk.store.follows.follow(source, target, Request.fresh(), list_id)
+    await walk.do(
+        f"follow_listed {source} {target} {list_id}", ask,
+        lambda _: walk.world.follow_listed(source, target, list_id),
+    )  # fmt: skip
+
+
+async def unfollow_listed(walk: Walk, a: int, b: int, c: int) -> None:
+    """Unfollow, and take from a list in the same call."""
+    list_id = walk.any_of(walk.lists, c)
+    source, target = _owner(walk, list_id, a, b), walk.whom(b)
+    ask = walk.store.follows.unfollow(source, target, Request.fresh(), list_id)
+    await walk.do(
+        f"unfollow_listed {source} {target} {list_id}", ask,
+        lambda _: walk.world.unfollow_listed(source, target, list_id),
+    )  # fmt: skip
+
+
+async def group_create(walk: Walk, a: int, b: int, c: int) -> None:
+    """A new group."""
+    uid, name, kind = walk.who(a), f"g{len(walk.trace)}", KINDS[b % 3]
+    ask = walk.store.groups.create(uid, name, kind, "", Request.fresh())
+    made = await walk.do(
+        f"group_create {uid} {kind}", ask, lambda made: walk.world.groups.create(made_id(made), uid, name, kind)
+    )
+    if made is not None:
+        walk.groups.append(made_id(made))
+
+
+def _head(walk: Walk, gid: str, a: int, c: int) -> str:
+    """Mostly whose group it is."""
+    kept = walk.world.ground.groups.get(gid)
+    return kept.uid if kept is not None and c % 4 else walk.who(a)
+
+
+async def group_update(walk: Walk, a: int, b: int, c: int) -> None:
+    """Another name."""
+    gid = walk.any_of(walk.groups, b)
+    uid, name = _head(walk, gid, a, c), f"g{c % 2}"
+    ask = walk.store.groups.update(uid, gid, {"name": name}, Request.fresh())
+    await walk.do(f"group_update {uid} {gid}", ask, lambda _: walk.world.groups.update(uid, gid, name))
+
+
+async def group_delete(walk: Walk, a: int, b: int, c: int) -> None:
+    """Mostly one's own."""
+    gid = walk.any_of(walk.groups, b)
+    uid = _head(walk, gid, a, c)
+    ask = walk.store.groups.delete(uid, gid, Request.fresh())
+    await walk.do(f"group_delete {uid} {gid}", ask, lambda _: walk.world.groups.delete(uid, gid))
+
+
+async def group_join(walk: Walk, a: int, b: int, c: int) -> None:
+    """Come in."""
+    uid, gid = walk.who(a), walk.any_of(walk.groups, b)
+    ask = walk.store.groups.join(uid, gid, Request.fresh())
+    await walk.do(f"group_join {uid} {gid}", ask, lambda _: walk.world.groups.join(uid, gid))
+
+
+async def group_add(walk: Walk, a: int, b: int, c: int) -> None:
+    """Be let in."""
+    gid = walk.any_of(walk.groups, b)
+    uid, member = _head(walk, gid, a, c), walk.whom(a)
+    ask = walk.store.groups.add(uid, gid, member, Request.fresh())
+    await walk.do(f"group_add {uid} {gid} {member}", ask, lambda _: walk.world.groups.add(uid, gid, member))
+
+
+async def group_leave(walk: Walk, a: int, b: int, c: int) -> None:
+    """Go, or be sent away."""
+    gid = walk.any_of(walk.groups, b)
+    uid, member = _head(walk, gid, a, c), walk.whom(a)
+    if c % 3:
+        uid = walk.who(a)
+        member = uid
+    ask = walk.store.groups.remove(uid, gid, member, Request.fresh())
+    await walk.do(f"group_leave {uid} {gid} {member}", ask, lambda _: walk.world.groups.remove(uid, gid, member))
+
+
+async def talk_open(walk: Walk, a: int, b: int, c: int) -> None:
+    """With one or two others."""
+    uid = walk.who(a)
+    others = [walk.whom(b)] if c % 3 else [walk.whom(b), walk.whom(c)]
+    name = "n" if c % 2 else None
+
+    def model(made: tuple[bytes, bool] | None) -> None:
+        new = walk.world.talks.open(made_id(made and made[0]), uid, others, name)
+        assert made is None or made[1] == new, walk.because("the talk of two is one")
+
+    made = await walk.do(f"talk_open {uid} {others}", walk.store.talks.open(uid, others, name, Request.fresh()), model)
+    if made is not None and made[1]:
+        walk.talks.append(made_id(made[0]))
+
+
+def _member(walk: Walk, talk: str, a: int, c: int) -> str:
+    """Mostly one of those in it."""
+    kept = walk.world.ground.talks.get(talk)
+    return sorted(kept.people)[a % len(kept.people)] if kept is not None and c % 4 else walk.who(a)
+
+
+async def talk_send(walk: Walk, a: int, b: int, c: int) -> None:
+    """Say something."""
+    talk = walk.any_of(walk.talks, b)
+    uid, text = _member(walk, talk, a, c), f"t{len(walk.trace)}"
+    ask = walk.store.talks.send(uid, talk, text, Request.fresh())
+    made = await walk.do(
+        f"talk_send {uid} {talk}", ask, lambda made: walk.world.talks.send(made_id(made), uid, talk, text)
+    )
+    if made is not None:
+        walk.messages.append(made_id(made))
+
+
+async def talk_read(walk: Walk, a: int, b: int, c: int) -> None:
+    """Read up to somewhere."""
+    talk, message = walk.any_of(walk.talks, b), walk.any_of(walk.messages, c)
+    uid = _member(walk, talk, a, c)
+    ask = walk.store.talks.read(uid, talk, message, Request.fresh())
+    await walk.do(f"talk_read {uid} {talk} {message}", ask, lambda _: walk.world.talks.read(uid, talk, message))
+
+
+async def mark_read(walk: Walk, a: int, b: int, c: int) -> None:
+    """Read one's notifications up to one of them."""
+    uid = walk.who(a)
+    page = await walk.store.notifications.page(uid, Piece(count=200))
+    found = json.loads(page.items[b % len(page.items)]) if page.items and c % 8 else None
+    ask = walk.store.notifications.mark_read(uid, NEVER if found is None else found["id"], Request.fresh())
+    notice = None if found is None else notice_of(found)
+    await walk.do(f"mark_read {uid} {notice}", ask, lambda _: walk.world.notices.mark_read(uid, notice))
+
+
+def notice_of(found: dict[str, Any]) -> Notice:
+    """Which notification it is."""
+    comment = found.get("comment")
+    on = comment["status"] if comment else found.get("status", {}).get("id", "")
+    return Notice(found["kind"], found["source"]["id"], on, comment["id"] if comment else "")
+
+
+PLACES: dict[str, tuple[int, Move]] = {
+    "list_create": (2, list_create),
+    "list_update": (1, list_update),
+    "list_delete": (1, list_delete),
+    "list_add": (4, list_add),
+    "list_remove": (2, list_remove),
+    "follow_listed": (2, follow_listed),
+    "unfollow_listed": (1, unfollow_listed),
+    "group_create": (2, group_create),
+    "group_update": (1, group_update),
+    "group_delete": (1, group_delete),
+    "group_join": (3, group_join),
+    "group_add": (2, group_add),
+    "group_leave": (2, group_leave),
+    "talk_open": (2, talk_open),
+    "talk_send": (3, talk_send),
+    "talk_read": (1, talk_read),
+    "mark_read": (1, mark_read),
+}
+"""Name -> how often, and what."""
