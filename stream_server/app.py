@@ -46,8 +46,12 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
         config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=_sizes(config)
     )
     await store.open()
-    hub = Hub(_limits(config), LogReader(store.log), await store.log.head(), now_ms=_now_ms)
-    feed = Feed(store.log, hub, canary_seconds=config.canary_seconds, now_ms=_now_ms, random_source=random.Random())
+    log = LogReader(store.log)
+    hub = Hub(_limits(config), log, await store.log.head(), now_ms=_now_ms, read_viewer=store.viewers.read)
+    feed = Feed(
+        store.log, hub, store.viewers.outcasts,
+        canary_seconds=config.canary_seconds, now_ms=_now_ms, random_source=random.Random(),
+    )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     verifier = auth.Auth(config, config.jwt_secret)
     key_set = KeySet(config.jwt_jwks_url, verifier) if config.jwt_jwks_url else None

@@ -9,7 +9,7 @@ only raise the target up to which the log is read.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 
@@ -18,6 +18,7 @@ from stream_server.events import START, Entry, MalformedEntry, Position, parse_m
 from stream_server.hub.hub import Hub
 from stream_server.hub.reader import LogPage
 from stream_server.store.log import Log
+from stream_server.store.viewers import Outcasts
 
 logger = logging.getLogger(__name__)
 
@@ -36,10 +37,19 @@ class Feed:
     """One worker's link to the log; :meth:`run` owns it until cancelled."""
 
     def __init__(
-        self, log: Log, hub: Hub, *, canary_seconds: float, now_ms: Callable[[], int], random_source: random.Random
+        self,
+        log: Log,
+        hub: Hub,
+        outcasts: Callable[[], Awaitable[Outcasts]],
+        *,
+        canary_seconds: float,
+        now_ms: Callable[[], int],
+        random_source: random.Random,
     ) -> None:
         self._log = log
         self.hub = hub
+        self._outcasts = outcasts
+        self._standing_known = False
         self._canary_seconds = canary_seconds
         self._now_ms = now_ms
         self._random = random_source
@@ -84,7 +94,10 @@ class Feed:
         async with aclosing(self._log.listen()) as messages:
             async for message in messages:
                 if message is None:
-                    await self._catch_up(await self._check())
+                    head = await self._check()
+                    if not self._standing_known:
+                        await self._learn_standing()
+                    await self._catch_up(head)
                     self._recover()
                 else:
                     await self._hear(message)
@@ -116,9 +129,20 @@ class Feed:
             if missed < 0:
                 raise LinkLost("the log's numbers go back")
             if missed:
-                hub.jump(entries[0].position.before(), "trimmed", missed)
+                self._jump(entries[0].position.before(), "trimmed", missed)
+                await self._learn_standing()
             self._publish(entries)
             await asyncio.sleep(0)
+
+    def _jump(self, to: Position, reason: str, missed: int | None = None) -> None:
+        """What was lost may have been a protection: nothing is published until it is known who has it."""
+        self._standing_known = False
+        self.hub.jump(to, reason, missed)
+
+    async def _learn_standing(self) -> None:
+        """Who is protected and suspended now: later than the hub's head perhaps, as it is for whoever replays."""
+        self.hub.standing.load(*await self._outcasts())
+        self._standing_known = True
 
     def _publish(self, entries: list[Entry]) -> None:
         """As far as they go on from the head: it may have moved while they were read."""
@@ -155,7 +179,7 @@ class Feed:
         if there or trimmed or heard.n == 0 or self.hub.head != heard:
             return located.head
         survivor = await self._log.survivor(self.hub.ring.newest_first()) or located.before or START
-        self.hub.jump(survivor, "rolled_back")
+        self._jump(survivor, "rolled_back")
         message = f"the log was rolled back: {heard.cursor} is gone, {survivor.cursor} is the last that is left"
         raise LinkLost(message)
 

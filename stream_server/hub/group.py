@@ -43,11 +43,14 @@ class Framing(NamedTuple):
 class Group:
     """Its members, and the frames that wait for the next flush.
 
+    ``personal`` is the view that its one member has of its own. Others share the view of everybody whom nothing
+    personal concerns; ``impersonal`` says that they asked for what is the same for all, and given to all.
     ``since`` is the position before the first waiting frame: where a member that refuses them goes on.
     """
 
     __slots__ = (
-        "_seats", "beat_at", "frames", "framing", "key", "members", "personal", "since", "subscription", "version",
+        "_seats", "beat_at", "frames", "framing", "impersonal", "key", "members", "personal", "since", "subscription",
+        "version",
     )  # fmt: skip
 
     def __init__(self, key: Hashable, subscription: Subscription, framing: Framing, personal: Personal | None) -> None:
@@ -55,6 +58,7 @@ class Group:
         self.subscription = subscription
         self.framing = framing
         self.personal = personal
+        self.impersonal = subscription.impersonal
         self.members: dict[Member, None] = {}
         self.version = 0
         self._seats: tuple[Seat, ...] | None = None

@@ -1,12 +1,12 @@
 """Everyone who is connected, and the way of an entry to those whom it concerns."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 
 from filters.index import Index
 from filters.key import person
-from stream_server.events import INTERNAL_KINDS, PUBLIC, Entry, MalformedEntry, Position
+from stream_server.events import FOLLOWERS, INTERNAL_KINDS, PUBLIC, Entry, MalformedEntry, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
 from stream_server.hub.closing import Closing
@@ -16,15 +16,20 @@ from stream_server.hub.group import Framing, Group
 from stream_server.hub.member import Member
 from stream_server.hub.outflow import Outflow
 from stream_server.hub.people import People
-from stream_server.hub.personal import Personal
 from stream_server.hub.reader import LogPages, Reader
 from stream_server.hub.ring import Ring
+from stream_server.hub.standing import Standing
+from stream_server.hub.viewer import Graph
+from stream_server.hub.viewers import GRAPH_KINDS, GROUP_KINDS, STANDING_KINDS, Viewers
 
 BEAT_SECONDS = 0.5
 """How often it is looked who is due for a heartbeat, so heartbeats come late by no more than this."""
 
 LOOK_SECONDS = 0.1
 """How often who waits for the log looks whether it is over meanwhile."""
+
+REGRAPHING = GRAPH_KINDS | GROUP_KINDS | STANDING_KINDS
+"""Kinds that change who may see what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,18 @@ class Hub:
     """The clients of one worker process.
 
     ``now_ms`` is the wall clock; ``lag_ms`` and ``log_ready`` are the feed's to set: how far it is known to be
-    behind the log, and whether the log can be read.
+    behind the log, and whether the log can be read; it loads ``standing`` too. ``read_viewer`` reads a user's graph.
     """
 
-    def __init__(self, limits: Limits, log: LogPages, head: Position, *, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        log: LogPages,
+        head: Position,
+        *,
+        now_ms: Callable[[], int],
+        read_viewer: Callable[[str], Awaitable[Graph]],
+    ) -> None:
         self.limits = limits
         self.head = head
         self.counts = Counts()
@@ -66,7 +79,9 @@ class Hub:
         self.lag_ms: Callable[[], int] = lambda: 0
         self.now_ms = now_ms
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
-        self.reader = Reader(self.ring, log)
+        self.standing = Standing()
+        self.viewers = Viewers(self.standing, read_viewer)
+        self.reader = Reader(self.ring, log, self.standing)
         self.index: Index[Group] = Index()
         self._groups: dict[Hashable, Group] = {}
         self._loop = asyncio.get_running_loop()
@@ -85,46 +100,113 @@ class Hub:
             self.counts.malformed += 1
         finally:
             self.head = entry.position
-        self._regraph(entry)
+        if entry.kind in REGRAPHING:
+            self._regraph(entry)
 
     def _route(self, entry: Entry) -> None:
         if entry.kind in INTERNAL_KINDS:
-            revoked = entry.revocation()
-            self.people.close(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
-        elif self._groups and entry.audience == PUBLIC:
+            self._steer(entry)
+        elif self._groups:
             self._offer(entry)
 
-    def _offer(self, entry: Entry) -> None:
-        for group in self.index.match(entry.event):
-            if group.personal is None or (entry.kind != "delete" and self._wants(group.personal, group, entry)):
-                self._put(group, entry)
-        if entry.kind == "delete":  # goes to those who were sent the post, whom they follow by now does not matter
-            for group in self.people.groups():
-                if group.personal is not None and self._wants(group.personal, group, entry):
-                    self._put(group, entry)
+    def _steer(self, entry: Entry) -> None:
+        if entry.kind == "revoke":
+            revoked = entry.revocation()
+            self.people.close(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
+        elif entry.kind == "suspend":
+            self.people.close(entry.revocation().uid, None, reasons.SUSPENDED)
 
-    def _wants(self, personal: Personal, group: Group, entry: Entry) -> bool:
+    def _offer(self, entry: Entry) -> None:
+        """To each group by its view: everybody's, or its one member's. Deletes go by the audience at posting alone."""
+        if entry.kind == "unprotect":
+            self.standing.apply(entry)  # who may see the user from now on may see that
+        if entry.audience == PUBLIC:
+            self._offer_matching(entry)
+        elif entry.audience.startswith(FOLLOWERS):
+            self._draw_apart(entry.owner or "")
+            self._offer_matching(entry)
+        else:
+            for group in self.people.own_groups(entry):
+                self._offer_own(group, entry)
+
+    def _offer_matching(self, entry: Entry) -> None:
+        delete, public = entry.kind == "delete", entry.audience == PUBLIC
+        clear = public and (delete or self.standing.clears(entry))
+        for group in self.index.match(entry.event):
+            personal = group.personal
+            if personal is None:
+                if clear:
+                    self._put(group, entry)
+                elif public and not group.impersonal:
+                    self._offer_plain(group, entry)
+            elif not delete or personal.following is None:
+                self._offer_own(group, entry)
+        if delete:  # goes to those who were sent the post, whom they follow by now does not matter
+            for group in self.people.groups():
+                self._offer_own(group, entry)
+
+    def _offer_plain(self, group: Group, entry: Entry) -> None:
+        """Somebody is shown who is protected or suspended, and whom nobody in this group is to see."""
+        if entry.quoted is not None and entry.event.author not in self.standing.outcasts:
+            self._put(group, entry.without_original())
+
+    def _offer_own(self, group: Group, entry: Entry) -> None:
         """As the index does it: a third party's filter that raises does not match, and hurts nobody else."""
+        assert group.personal is not None
         try:
-            return personal.wants(entry, group.subscription)
+            picked = group.personal.pick(entry, group.subscription)
+        except MalformedEntry:
+            raise
         except Exception as error:  # noqa: BLE001 - a filter may raise anything
             self.reader.failed(error)
-            return False
+            return
+        if picked is not None:
+            self._put(group, picked)
 
     def _put(self, group: Group, entry: Entry) -> None:
         if group.offer(entry, self.head):
             self.outflow.mark(group)
 
+    # Changes of who follows, who sees, and who shares what with whom.
+
     def _regraph(self, entry: Entry) -> None:
-        """A follow takes effect after its own entry: frames that wait were matched before it, so they go first."""
-        if entry.kind not in ("follow", "unfollow"):
-            return
-        for group in self.people.groups_concerned(entry):
-            self.outflow.settle(group)
-            target = group.personal.apply(entry) if group.members and group.personal is not None else None
-            if target is not None:
-                change = self.index.add_key if entry.kind == "follow" else self.index.remove_key
-                change(group, person(target))
+        """A change takes effect after its own entry: frames that wait were matched before it, so they go first."""
+        try:
+            concerned = self.viewers.concerned(entry)
+            for group in self.people.groups_concerned(entry):
+                self._refollow(group, entry)
+            self.standing.apply(entry)
+            for viewer in concerned:
+                viewer.apply(entry)
+        except MalformedEntry:
+            return  # counted when it was offered
+        for viewer in concerned:
+            if not viewer.plain:
+                self._set_apart(viewer.user_id)
+
+    def _refollow(self, group: Group, entry: Entry) -> None:
+        self.outflow.settle(group)
+        target = group.personal.apply(entry) if group.members and group.personal is not None else None
+        if target is not None:
+            change = self.index.add_key if entry.kind == "follow" else self.index.remove_key
+            change(group, person(target))
+
+    def _draw_apart(self, owner: str) -> None:
+        """What is for the followers of one who is protected no longer: they shared what all see, until now."""
+        if owner not in self.standing.protected:
+            for viewer in self.viewers.trusted_by(owner):
+                self._set_apart(viewer.user_id)
+
+    def _set_apart(self, user_id: str) -> None:
+        """Whoever is live among a user's streams and shares a view has one of its own from the head on."""
+        for member in self.people.of(user_id):
+            if member.group is None or member.personal is not None or member.ask.viewer is None:
+                continue
+            self.outflow.settle(member.group)
+            if member.group is not None:  # else it refused, and reads on by itself
+                self._leave(member, self.head)
+                member.stand_apart()
+                self.join(member)
 
     def jump(self, to: Position, reason: str, missed: int | None = None) -> None:
         """The log does not go on where this hub stands, but after ``to``: everyone is told of the gap.
@@ -139,13 +221,20 @@ class Hub:
                 self._tell(group, lost)
         self.ring.cut(to)
         self.head = to
+        self._resync()
+
+    def _resync(self) -> None:
+        """What was lost may have been a block: nobody is shown another entry by sets that may be wrong."""
+        self.viewers.forget()
+        for member in self.people.members():
+            if member.ask.viewer is not None:
+                self.retire(member)
+                member.close(reasons.RESYNC)
 
     def _tell(self, group: Group, lost: Gap) -> None:
         """The gap waits like any frame; what comes after it has lower numbers than members joined at, perhaps."""
         for member in tuple(group.members):
             member.joined_n = min(member.joined_n, lost.end.n)
-            if group.personal is not None:
-                member.close(reasons.RESYNC)
         if group.offer_frame(group.framing.control(control.gap(lost, self.now_ms())), self.head):
             self.outflow.mark(group)
 
@@ -217,6 +306,10 @@ class Hub:
     def enter(self, member: Member) -> None:
         """From now on the member can be found and ended by its user and its token."""
         self.people.add(member)
+        if member.ask.user_id in self.standing.suspended:
+            member.close(reasons.SUSPENDED)
+        if member.ask.viewer is not None and not self.viewers.trusts(member.ask.viewer):
+            member.close(reasons.RESYNC)
         if self._ended is not None:
             member.close(self._ended())
 
@@ -232,6 +325,7 @@ class Hub:
 
     def join(self, member: Member) -> None:
         """Be live. The caller saw ``member.position == head`` and did not await since."""
+        member.attend()
         group = self._groups.get(member.group_key) or self._open(member)
         self.outflow.take(group)  # what waits lies behind the newcomer
         group.enter(member)
@@ -256,7 +350,7 @@ class Hub:
 
     def _open(self, member: Member) -> Group:
         ask = member.ask
-        group = Group(member.group_key, ask.subscription, ask.framing, ask.personal)
+        group = Group(member.group_key, ask.subscription, ask.framing, member.personal)
         group.beat_at = self._loop.time() + self.limits.heartbeat_seconds
         self._groups[group.key] = group
         self.index.add(group, ask.subscription)

@@ -1,7 +1,6 @@
 """Who is here: members by their user, so that a token's end ends its streams and a follow finds its follower."""
 
 import asyncio
-from collections.abc import Iterable
 from typing import TypeVar
 
 from stream_server.events import Entry, MalformedEntry
@@ -16,7 +15,7 @@ REMEMBERED = 10_000
 
 
 class People:
-    """All members, live or catching up, and the groups of those with a filter of their own.
+    """All members, live or catching up, and the groups of those whose filter follows the graph.
 
     ``nobody`` is set while there is no member.
     """
@@ -49,27 +48,41 @@ class People:
         """Everyone, as a list of its own: ending a member changes who is here."""
         return [member for members in self._members.values() for member in members]
 
+    def of(self, user_id: str) -> tuple[Member, ...]:
+        """A user's members, as they are at this moment."""
+        return tuple(self._members.get(user_id, ()))
+
     def close(self, user_id: str, jti: str | None, closing: Closing) -> None:
         """End the streams of one token, or all of a user's where ``jti`` is None."""
         if jti is not None:
             self._revoked[user_id, jti] = closing
             if len(self._revoked) > REMEMBERED:
                 del self._revoked[next(iter(self._revoked))]
-        for member in tuple(self._members.get(user_id, ())):
+        for member in self.of(user_id):
             if jti is None or member.ask.jti == jti:
                 member.close(closing)
 
     def add_group(self, group: Group) -> None:
-        """A live group with a filter of its own."""
-        self._groups.setdefault(_owner(group), set()).add(group)
+        """A live group; kept if its filter follows the graph."""
+        if group.personal is not None and group.personal.following is not None:
+            self._groups.setdefault(group.personal.user_id, set()).add(group)
 
     def discard_group(self, group: Group) -> None:
         """The group has nobody live any more."""
-        _discard(self._groups, _owner(group), group)
+        if group.personal is not None:
+            _discard(self._groups, group.personal.user_id, group)
 
-    def groups(self) -> Iterable[Group]:
-        """All live groups with a filter of their own."""
+    def groups(self) -> list[Group]:
+        """All live groups whose filter follows the graph."""
         return [group for groups in self._groups.values() for group in groups]
+
+    def own_groups(self, entry: Entry) -> list[Group]:
+        """The live groups of streams of what concerns their user, for an entry that is for certain users only."""
+        if entry.group is None:
+            found = [group for user_id in entry.addressees for group in self._groups.get(user_id, ())]
+        else:
+            found = self.groups()  # who is in a group of people is known to viewers; a stream each asks its own
+        return [group for group in found if group.personal is not None and group.personal.own]
 
     def groups_concerned(self, entry: Entry) -> list[Group]:
         """The live groups whose person follows or unfollows in ``entry``."""
@@ -80,11 +93,6 @@ class People:
         except MalformedEntry:
             return []
         return [group for group in groups if group.personal is not None and group.personal.concerns(entry)]
-
-
-def _owner(group: Group) -> str:
-    assert group.personal is not None
-    return group.personal.user_id
 
 
 def _discard(sets: dict[str, set[_Item]], key: str, item: _Item) -> None:

@@ -1,48 +1,66 @@
-"""What one person's stream remembers: whom they follow, and what they were sent.
+"""What one stream with a view of its own remembers: whom its filter follows, and what it was sent.
 
-Each stream with ``@me`` has its own copy rather than one shared by all of a person's streams: a copy is
-exactly as old as the position of its stream, also while that one catches up, and people have few streams.
+A stream whose filter follows the graph has its own copy of whom its person follows, rather than the one that all of a
+person's streams share: the copy is exactly as old as the position of its stream, also while that one catches up.
+What may be seen is another question; it goes by today, and is asked of the shared :class:`Viewer`.
 """
 
 from collections.abc import MutableSet
 
 from filters.combine import Subscription
-from stream_server.events import Entry, Position
+from stream_server.events import FOLLOWERS, PUBLIC, Entry, Position
+from stream_server.hub.viewer import Viewer
 
 REMEMBERED = 4096
 """So many of the last delivered statuses are remembered, for their deletes."""
 
 
 class Personal:
-    """The state of a stream whose filter can change under it.
+    """The state of a stream that is not the same for everyone who asks for the same.
 
-    ``known`` is the head at which ``following`` was read: graph entries up to it are in the set already.
-    ``start`` is where the stream begins: what was posted after it and is not remembered was never sent.
+    ``following`` is None where the filter does not follow the graph; ``known`` is the head at which it was copied:
+    graph entries up to it are in the set already. ``start`` is where the stream begins: what was posted after it and
+    is not remembered was never sent. ``own`` says that it is the stream of what concerns its user.
     """
 
-    def __init__(self, user_id: str, following: MutableSet[str], known: Position, start: Position) -> None:
-        self.user_id = user_id
+    def __init__(
+        self,
+        viewer: Viewer,
+        start: Position,
+        *,
+        following: MutableSet[str] | None = None,
+        known: Position | None = None,
+        own: bool = False,
+    ) -> None:
+        self.viewer = viewer
         self.following = following
-        self._known = known
+        self.own = own
+        self._known = start if known is None else known
         self._sent: dict[str, None] = {}
         self._complete_after = start.status_number
 
+    @property
+    def user_id(self) -> str:
+        """Whose stream it is."""
+        return self.viewer.user_id
+
     def concerns(self, entry: Entry) -> bool:
-        """Whether this entry changes whom this person follows."""
+        """Whether this entry changes whom this stream's filter follows."""
         return (
-            entry.kind in ("follow", "unfollow")
+            self.following is not None
+            and entry.kind in ("follow", "unfollow")
             and entry.event.author == self.user_id
             and entry.position.n > self._known.n
         )
 
     def outdated(self, reached: Position) -> bool:
         """Whether a gap up to ``reached`` may have held a follow or an unfollow that is not in the set."""
-        return reached.n > self._known.n
+        return self.following is not None and reached.n > self._known.n
 
     def apply(self, entry: Entry) -> str | None:
         """Follow or unfollow as the entry says; gives the user id whose key changed, None if nothing did."""
         target = next(iter(entry.event.people - {self.user_id}), None)
-        if target is None:
+        if target is None or self.following is None:
             return None
         if entry.kind == "follow":
             self.following.add(target)
@@ -50,14 +68,25 @@ class Personal:
             self.following.discard(target)
         return target
 
-    def wants(self, entry: Entry, subscription: Subscription) -> bool:
-        """Whether this entry is for this stream; a post that is, is remembered for its delete."""
+    def pick(self, entry: Entry, subscription: Subscription) -> Entry | None:
+        """The entry as it is for this stream, None if it is not; a post is remembered for its delete.
+
+        So is a post that could be seen when it was posted, though not today: its delete says nothing but ids.
+        """
         if entry.kind == "delete":
-            return self._wants_delete(entry, subscription)
-        wanted = subscription.matches(entry.event)
-        if wanted and entry.kind == "post":
+            return entry if self._wants_delete(entry, subscription) else None
+        if not self._asks_for(entry, subscription):
+            return None
+        shown = self.viewer.shows(entry, own_stream=self.own)
+        if entry.kind == "post" and (shown is not None or self.viewer.reached(entry)):
             self._remember(entry.event.status_id or "")
-        return wanted
+        return shown
+
+    def _asks_for(self, entry: Entry, subscription: Subscription) -> bool:
+        """By the filter; what is for certain people only is asked for by being one of them, on one's own stream."""
+        if entry.audience == PUBLIC or entry.audience.startswith(FOLLOWERS):
+            return subscription.matches(entry.event)
+        return self.own and entry.kind in subscription.kinds
 
     def _wants_delete(self, entry: Entry, subscription: Subscription) -> bool:
         """Who was sent the post hears of its delete, followed or not; who surely was not, does not."""
@@ -65,7 +94,7 @@ class Personal:
         if status_id in self._sent:
             return "delete" in subscription.kinds
         surely_unsent = "post" in subscription.kinds and int(status_id or 0) > self._complete_after
-        return not surely_unsent and subscription.matches(entry.event)
+        return not surely_unsent and self._asks_for(entry, subscription) and self.viewer.reached(entry)
 
     def _remember(self, status_id: str) -> None:
         self._sent[status_id] = None

@@ -91,12 +91,14 @@ class Poll:
     async def _read_page(self) -> None:
         member = self.member
         try:
-            page = await self._hub.reader.page(member.ask, member.position, self._hub.head)
+            page = await self._hub.reader.page(member, self._hub.head)
         except Unavailable:
             if not self._waits:
                 raise
             await self._hub.wait_for_log(member)
             return
+        if member.closing is not None:
+            return  # matched by sets that may be wrong by now
         if page.gap is not None:
             self._items.append(page.gap)
         room = self._limit - self._entries

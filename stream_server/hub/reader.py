@@ -5,8 +5,9 @@ from typing import NamedTuple, Protocol
 
 from stream_server.events import PUBLIC, Entry, MalformedEntry, Position
 from stream_server.hub.control import Gap
-from stream_server.hub.member import Ask
+from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
+from stream_server.hub.standing import Standing
 
 PAGE_ENTRIES = 256
 PAGE_BYTES = 131_072
@@ -44,17 +45,19 @@ class Reader:
     ``failures`` counts the exceptions of filters, which match nothing then; ``last_failure`` is the last one.
     """
 
-    def __init__(self, ring: Ring, log: LogPages) -> None:
+    def __init__(self, ring: Ring, log: LogPages, standing: Standing) -> None:
         self.failures = 0
         self.last_failure: Exception | None = None
         self._ring = ring
         self._log = log
+        self._standing = standing
 
-    async def page(self, ask: Ask, position: Position, head: Position) -> Page:
-        """The next page after ``position``, never beyond ``head``; no await if the ring reaches back to it."""
+    async def page(self, member: Member, head: Position) -> Page:
+        """The member's next page, never beyond ``head``; no await if the ring reaches back to its position."""
+        position = member.position
         if self._ring.reaches(position):
             entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
-            return self._match(ask, entries, position, None)
+            return self._match(member, entries, position, None)
         if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
             resume = self._ring.below(position)
             return Page([], resume, Gap(position.cursor, resume, "rolled_back", None))
@@ -62,47 +65,56 @@ class Reader:
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
             return Page([], head, _gap(position, head, held=False))
-        return self._match(ask, entries, position, _gap(position, entries[0].position.before(), held=read.held))
+        return self._match(member, entries, position, _gap(position, entries[0].position.before(), held=read.held))
 
     def failed(self, error: Exception) -> None:
         """A filter raised: it is counted, the entry is not for its stream."""
         self.failures += 1
         self.last_failure = error
 
-    def _match(self, ask: Ask, entries: list[Entry], position: Position, lost: Gap | None) -> Page:
+    def _match(self, member: Member, entries: list[Entry], position: Position, lost: Gap | None) -> Page:
+        member.attend()
         ends = time.monotonic() + PAGE_SECONDS
         wanted: list[Entry] = []
         upto = position if lost is None else lost.end
         for entry in entries:
-            if self._wants(ask, entry):
-                wanted.append(self._shown(entry))
+            picked = self._pick(member, entry)
+            if picked is not None:
+                wanted.append(self._shown(entry, picked))
             upto = entry.position
             if time.monotonic() > ends:
                 break
         return Page(wanted, upto, lost)
 
-    def _wants(self, ask: Ask, entry: Entry) -> bool:
+    def _pick(self, member: Member, entry: Entry) -> Entry | None:
         try:
-            return entry.audience == PUBLIC and self._matches(ask, entry)
+            picked = self._picked(member, entry)
+            return None if picked is None or self._gone(entry) else picked
         except MalformedEntry:
-            return False
+            return None
         except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
             self.failed(error)
-            return False
+            return None
 
-    def _matches(self, ask: Ask, entry: Entry) -> bool:
-        personal = ask.personal
-        if personal is None:
-            return ask.subscription.matches(entry.event) and not self._gone(entry)
-        wanted = personal.wants(entry, ask.subscription)
-        if personal.concerns(entry):
-            personal.apply(entry)
-        return wanted and not self._gone(entry)
+    def _picked(self, member: Member, entry: Entry) -> Entry | None:
+        """The entry as this member may see it today, if it is asked for; the graph changes at its own entries."""
+        subscription, viewer, personal = member.ask.subscription, member.ask.viewer, member.personal
+        if personal is not None:
+            picked = personal.pick(entry, subscription)
+            if personal.concerns(entry):
+                personal.apply(entry)
+            return picked
+        if not subscription.matches(entry.event):
+            return None
+        if viewer is not None:
+            return viewer.tells(entry)
+        cleared = entry.audience == PUBLIC and (entry.kind == "delete" or self._standing.clears(entry))
+        return entry if cleared else None
 
-    def _shown(self, entry: Entry) -> Entry:
+    def _shown(self, entry: Entry, picked: Entry) -> Entry:
         """As it may be shown by now: what a repost shows of a deleted post is gone from it."""
         deleted = entry.original_gone or (entry.original is not None and entry.original in self._ring.deleted)
-        return entry.without_original() if deleted and entry.kind == "post" else entry
+        return picked.without_original() if deleted and entry.kind == "post" and picked is entry else picked
 
     def _gone(self, entry: Entry) -> bool:
         """A post deleted by now is left out of a replay; its delete comes in its own place."""

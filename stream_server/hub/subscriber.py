@@ -107,7 +107,7 @@ class Subscriber:
         member = self.member
         while member.closing is None and member.group is None and member.position != self._hub.head:
             try:
-                page = await self._hub.reader.page(member.ask, member.position, self._hub.head)
+                page = await self._hub.reader.page(member, self._hub.head)
             except Unavailable:
                 await self._hub.wait_for_log(member)
             else:
@@ -115,9 +115,11 @@ class Subscriber:
             await self._beat()
 
     async def _send_page(self, page: Page) -> None:
+        if self.member.closing is not None:
+            return  # what was matched while the log was read goes by sets that may be wrong by now
         if page.gap is not None:
             await self._send_control(control.gap(page.gap, self._now_ms()))
-            personal = self.member.ask.personal
+            personal = self.member.personal
             if personal is not None and personal.outdated(page.gap.end):
                 self.member.position = page.gap.end
                 self.member.close(reasons.RESYNC)

@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
-from stream_server.events import Position
 from stream_server.store import keys
 from stream_server.store.page import Page, Piece, walk
-from stream_server.store.position import at
 from stream_server.store.refusals import refused
 from stream_server.store.request import CLIENT_TTL_MS, Request
 from stream_server.store.scripts import Answer, Scripts
@@ -36,13 +34,6 @@ class Outcome(NamedTuple):
 
     id: str
     outcome: str
-
-
-class Viewer(NamedTuple):
-    """Whom a user follows, and the head of the log at that very moment."""
-
-    following: set[str]
-    head: Position
 
 
 class Follows:
@@ -88,11 +79,6 @@ class Follows:
             if isinstance(answer, Answer):
                 await self._settle(MODES[verb], source, uid, "", answer)
         return [_outcome(verb, uid, answer) for (verb, uid), answer in zip(wishes, answers, strict=True)]
-
-    async def following(self, uid: str) -> Viewer:
-        """Whom a user follows, and the position of the log up to which that is true."""
-        ids, entry_id, n = await self._scripts.read("viewer", keys.META, uid)
-        return Viewer({member.decode() for member in ids}, at(entry_id, n))
 
     async def followed(self, viewer: str, uid: str, piece: Piece) -> Page:
         """Whom a user follows, as JSON with ``since``, newest first; raises NotFound, InvalidCursor."""

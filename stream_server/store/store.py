@@ -20,6 +20,7 @@ from stream_server.store.mutes import Mutes
 from stream_server.store.notifications import Notifications
 from stream_server.store.passes import Passes
 from stream_server.store.relations import Relations
+from stream_server.store.repair import Repair
 from stream_server.store.reports import Reports
 from stream_server.store.scripts import Scripts, Sizes
 from stream_server.store.sessions import Sessions
@@ -29,6 +30,7 @@ from stream_server.store.syndication import Syndication
 from stream_server.store.talks import Talks
 from stream_server.store.timelines import Timelines
 from stream_server.store.users import Users
+from stream_server.store.viewers import Viewers
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +57,10 @@ class Store:
         self.passes = Passes(self._link, self.jobs, sizes)
         self.syndication = Syndication(self.jobs, self.passes, sizes)
         self.timelines = Timelines(self._link, self._scripts)
+        self.repair = Repair(self._link, self._scripts, self.jobs)
         self.statuses = Statuses(self._link, self._scripts, self.syndication)
         self.follows = Follows(self._scripts, self.syndication)
+        self.viewers = Viewers(self._scripts)
         self.follow_requests = FollowRequests(self._scripts, self.syndication)
         self.relations = Relations(self._scripts)
         self.blocks = Blocks(self._scripts, self.syndication)

@@ -145,6 +145,8 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
     Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),
     Route("POST", "/v1/stream", stream.stream, "stream", None, streams=True),
+    Route("GET", "/v1/stream/user", stream.own, "stream", None, streams=True),
+    Route("POST", "/v1/stream/user", stream.own, "stream", None, streams=True),
     Route("GET", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True),
     Route("POST", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True),
 )

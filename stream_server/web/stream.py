@@ -1,7 +1,8 @@
-"""``/v1/stream``: one long response, server-sent events or a JSON object a line."""
+"""``/v1/stream`` and ``/v1/stream/user``: one long response, server-sent events or a JSON object a line."""
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from aiohttp import hdrs, web
@@ -21,10 +22,12 @@ from stream_server.web.framing import framing, negotiate
 from stream_server.web.keys import CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID
 from stream_server.web.middleware import X_REQUEST_ID
 from stream_server.web.parameters import read_parameters
-from stream_server.web.subscription import Plan, plan
+from stream_server.web.subscription import Plan, plan, plan_own
 
 PARAMETER_BYTES = 4
 """A stream's parameters may be so many times a write's body: 5,000 ids are 90 KB."""
+
+Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[Plan]]
 
 LIMITS: dict[str, object] = {"track": PHRASES, "follow": IDS, "locations": BOXES}
 """Told in hello: the most phrases, ids and boxes of one stream."""
@@ -38,16 +41,24 @@ HEADERS = {
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
-    """``GET`` and ``POST /v1/stream``: what matches, as it happens.
+    """``GET`` and ``POST /v1/stream``: what matches, as it happens."""
+    return await _answer(request, plan)
 
-    Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only.
+
+async def own(request: web.Request) -> web.StreamResponse:
+    """``GET`` and ``POST /v1/stream/user``: what concerns the asking user, as it happens."""
+    return await _answer(request, plan_own)
+
+
+async def _answer(request: web.Request, planner: Planner) -> web.StreamResponse:
+    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only.
 
     The position is pinned before the head is sent, so nothing is missed between the two. Then the connection
     leaves the HTTP server, which is what the ConnectionError at the end tells it.
     """
     media_type = negotiate(request.headers.get(hdrs.ACCEPT, "*/*"))
     chunked = request.version >= (1, 1)
-    made = await _planned(request, framing(media_type, chunked=chunked))
+    made = await _planned(request, planner, framing(media_type, chunked=chunked))
     response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: f"{media_type}; charset=utf-8"})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
     if chunked:
@@ -58,14 +69,14 @@ async def stream(request: web.Request) -> web.StreamResponse:
     protocol = request.protocol
     if not isinstance(protocol, Protocol):
         raise TypeError("streams are served by web.edges.Runner only")
-    request.app[METRICS].requests.labels(request.method, "/v1/stream", "200").inc()
+    request.app[METRICS].requests.labels(request.method, request.path, "200").inc()
     protocol.hand_over(partial(_begin, request, made, chunked=chunked))
     return response
 
 
-async def _planned(request: web.Request, framing: Framing) -> Plan:
+async def _planned(request: web.Request, planner: Planner, framing: Framing) -> Plan:
     most_bytes = PARAMETER_BYTES * request.app[CONFIG].body_max_bytes
-    return await plan(request, await read_parameters(request, most_bytes), framing)
+    return await planner(request, await read_parameters(request, most_bytes), framing)
 
 
 def _hello(request: web.Request, made: Plan) -> bytes:

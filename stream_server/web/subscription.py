@@ -7,6 +7,10 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from filters.combine import Subscription
+from filters.error import ParameterError
+from filters.home import Home
+from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events import Position
 from stream_server.hub.control import Gap
@@ -14,10 +18,14 @@ from stream_server.hub.group import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.member import Ask
 from stream_server.hub.personal import Personal
+from stream_server.hub.viewer import Viewer
 from stream_server.web.keys import CLAIMS, HUB, STORE, SUBSCRIPTIONS
 from stream_server.web.since import Begin, begin
 
 LAST_EVENT_ID = "Last-Event-ID"
+
+OWN_KINDS = (*KINDS, *PERSONAL_KINDS)
+"""What one's own stream can be asked for, and is made of if it is not."""
 
 REACH_SECONDS = 5.0
 """How long a client waits here that knows more of the log than this worker does yet."""
@@ -40,20 +48,73 @@ async def plan(request: web.Request, parameters: dict[str, str], framing: Framin
     """
     since = parameters.pop("since", None)
     subscription = request.app[SUBSCRIPTIONS].parse(parameters)
-    claims, hub = request[CLAIMS], request.app[HUB]
-    _require(subscription.scopes - claims.scopes)
+    _require(subscription.scopes - request[CLAIMS].scopes)
     start = await _start(request, since)
+    viewer = None if subscription.impersonal else await _viewer(request)
+    position = await _pinned(request, start)
     personal = None
-    if subscription.needs_me:
-        following, known = await request.app[STORE].follows.following(claims.sub)
-        start = start or Begin(known, None)
-        personal = Personal(claims.sub, following, known, start.position)
-        subscription = subscription.with_following(following)
-        await _reach(hub, known)
-    start = start or Begin(hub.head, None)
-    await _reach(hub, start.position)
-    ask = Ask(secrets.token_hex(8), claims.sub, claims.jti, subscription, framing, start.position, personal)
-    return Plan(ask, start.lost)
+    if viewer is not None and subscription.needs_me:
+        personal = _following(request, viewer, position)
+        subscription = subscription.with_following(personal.following or ())
+    return _planned(request, subscription, framing, position, start, viewer, personal)
+
+
+async def plan_own(request: web.Request, parameters: dict[str, str], framing: Framing) -> Plan:
+    """The same for the stream of what concerns the asking user, which takes ``since`` and ``kinds`` only."""
+    since = parameters.pop("since", None)
+    kinds = own_kinds(parameters)
+    start = await _start(request, since)
+    viewer = await _viewer(request)
+    position = await _pinned(request, start)
+    personal = _following(request, viewer, position, own=True)
+    subscription = Subscription([Home(viewer.user_id, personal.following or ())], [kinds])
+    return _planned(request, subscription, framing, position, start, viewer, personal)
+
+
+def own_kinds(parameters: dict[str, str]) -> Kinds:
+    """Of what kinds one's own stream is to be, all if it is not said; raises ParameterError, also for a filter."""
+    for name in parameters:
+        if name != "kinds":
+            message = f"your own stream takes since and kinds, not {name[:40]!r}"
+            raise ParameterError(message, param=name[:40], code="unknown_parameter")
+    return Kinds.of(parameters["kinds"], OWN_KINDS) if "kinds" in parameters else Kinds(OWN_KINDS)
+
+
+async def _viewer(request: web.Request) -> Viewer:
+    """What the asking user may see, true at a place that this worker has reached."""
+    hub = request.app[HUB]
+    viewer = await hub.viewers.get(request[CLAIMS].sub)
+    await _reach(hub, viewer.known)
+    return viewer
+
+
+async def _pinned(request: web.Request, start: Begin | None) -> Position:
+    hub = request.app[HUB]
+    position = hub.head if start is None else start.position
+    await _reach(hub, position)
+    return position
+
+
+def _following(request: web.Request, viewer: Viewer, position: Position, *, own: bool = False) -> Personal:
+    """A stream's own copy of whom its user follows: as at the hub's head, changed by what it reads behind that."""
+    known = request.app[HUB].head
+    return Personal(viewer, position, following=set(viewer.following), known=known, own=own)
+
+
+def _planned(
+    request: web.Request,
+    subscription: Subscription,
+    framing: Framing,
+    position: Position,
+    start: Begin | None,
+    viewer: Viewer | None,
+    personal: Personal | None,
+) -> Plan:
+    claims = request[CLAIMS]
+    ask = Ask(
+        secrets.token_hex(8), claims.sub, claims.jti, subscription, framing, position, viewer=viewer, personal=personal
+    )
+    return Plan(ask, None if start is None else start.lost)
 
 
 def _require(missing: frozenset[str]) -> None:

@@ -42,10 +42,13 @@ class Link:
     async def open(self) -> None:
         """Start to listen."""
         await self.store.open()
-        self.hub = Hub(LIMITS, LogReader(self.store.log), START, now_ms=now_ms)
-        self.feed = Feed(
-            self.store.log, self.hub, canary_seconds=self.canary_seconds, now_ms=now_ms, random_source=random.Random(1)
+        self.hub = Hub(
+            LIMITS, LogReader(self.store.log), START, now_ms=now_ms, read_viewer=self.store.viewers.read
         )
+        self.feed = Feed(
+            self.store.log, self.hub, self.store.viewers.outcasts,
+            canary_seconds=self.canary_seconds, now_ms=now_ms, random_source=random.Random(1),
+        )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()
 

@@ -1,7 +1,9 @@
--- Whom a user follows, and the head of the log at that moment: read only, in one step, so that both agree.
+-- What streams must know of a user: whom they follow, block, are blocked by, mute, and their groups, each with when it
+-- began; and the head of the log at that moment. Read only, in one step, so that all of it agrees.
+local uid = ARGV[3]
 local head = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
-local ids = redis.call('ZRANGE', KEY.following .. ARGV[3], 0, -1)
-if not head then
-  return {ids, '0-0', '0'}
+local function since(key)
+  return redis.call('ZRANGE', key .. uid, 0, -1, 'WITHSCORES')
 end
-return {ids, head[1], head[2][2]}
+return {since(KEY.following), since(KEY.blocks), since(KEY.blockers), since(KEY.mutes), since(KEY.groups),
+  head and head[1] or '0-0', head and head[2][2] or '0'}

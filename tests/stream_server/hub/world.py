@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+from dataclasses import dataclass, field
 
 from filters.combine import Subscription
+from filters.home import Home
+from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.params import parse_subscription
 from filters.registry import Registry
 from stream_server.events import EPOCH_MS, PUBLIC, START, Entry, Position
@@ -13,6 +16,7 @@ from stream_server.hub.member import Ask
 from stream_server.hub.personal import Personal
 from stream_server.hub.reader import LogPage
 from stream_server.hub.subscriber import Subscriber
+from stream_server.hub.viewer import Viewer
 from stream_server.web.framing import NDJSON, framing
 
 REGISTRY = Registry.from_entry_points()
@@ -42,6 +46,18 @@ class Log:
         known = [e for e in self.entries if e.position.n > self.floor_n]
         held = after in [e.position for e in known] or not known or after < known[0].position
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+
+
+@dataclass
+class Graph:
+    """What a store would read of a user."""
+
+    following: dict[str, int] = field(default_factory=dict)
+    blocks: dict[str, int] = field(default_factory=dict)
+    blockers: dict[str, int] = field(default_factory=dict)
+    mutes: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+    head: Position = START
 
 
 class Socket:
@@ -107,7 +123,8 @@ class World:
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.log = Log()
         self.now_ms = EPOCH_MS + 1_000_000
-        self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms)
+        self.graphs: dict[str, Graph] = {}
+        self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms, read_viewer=self._graph)
         self.streams: list[Subscriber] = []
 
     def post(self, text: str, uid: str = "7", original: Entry | None = None) -> Entry:
@@ -138,11 +155,42 @@ class World:
         """A stream from ``since`` (the head if None), running."""
         position = self.hub.head if since is None else since
         subscription: Subscription = parse_subscription(filters, REGISTRY)
+        viewer = None if subscription.impersonal else self.viewer(user)
         personal = None
-        if following is not None:
-            personal = Personal(user, following, self.hub.head, position)
+        if following is not None and viewer is not None:
+            personal = Personal(viewer, position, following=following, known=self.hub.head)
             subscription = subscription.with_following(following)
-        ask = Ask(f"c{len(self.streams)}", user, "j", subscription, framing(NDJSON, chunked=True), position, personal)
+        return self._start(user, subscription, position, viewer, personal)
+
+    def own(
+        self, user: str, since: Position | None = None, kinds: tuple[str, ...] = (*KINDS, *PERSONAL_KINDS)
+    ) -> tuple[Subscriber, Socket]:
+        """A stream of what concerns a user, running."""
+        position, viewer = self.hub.head if since is None else since, self.viewer(user)
+        following = set(viewer.following)
+        personal = Personal(viewer, position, following=following, known=self.hub.head, own=True)
+        return self._start(user, Subscription([Home(user, following)], [Kinds(kinds)]), position, viewer, personal)
+
+    def viewer(self, user: str) -> Viewer:
+        """What a user may see: read at once, since nothing here waits."""
+        reading = self.hub.viewers.get(user)
+        try:
+            reading.send(None)
+        except StopIteration as done:
+            viewer: Viewer = done.value
+            return viewer
+        raise AssertionError("reading a viewer waited")
+
+    async def _graph(self, user: str) -> Graph:
+        return self.graphs.get(user, Graph())
+
+    def _start(
+        self, user: str, subscription: Subscription, position: Position, viewer: Viewer | None,
+        personal: Personal | None,
+    ) -> tuple[Subscriber, Socket]:  # fmt: skip
+        ask = Ask(
+            f"c{len(self.streams)}", user, "j", subscription, framing(NDJSON, chunked=True), position, viewer, personal
+        )
         socket = Socket()
         stream = Subscriber(self.hub, ask, socket, lost=None, now_ms=lambda: self.now_ms)
         hello = control.hello(position, self.now_ms, ask.connection, {}, "test")

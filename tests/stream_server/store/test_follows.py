@@ -38,7 +38,7 @@ async def test_unfollow_undoes_it(store: Store, people: People) -> None:
     assert entry.kind == "unfollow"
     assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
     assert (json.loads(source)["following"], json.loads(target)["followers"]) == (0, 0)
-    assert (await store.follows.following(ann)).following == set()
+    assert (await store.viewers.read(ann)).following == {}
 
 
 async def test_twice_is_once(store: Store, people: People) -> None:
@@ -79,7 +79,7 @@ async def test_a_batch_tells_each_outcome(store: Store, people: People, raw: "re
         (bob, "followed"), ("1", "not_found"), (ann, "oneself"), (carl, "followed"),
         (dora, "unfollowed"), (carl, "unfollowed"),
     ]  # fmt: skip
-    assert (await store.follows.following(ann)).following == {bob}
+    assert set((await store.viewers.read(ann)).following) == {bob}
     before = footprint(raw)
     assert await store.follows.many(ann, [bob, "1", ann, carl], [dora, carl], request) == outcomes
     assert footprint(raw) == before
@@ -143,11 +143,11 @@ async def test_a_batch_that_broke_off_tells_what_was_done(
 async def test_following_and_the_head_agree(store: Store, people: People) -> None:
     """The set comes with the position up to which it is true: that of the last entry, not of the last id."""
     ann, bob = await people.users(2)
-    assert await store.follows.following(ann) == (set(), START)
+    assert await store.viewers.read(ann) == ({}, {}, {}, {}, {}, START)
     await store.follows.follow(ann, bob, Request.fresh())
     await people.user("later")
-    viewer = await store.follows.following(ann)
-    assert viewer.following == {bob}
+    viewer = await store.viewers.read(ann)
+    assert set(viewer.following) == {bob}
     assert viewer.head == await store.log.head() == (await store.log.read(START, 10))[-1].position
 
 

@@ -161,7 +161,7 @@ async def test_scripts_that_redis_forgot_are_given_again(
     raw.script_flush()
     await write(store, *scene, Request.fresh())
     raw.script_flush()
-    assert (await store.follows.following(scene[0])).head == await store.log.head()
+    assert (await store.viewers.read(scene[0])).head == await store.log.head()
 
 
 async def test_a_full_redis_refuses_and_nothing_changes(
