@@ -54,8 +54,8 @@ async def plan(request: web.Request, parameters: dict[str, str], framing: Framin
     position = await _pinned(request, start)
     personal = None
     if viewer is not None and subscription.needs_me:
-        personal = _following(request, viewer, position)
-        subscription = subscription.with_following(personal.following or ())
+        personal, following = _following(request, viewer, position)
+        subscription = subscription.with_following(following)
     return _planned(request, subscription, framing, position, start, viewer, personal)
 
 
@@ -66,8 +66,8 @@ async def plan_own(request: web.Request, parameters: dict[str, str], framing: Fr
     start = await _start(request, since)
     viewer = await _viewer(request)
     position = await _pinned(request, start)
-    personal = _following(request, viewer, position, own=True)
-    subscription = Subscription([Home(viewer.user_id, personal.following or ())], [kinds])
+    personal, following = _following(request, viewer, position, own=True)
+    subscription = Subscription([Home(viewer.user_id, following)], [kinds])
     return _planned(request, subscription, framing, position, start, viewer, personal)
 
 
@@ -95,10 +95,15 @@ async def _pinned(request: web.Request, start: Begin | None) -> Position:
     return position
 
 
-def _following(request: web.Request, viewer: Viewer, position: Position, *, own: bool = False) -> Personal:
-    """A stream's own copy of whom its user follows: as at the hub's head, changed by what it reads behind that."""
-    known = request.app[HUB].head
-    return Personal(viewer, position, following=set(viewer.following), known=known, own=own)
+def _following(
+    request: web.Request, viewer: Viewer, position: Position, *, own: bool = False
+) -> tuple[Personal, set[str]]:
+    """A stream's own copy of whom its user follows: as at the hub's head, changed by what it reads behind that.
+
+    The set is the filter's too, also while it is empty: it fills when the user begins to follow somebody.
+    """
+    known, following = request.app[HUB].head, set(viewer.following)
+    return Personal(viewer, position, following=following, known=known, own=own), following
 
 
 def _planned(
