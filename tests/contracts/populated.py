@@ -1,7 +1,7 @@
 """A little world behind a server: somebody who asks, others, and one of each thing that can be asked about."""
 
 import uuid
-from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import requests
@@ -34,9 +34,7 @@ class Populated:
         self._path = path
         self.login = _fresh()
         self.uid = self._sign_up(self.login)
-        self._ids: dict[str, list[str]] = defaultdict(list)
-        self._ids["users"] = [self._sign_up(_fresh()) for _ in range(3)]
-        self._populate()
+        self._ids: dict[str, list[str]] = {}
 
     def headers(self) -> dict[str, str]:
         """With a token of its own, since the operation may end it."""
@@ -48,85 +46,81 @@ class Populated:
         if name in texts:
             return [texts[name]]
         if f"{{{name}}}" not in self._path:
-            return self._ids[MEMBERS.get(name, "users")]
+            return self.of(MEMBERS.get(name, "users"))
         before = self._path.partition(f"/{{{name}}}")[0].rpartition("/")[2]
-        found = self._ids[OF_THINGS.get(before, "users")]
+        found = self.of(OF_THINGS.get(before, "users"))
         return found[::-1] if name == "other" else found
 
     def bodies(self, method: str) -> list[Body]:
         """Bodies that are good for certain, where one that is made up has little chance."""
-        return self._bodies().get((method, self._path), [])
+        known = BODIES.get((method, self._path))
+        return [] if known is None else known(self)
 
     def queries(self, method: str) -> list[Body]:
         """The same of queries."""
-        first = self._ids["users"][0]
-        known: dict[tuple[str, str], list[Body]] = {
-            ("GET", "/v1/users/available"): [{"login": "free"}],
-            ("GET", "/v1/users"): [{"ids": [first, self.uid]}],
-            ("GET", "/v1/statuses"): [{"ids": self._ids["statuses"]}],
-            ("GET", "/v1/events"): [{"track": "hello"}, {"firehose": "true", "since": "-15m"}],
-            ("GET", "/v1/timelines/home"): [{}, {"order": "importance"}, {"count": 2, "page": 2}],
-        }
-        return known.get((method, self._path), [{}])
+        known = QUERIES.get((method, self._path))
+        return [{}] if known is None else known(self)
 
-    def _bodies(self) -> dict[tuple[str, str], list[Body]]:
-        fresh, (first, *rest), status = _fresh(), self._ids["users"], self._ids["statuses"][0]
-        new = {"login": fresh, "name": "Someone", "email": f"{fresh}@example.org", "password": PASSWORD}
-        rich = {
-            "message": f"Hello @{self.login}, #world $eur https://example.org/a", "lang": "en", "meta": {"a": 1},
-            "place": {"name": "Berlin", "country": "DE", "box": [13.0, 52.3, 13.8, 52.7]},
-            "location": {"lon": 13.4, "lat": 52.5}, "media": [{"url": "https://example.org/a.png", "type": "image"}],
-        }  # fmt: skip
-        return {
-            ("POST", "/v1/users"): [new],
-            ("PATCH", "/v1/users/me"): [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
-            ("POST", "/v1/users/me/following"): [{"follow": [first], "unfollow": rest}],
-            ("POST", "/v1/sessions"): [{"login": self.login, "password": PASSWORD}],
-            ("POST", "/v1/statuses"): [rich, {"origin": status}, {"message": "yes", "in_reply_to": status}],
-            ("POST", "/v1/statuses/{id}/comments"): [{"message": "yes"}],
-            ("PUT", "/v1/notifications/read"): [{"id": one} for one in self._ids["notifications"]],
-            ("POST", "/v1/reports"): [{"user": first, "reason": "spam"}, {"user": first, "reason": "spam"}],
-            ("PATCH", "/v1/admin/reports/{id}"): [{"outcome": "dismissed"}],
-            ("POST", "/v1/lists"): [{"name": "films", "private": True}],
-            ("PATCH", "/v1/lists/{id}"): [{"name": "plays"}],
-            ("POST", "/v1/groups"): [{"name": "writers", "kind": "announcement"}],
-            ("PATCH", "/v1/groups/{id}"): [{"name": "painters"}],
-            ("POST", "/v1/talks"): [{"people": [first]}, {"people": [first, *rest], "name": "all"}],
-            ("POST", "/v1/talks/{id}/messages"): [{"message": "hello"}],
-            ("PUT", "/v1/talks/{id}/read"): [{"id": one} for one in self._ids["messages"]],
-            ("POST", "/v1/admin/users"): [{"users": [{"login": fresh, "name": "Someone"}]}],
-            ("POST", "/v1/events"): [{"track": "hello"}],
-        }  # fmt: skip
+    def of(self, noun: str) -> list[str]:
+        """The ids of a noun's things, of which some are made when they are first asked for."""
+        if noun not in self._ids:
+            self._ids[noun] = getattr(self, f"_make_{noun}")()
+        return self._ids[noun]
 
-    def _populate(self) -> None:
-        """Who follows whom, what they say, and one of each noun."""
-        first, second, third = self._ids["users"]
+    def _make_users(self) -> list[str]:
+        """Three others, who follow oneself, or ask to; the first is followed."""
+        others = [self._sign_up(_fresh()) for _ in range(3)]
         if "/requests" in self._path:
             self._done("PATCH", "/v1/users/me", {"protected": True})
-        for source, target in ((self.uid, first), (first, self.uid), (second, self.uid), (third, self.uid)):
+        for source, target in ((self.uid, others[0]), *((other, self.uid) for other in others)):
             self._done("PUT", f"/v1/users/me/following/{target}", sub=source)
-        root = self._made("statuses", "/v1/statuses", {"message": f"hello @{self.login} #world"}, sub=first)
-        for body in ({"message": "yes", "in_reply_to": root}, {"message": "see", "origin": root}, {"origin": root}):
-            self._made("statuses", "/v1/statuses", body)
-        own = self._ids["statuses"].pop()
-        self._ids["statuses"].insert(0, own)
-        self._made("comments", f"/v1/statuses/{root}/comments", {"message": "yes"})
-        self._made("lists", "/v1/lists", {"name": "books"})
-        self._made("groups", "/v1/groups", {"name": "readers", "kind": "private"})
-        talk = self._made("talks", "/v1/talks", {"people": [first, second]})
-        self._made("messages", f"/v1/talks/{talk}/messages", {"message": "hello"})
-        self._made("reports", "/v1/reports", {"user": first, "reason": "spam"})
-        notifications = self._done("GET", "/v1/notifications")["notifications"]
-        self._ids["notifications"] = [one["id"] for one in notifications]
+        return others
+
+    def _make_statuses(self) -> list[str]:
+        """A reply, a quote and a repost of one's own, and what they are of, which is another's."""
+        root = self._made("/v1/statuses", {"message": f"hello @{self.login} #world"}, sub=self.of("users")[0])
+        bodies: list[Body] = [
+            {"message": "yes", "in_reply_to": root},
+            {"message": "see", "origin": root},
+            {"origin": root},
+        ]
+        return [*(self._made("/v1/statuses", body) for body in bodies), root]
+
+    def _make_comments(self) -> list[str]:
+        return [self._made(f"/v1/statuses/{self.of('statuses')[-1]}/comments", {"message": "yes"})]
+
+    def _make_lists(self) -> list[str]:
+        made = self._made("/v1/lists", {"name": "books"})
+        self._done("PUT", f"/v1/lists/{made}/members/{self.of('users')[0]}")
+        return [made]
+
+    def _make_groups(self) -> list[str]:
+        made = self._made("/v1/groups", {"name": "readers", "kind": "private"})
+        self._made("/v1/statuses", {"message": "hello", "group": made})
+        return [made]
+
+    def _make_talks(self) -> list[str]:
+        return [self._made("/v1/talks", {"people": self.of("users")[:2]})]
+
+    def _make_messages(self) -> list[str]:
+        return [self._made(f"/v1/talks/{self.of('talks')[0]}/messages", {"message": "hello"})]
+
+    def _make_reports(self) -> list[str]:
+        return [self._made("/v1/reports", {"user": self.of("users")[0], "reason": "spam"})]
+
+    def _make_notifications(self) -> list[str]:
+        """Of those who began to follow and of the mention in a status."""
+        self.of("statuses")
+        return [one["id"] for one in self._done("GET", "/v1/notifications")["notifications"]]
 
     def _sign_up(self, login: str) -> str:
         body = {"login": login, "name": login, "email": f"{login}@example.org", "password": PASSWORD}
         uid: str = self._done("POST", "/v1/users", body)["id"]
         return uid
 
-    def _made(self, noun: str, path: str, body: Body, *, sub: str = "") -> str:
-        self._ids[noun].append(self._done("POST", path, body, sub=sub)["id"])
-        return self._ids[noun][-1]
+    def _made(self, path: str, body: Body, *, sub: str = "") -> str:
+        made: str = self._done("POST", path, body, sub=sub)["id"]
+        return made
 
     def _done(self, method: str, path: str, body: Body | None = None, *, sub: str = "") -> Any:
         """The answer's value; all that is asked for here must succeed."""
@@ -138,3 +132,57 @@ class Populated:
 
 def _fresh() -> str:
     return f"u{uuid.uuid4().hex[:16]}"
+
+
+def _new_user(_: Populated) -> list[Body]:
+    login = _fresh()
+    return [{"login": login, "name": "Someone", "email": f"{login}@example.org", "password": PASSWORD}]
+
+
+def _statuses(world: Populated) -> list[Body]:
+    rich = {
+        "message": f"Hello @{world.login}, #world $eur https://example.org/a", "lang": "en", "meta": {"a": 1},
+        "place": {"name": "Berlin", "country": "DE", "box": [13.0, 52.3, 13.8, 52.7]},
+        "location": {"lon": 13.4, "lat": 52.5}, "media": [{"url": "https://example.org/a.png", "type": "image"}],
+    }  # fmt: skip
+    root = world.of("statuses")[-1]
+    in_group = {"message": "hello", "group": world.of("groups")[0]}
+    return [rich, {"origin": root}, {"message": "yes", "in_reply_to": root}, in_group]
+
+
+def _reports(world: Populated) -> list[Body]:
+    of_user = {"user": world.of("users")[0], "reason": "spam"}
+    return [of_user, of_user, {"status": world.of("statuses")[-1], "reason": "other", "note": "why"}]
+
+
+Known = dict[tuple[str, str], Callable[[Populated], list[Body]]]
+
+BODIES: Known = {
+    ("POST", "/v1/users"): _new_user,
+    ("PATCH", "/v1/users/me"): lambda _: [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
+    ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[:1], "unfollow": w.of("users")[1:]}],
+    ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
+    ("POST", "/v1/statuses"): _statuses,
+    ("POST", "/v1/statuses/{id}/comments"): lambda _: [{"message": "yes"}],
+    ("PUT", "/v1/notifications/read"): lambda w: [{"id": one} for one in w.of("notifications")],
+    ("POST", "/v1/reports"): _reports,
+    ("PATCH", "/v1/admin/reports/{id}"): lambda _: [{"outcome": "dismissed"}],
+    ("POST", "/v1/lists"): lambda _: [{"name": "films", "private": True}],
+    ("PATCH", "/v1/lists/{id}"): lambda _: [{"name": "plays"}],
+    ("POST", "/v1/groups"): lambda _: [{"name": "writers", "kind": "announcement"}],
+    ("PATCH", "/v1/groups/{id}"): lambda _: [{"name": "painters"}],
+    ("POST", "/v1/talks"): lambda w: [{"people": w.of("users")[:1]}, {"people": w.of("users"), "name": "all"}],
+    ("POST", "/v1/talks/{id}/messages"): lambda _: [{"message": "hello"}],
+    ("PUT", "/v1/talks/{id}/read"): lambda w: [{"id": one} for one in w.of("messages")],
+    ("POST", "/v1/admin/users"): lambda _: [{"users": [{"login": _fresh(), "name": "Someone"}]}],
+    ("POST", "/v1/events"): lambda _: [{"track": "hello"}],
+}
+
+QUERIES: Known = {
+    ("GET", "/v1/users/available"): lambda _: [{"login": "free"}],
+    ("GET", "/v1/users"): lambda w: [{"ids": [*w.of("users"), w.uid]}],
+    ("GET", "/v1/statuses"): lambda w: [{"ids": w.of("statuses")}],
+    ("GET", "/v1/notifications"): lambda w: [{"count": len(w.of("notifications"))}],
+    ("GET", "/v1/events"): lambda _: [{"track": "hello"}, {"firehose": "true", "since": "-15m"}],
+    ("GET", "/v1/timelines/home"): lambda w: [{"count": len(w.of("statuses"))}, {"order": "importance"}, {"page": 2}],
+}

@@ -152,8 +152,8 @@ def test_an_operation_keeps_its_promises(
     """No 5xx, and no status, type, header or member that is not in the document; what is bad by it is refused."""
     driver = Driver(server, session, row)
     driver.known()
-    driver.made_up(GenerationMode.POSITIVE, 300 if full else 12)
+    driver.made_up(GenerationMode.POSITIVE, 300 if full else 10)
     asked = driver.operation
     if not row.streams and any((*asked.path_parameters, *asked.query, *asked.headers, *asked.body)):
-        driver.made_up(GenerationMode.NEGATIVE, 300 if full else 12)
+        driver.made_up(GenerationMode.NEGATIVE, 300 if full else 8)
     assert driver.succeeded, "only refusals were seen: say in tests/contracts/populated.py what is good"
