@@ -18,7 +18,7 @@ from stream_server.feed import Feed, LogReader
 from stream_server.hub import closing as reasons
 from stream_server.hub.closing import Closing
 from stream_server.hub.hub import Hub, Limits
-from stream_server.jobs import Receivers
+from stream_server.jobs import Caretaker, Receivers
 from stream_server.jwks import KeySet
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
@@ -68,7 +68,9 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
     app[FEEDING] = feeding
-    receiving = asyncio.create_task(receivers.run(config.receivers), name="receivers")
+    caretaker = Caretaker(store.repair, random.Random())
+    app[keys.METRICS].watch("stream_server_repairs_total", lambda: caretaker.findings)
+    receiving = asyncio.create_task(_receive(receivers, caretaker, config), name="receivers")
     app[RECEIVING] = receiving
     try:
         await _fed(feed, feeding)
@@ -101,6 +103,13 @@ async def serving(config: Config, listen: Callable[[], socket.socket]) -> AsyncI
             await hub.emptied(config.shutdown_seconds / 2)
             await hub.errands.cancel()
             await runner.cleanup()
+
+
+async def _receive(receivers: Receivers, caretaker: Caretaker, config: Config) -> None:
+    """What is done behind requests, until cancelled; a server without receivers looks after nothing either."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(receivers.run(config.receivers), name="receivers")
+        group.create_task(caretaker.run(config.repair_seconds if config.receivers else 0), name="caretaker")
 
 
 async def _fed(feed: Feed, feeding: "asyncio.Task[None]") -> None:

@@ -8,6 +8,7 @@ from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, Failure
+from stream_server.commands.repair import repair
 from stream_server.commands.replay import replay
 from stream_server.commands.serve import serve
 from stream_server.commands.tail import tail
@@ -58,7 +59,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, token, tail, replay, doctor):
+for command in (serve, worker, token, tail, replay, repair, doctor):
     cli.add_command(command)
 
 

@@ -1,4 +1,4 @@
-"""Receivers: they claim due jobs and do their passes, one of each in turn, until nothing is due.
+"""Receivers: they claim due jobs and do their passes, one of each in turn, until nothing is due; and a caretaker.
 
 A receiver may die between any two commands. What it held is due again when its lease is over, and every pass may be
 done twice. Nobody tells a receiver that there is work: it asks, a few times a second, with one cheap command.
@@ -13,6 +13,7 @@ from typing import TypeVar
 from stream_server.errors import ApiError
 from stream_server.store.jobs import Job, Jobs, Waiting
 from stream_server.store.passes import Passes
+from stream_server.store.repair import Repair
 
 Found = TypeVar("Found")
 
@@ -23,6 +24,9 @@ AT_ONCE = 4
 
 IDLE_SECONDS = (0.25, 0.75)
 """Between two looks while nothing is due; at random, so that many receivers do not ask together."""
+
+TURN_SECONDS = 10.0
+"""How often it is asked whether it is one's turn to look everything over."""
 
 COUNT_SECONDS = 5.0
 """How old the known number of waiting jobs may get."""
@@ -97,3 +101,27 @@ async def _if_redis_answers(ask: Callable[[], Awaitable[Found]]) -> Found | None
     except ApiError as error:
         logger.debug("receivers wait: %s", error.message)
         return None
+
+
+class Caretaker:
+    """Looks everything over once in so many seconds, wherever that is done: of all processes one has the turn."""
+
+    def __init__(self, repair: Repair, random_source: random.Random) -> None:
+        self._repair = repair
+        self._random = random_source
+        self.findings = 0
+
+    async def run(self, seconds: float) -> None:
+        """Look after ``seconds``, and every so often again, until cancelled; with 0 this only waits for its end."""
+        if not seconds:
+            await asyncio.Event().wait()
+        await _if_redis_answers(lambda: self._repair.turn(seconds))  # a start is no reason to look
+        while True:
+            await asyncio.sleep(min(TURN_SECONDS, seconds) * self._random.uniform(0.5, 1))
+            if await _if_redis_answers(lambda: self._repair.turn(seconds)):
+                await self._look()
+
+    async def _look(self) -> None:
+        for finding in await _if_redis_answers(lambda: self._repair.look(mend=True)) or []:
+            self.findings += 1
+            logger.warning("mended %s %s: %s", finding.kind, finding.subject, finding.sentence)

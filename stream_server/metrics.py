@@ -40,6 +40,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched("stream_server_jobs_done_total", "counter", "Jobs that they have ended."),
     Watched("stream_server_job_failures_total", "counter", "Passes that failed, and come again."),
     Watched("stream_server_jobs_deferred_total", "counter", "First passes that failed and were left to a receiver."),
+    Watched("stream_server_repairs_total", "counter", "Faults that the look over everything has found and mended."),
     Watched("stream_server_jobs_due", "gauge", "Jobs that wait for a receiver, on all servers."),
     Watched("stream_server_jobs_parked", "gauge", "Jobs that failed too often; see `stream-server repair`."),
     Watched("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),

@@ -29,5 +29,6 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``talks``        messages among people named beforehand; ``words`` what lists, groups and talks are called
 ``timelines``    reading statuses in order; ``importance`` is the other order
 ``syndication``  what writes do to timelines in the same call; ``jobs`` the queue of the rest, ``passes`` the work
+``repair``       looking everything over
 ``log``          reading the log, and hearing it; ``position`` its places as Redis writes them
 """

@@ -42,6 +42,7 @@ TRUTH: tuple[Key, ...] = (
     Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), the lease of whoever claimed it"),
     Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
     Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode fence phase score member failures, subject"),
+    Key("repair", "{core}:repair", "", "STRING", "there while it is nobody's turn to look everything over; expires"),
     Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user, scored by themselves; capped"),
     Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself; capped"),
     Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself"),

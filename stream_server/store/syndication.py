@@ -6,7 +6,6 @@ The write is done and acknowledged whatever becomes of this: a pass that fails i
 import logging
 from collections.abc import Awaitable, Sequence
 
-from stream_server.errors import ApiError
 from stream_server.store.jobs import Job, Jobs, Pass, pairs
 from stream_server.store.passes import ENDED, Passes
 from stream_server.store.scripts import Sizes
@@ -57,6 +56,6 @@ class Syndication:
         """The caller's write stands: what fails here is no failure of it."""
         try:
             await work
-        except ApiError as error:
+        except Exception as error:  # noqa: BLE001 - the answer is that of the write, which is done
             self.failures += 1
-            logger.warning("timelines are left to a receiver: %s", error.message)
+            logger.warning("timelines are left to a receiver (%s: %s)", type(error).__name__, error)

@@ -1,0 +1,38 @@
+-- What belongs on a timeline, by the truth. Needs the part queue.
+local FOLLOWED = 50
+
+-- Two lists of ids, newest first, as one of at most CAP.
+local function merged(one, other)
+  local both, at, from = {}, 1, 1
+  while #both < CAP and (one[at] or other[from]) do
+    if not other[from] or (one[at] and tonumber(one[at]) >= tonumber(other[from])) then
+      both[#both + 1] = one[at]
+      at = at + 1
+    else
+      both[#both + 1] = other[from]
+      from = from + 1
+    end
+  end
+  return both
+end
+
+local function profile(uid)
+  return redis.call('ZRANGE', KEY.profile .. uid, 0, CAP - 1, 'REV')
+end
+
+-- The next of those from whom a timeline is filled, FOLLOWED of them behind (score, member), with their scores; the
+-- newest CAP statuses of them all; and their ids, before which the owner of a home stands on the first page.
+local function newest_of(timelines, owner, score, member)
+  local page = page_after(sources(timelines, owner), score, member, FOLLOWED)
+  local authors, newest = {}, {}
+  if timelines == 'home' and score == '' then
+    authors[1] = owner
+  end
+  for at = 1, #page, 2 do
+    authors[#authors + 1] = page[at]
+  end
+  for _, author in ipairs(authors) do
+    newest = merged(newest, profile(author))
+  end
+  return page, newest, authors
+end
