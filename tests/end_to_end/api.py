@@ -134,6 +134,7 @@ class Api:
         token: str | None = None,
         framing: str = "ndjson",
         last_event_id: str | None = None,
+        path: str = "/v1/stream",
         **more: Any,
     ) -> Consumer:
         """An open stream, its `hello` read; ``more`` goes to the request (``data``, ``json``)."""
@@ -141,7 +142,7 @@ class Api:
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
         method = "POST" if more else "GET"
-        response = await self.session.request(method, "/v1/stream", params=dict(params), headers=headers, **more)
+        response = await self.session.request(method, path, params=dict(params), headers=headers, **more)
         assert response.status == 200, (response.status, await response.text())
         assert response.content_type == MEDIA[framing]
         consumer = Consumer(response, framing)

@@ -1,0 +1,439 @@
+"""Streams of people to one another: each hears of what it may see, live and by cursor, and of nothing else."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer, Message
+
+EARS = ("own", "track", "follow", "@me")
+
+
+class Person:
+    """Somebody with an id, who does things over HTTP and listens."""
+
+    def __init__(self, api: Api, uid: str) -> None:
+        self.api = api
+        self.uid = uid
+
+    async def does(self, method: str, path: str, **body: Any) -> Any:
+        """One request that must succeed; its answer, decoded."""
+        return await self.api.done(method, f"/v1/{path}", token=mint(self.uid), json=body or None)
+
+    async def posts(self, message: str, **more: Any) -> str:
+        """The id of a new status."""
+        return str((await self.api.post(self.uid, message, **more))["id"])
+
+    async def follows(self, other: "Person") -> None:
+        """Follow somebody, or ask to."""
+        await self.does("PUT", f"users/me/following/{other.uid}")
+
+    async def protects(self) -> None:
+        """Write for approved followers from now on."""
+        await self.does("PATCH", "users/me", protected=True)
+
+    async def own(self, since: str | None = None, **parameters: str) -> Consumer:
+        """One's own stream."""
+        return await self.hears("/v1/stream/user", since, **parameters)
+
+    async def hears(self, path: str = "/v1/stream", since: str | None = None, **parameters: str) -> Consumer:
+        """A stream."""
+        given = parameters | ({} if since is None else {"since": since})
+        return await self.api.stream(given, uid=self.uid, path=path)
+
+
+async def persons(api: Api, count: int) -> list[Person]:
+    """New people who do not know each other."""
+    logins = ["p" + uuid.uuid4().hex[:12] for _ in range(count)]
+    ids = await api.users(logins)
+    return [Person(api, ids[login]) for login in logins]
+
+
+async def settle(api: Api, *consumers: Consumer) -> None:
+    """Wait until each stream has come to the head of the log: what it was not told by then it will not be told."""
+    head = await api.head()
+    for consumer in consumers:
+        await consumer.reached(head)
+
+
+def told(consumer: Consumer, *kinds: str) -> list[tuple[str, str]]:
+    """(kind, id of what it is about) of the events, in order; only of ``kinds`` if some are given."""
+    return [(event["kind"], about(event)) for event in consumer.events if not kinds or event["kind"] in kinds]
+
+
+def about(event: Message) -> str:
+    """What an event tells of, by id."""
+    for noun in ("message", "notification", "comment", "status", "target", "list", "group", "user"):
+        if noun in event:
+            return str(event[noun]["id"])
+    raise AssertionError(event)
+
+
+def word() -> str:
+    """A word that nobody else uses."""
+    return "w" + uuid.uuid4().hex[:12]
+
+
+async def close(consumers: Iterable[Consumer]) -> None:
+    """Leave all these streams."""
+    for consumer in consumers:
+        await consumer.close()
+
+
+async def ear(kind: str, person: Person, author: Person, term: str, since: str | None = None) -> Consumer:
+    """A stream of a person: their own, or one that tracks a term, or follows an author, or all whom they follow."""
+    if kind == "own":
+        return await person.own(since)
+    asked = {"track": {"track": term}, "follow": {"follow": author.uid}, "@me": {"follow": "@me"}}[kind]
+    return await person.hears(since=since, **asked)
+
+
+async def ears(
+    people: Mapping[str, Person], author: Person, term: str, since: str | None = None
+) -> dict[str, Consumer]:
+    """Each of these streams for each of the people."""
+    return {
+        f"{name} {kind}": await ear(kind, person, author, term, since)
+        for name, person in people.items()
+        for kind in EARS
+    }
+
+
+def hearing(opened: Mapping[str, Consumer], event: tuple[str, str]) -> set[str]:
+    """Whose streams were told of an event, and how often: a second time would be another name."""
+    return {
+        f"{name}{'' if number == 0 else ' again'}"
+        for name, consumer in opened.items()
+        for number, one in enumerate([one for one in told(consumer) if one == event])
+    }
+
+
+async def befriended(api: Api) -> tuple[Person, dict[str, Person]]:
+    """A protected author, and beside the author a follower with consent, one who has asked, and a stranger."""
+    author, follower, asking, stranger = await persons(api, 4)
+    await author.protects()
+    for person in (follower, asking):
+        await person.follows(author)
+    await author.does("PUT", f"users/me/requests/{follower.uid}")
+    return author, {"author": author, "follower": follower, "asking": asking, "stranger": stranger}
+
+
+FRIENDS = {"author own", "author track", "author follow"} | {f"follower {ear}" for ear in EARS}
+"""Those that hear of a protected author: all of the follower, and of the author, who follows nobody, all but one."""
+
+
+async def test_the_posts_of_the_protected_reach_their_followers_only(api: Api) -> None:
+    """Live and by cursor, on every kind of stream; so do their deletes, to exactly those streams."""
+    author, people = await befriended(api)
+    start, term = await api.head(), word()
+    live = await ears(people, author, term)
+    firehose = await api.stream({"firehose": "true"})
+    status = await author.posts(f"for friends: {term}")
+    await settle(api, firehose, *live.values())
+    assert hearing(live, ("post", status)) == FRIENDS
+    replayed = await ears(people, author, term, start)
+    late = await api.stream({"firehose": "true", "since": start})
+    await settle(api, late, *replayed.values())
+    assert hearing(replayed, ("post", status)) == FRIENDS
+    await author.does("DELETE", f"statuses/{status}")
+    await settle(api, firehose, late, *live.values(), *replayed.values())
+    assert hearing(live, ("delete", status)) == FRIENDS
+    assert hearing(replayed, ("delete", status)) == FRIENDS
+    assert [one for one in told(firehose) + told(late) if one[1] == status] == []
+    await close([firehose, late, *live.values(), *replayed.values()])
+
+
+async def test_consent_given_and_taken_holds_at_once(api: Api) -> None:
+    """Who is let in hears from then on; who leaves hears no more, also by an old cursor."""
+    author, people = await befriended(api)
+    asking, follower = people["asking"], people["follower"]
+    term = word()
+    async with await asking.own() as new, await follower.hears(track=term) as old:
+        start = old.cursor
+        before = await author.posts(f"before {term}")
+        await author.does("PUT", f"users/me/requests/{asking.uid}")
+        await follower.does("DELETE", f"users/me/following/{author.uid}")
+        after = await author.posts(f"after {term}")
+        await settle(api, new, old)
+        assert told(new, "post") == [("post", after)]
+        assert told(old, "post") == [("post", before)]
+    async with await follower.hears(since=start, track=term) as replayed:
+        await settle(api, replayed)
+        assert told(replayed) == []
+
+
+async def test_the_first_whom_one_follows_is_heard(api: Api) -> None:
+    """Also by a stream that began while nobody was followed; and no more after the unfollow."""
+    ann, bob = await persons(api, 2)
+    async with await ann.own() as own, await ann.hears(follow="@me") as mine:
+        await bob.posts("before")
+        await ann.follows(bob)
+        during = await bob.posts("during")
+        await ann.does("DELETE", f"users/me/following/{bob.uid}")
+        await bob.posts("after")
+        await settle(api, own, mine)
+        assert told(own, "post") == told(mine) == [("post", during)]
+
+
+@pytest.mark.parametrize("kind", EARS)
+async def test_a_block_holds_at_once_both_ways(api: Api, kind: str) -> None:
+    """What either says after it does not reach the other, by no stream, live or by cursor; others hear both."""
+    ann, bob, cyd = await persons(api, 3)
+    term = word()
+    pairs = ((ann, bob), (bob, ann))
+    for one, other in (*pairs, (cyd, ann), (cyd, bob)):
+        await one.follows(other)
+    start = await api.head()
+    opened = {one: await ear(kind, one, other, term) for one, other in pairs}
+    async with await cyd.own() as theirs:
+        before = {one: await one.posts(f"before {term}") for one in (ann, bob)}
+        await settle(api, *opened.values())
+        await ann.does("PUT", f"users/me/blocks/{bob.uid}")
+        after = {one: await one.posts(f"after {term}") for one in (ann, bob)}
+        await settle(api, theirs, *opened.values())
+        for one, other in pairs:
+            heard = {status for _, status in told(opened[one], "post")}
+            assert before[other] in heard
+            assert after[other] not in heard
+        assert {status for _, status in told(theirs, "post")} == {*before.values(), *after.values()}
+        for one, other in pairs:
+            replayed = await ear(kind, one, other, term, start)
+            await settle(api, replayed)
+            assert not {before[other], after[other]} & {status for _, status in told(replayed, "post")}
+            await replayed.close()
+        for one in (ann, bob):
+            for status in (before[one], after[one]):
+                await one.does("DELETE", f"statuses/{status}")
+        await settle(api, theirs, *opened.values())
+        for one, other in pairs:
+            gone = {status for _, status in told(opened[one], "delete")}
+            assert before[other] in gone
+            assert after[other] not in gone
+    await close(opened.values())
+
+
+async def test_a_mute_silences_until_it_ends(api: Api) -> None:
+    """Posts of the muted, and notifications of what they do, do not come; the muted hear as before, and of no mute."""
+    ann, bob = await persons(api, 2)
+    await ann.follows(bob)
+    await bob.follows(ann)
+    async with await ann.own() as hers, await bob.own() as his:
+        await ann.does("PUT", f"users/me/mutes/{bob.uid}")
+        unheard = await bob.posts("unheard")
+        mine = await ann.posts("heard by bob")
+        await bob.does("PUT", f"users/me/likes/{mine}")
+        await ann.does("DELETE", f"users/me/mutes/{bob.uid}")
+        heard = await bob.posts("heard again")
+        await settle(api, hers, his)
+        assert ("post", unheard) not in told(hers)
+        assert ("post", heard) in told(hers)
+        assert told(hers, "notification") == []
+        assert told(hers, "mute", "unmute") == [("mute", bob.uid), ("unmute", bob.uid)]
+        assert told(his, "post") == [("post", unheard), ("post", mine), ("post", heard)]
+        assert told(his, "mute", "unmute") == []
+
+
+async def test_a_suspension_ends_streams_and_hides_until_it_ends(api: Api) -> None:
+    """The user's streams end and none begins; nobody hears of the user, by a cursor neither; then all is back."""
+    ann, bob = await persons(api, 2)
+    await ann.follows(bob)
+    admin = mint(api.admin, "admin")
+    start = await api.head()
+    theirs = [await bob.own(), await bob.hears(track="x"), await api.stream({"firehose": "true"}, uid=bob.uid)]
+    async with await ann.own() as hers:
+        status = await bob.posts("hello")
+        await api.done("PUT", f"/v1/admin/suspensions/{bob.uid}", token=admin)
+        for consumer in theirs:
+            await consumer.until_end()
+            assert (consumer.messages[-1]["kind"], consumer.messages[-1]["code"]) == ("goodbye", "suspended")
+        for path, params in (("/v1/stream/user", {}), ("/v1/stream", {"track": "x"}), ("/v1/events", {"track": "x"})):
+            refused = await api.call("GET", path, token=mint(bob.uid), params=params)
+            assert refused.error == (403, "suspended", None)
+        await settle(api, hers)
+        assert told(hers, "post") == [("post", status)]
+    await close(theirs)
+    for hidden in (True, False):
+        for params, path in (
+            ({}, "/v1/stream/user"),
+            ({"firehose": "true"}, "/v1/stream"),
+            ({"follow": bob.uid}, "/v1/stream"),
+        ):
+            async with await api.stream({**params, "since": start}, uid=ann.uid, path=path) as replayed:
+                await settle(api, replayed)
+                assert (("post", status) in told(replayed)) is not hidden, (params, path)
+        await api.done("DELETE", f"/v1/admin/suspensions/{bob.uid}", token=admin)
+    async with await bob.own() as back:
+        assert back.messages[0]["kind"] == "hello"
+
+
+async def test_a_removal_by_an_administrator_is_a_delete_for_streams(api: Api) -> None:
+    """Those who could see the post hear that it is gone."""
+    author, people = await befriended(api)
+    follower, stranger = people["follower"], people["stranger"]
+    status = await author.posts("bad words")
+    report = await follower.does("POST", "reports", status=status, reason="abuse")
+    async with await follower.own() as friend, await stranger.hears(follow=author.uid) as other:
+        body = {"outcome": "removed"}
+        await api.done("PATCH", f"/v1/admin/reports/{report['id']}", token=mint(api.admin, "admin"), json=body)
+        await settle(api, friend, other)
+        assert told(friend, "delete") == [("delete", status)]
+        assert told(other) == []
+
+
+async def test_notifications_come_live_as_they_are_on_the_page(api: Api) -> None:
+    """To the one whom they concern and nobody else, the same object; by cursor too."""
+    ann, bob, cyd = await persons(api, 3)
+    status = await ann.posts("mine")
+    await cyd.follows(ann)
+    async with await ann.own() as hers, await bob.own() as his, await cyd.own() as theirs:
+        start = hers.cursor
+        await bob.posts("indeed", in_reply_to=status)
+        await bob.does("PUT", f"users/me/likes/{status}")
+        await bob.does("POST", f"statuses/{status}/comments", message="well")
+        await bob.follows(ann)
+        await settle(api, hers, his, theirs)
+        live = [event["notification"] for event in hers.of("notification")]
+        page = (await ann.does("GET", "notifications?count=4"))["notifications"][::-1]
+        assert [one["kind"] for one in live] == ["reply", "like", "comment", "follow"]
+        assert [(one["id"], one["kind"], one["posted"]) for one in live] == [
+            (one["id"], one["kind"], one["posted"]) for one in page
+        ]
+        assert live[-1] == page[-1]
+        assert his.of("notification") == theirs.of("notification") == []
+    async with await ann.own(start, kinds="notification") as replayed:
+        await settle(api, replayed)
+        assert [event["notification"] for event in replayed.events] == live
+
+
+async def test_what_is_said_to_some_reaches_them_only(api: Api) -> None:
+    """Messages, requests, blocks, lists and groups: each event by its kind, and who hears of it."""
+    ann, bob, cyd = people = await persons(api, 3)
+    streams = [await person.own() for person in people]
+    track, firehose = await ann.hears(track="inside"), await api.stream({"firehose": "true"})
+    talk = await ann.does("POST", "talks", people=[bob.uid])
+    message = (await ann.does("POST", f"talks/{talk['id']}/messages", message="between us"))["id"]
+    public, private = [(await ann.does("POST", "lists", name="l", private=secret))["id"] for secret in (False, True)]
+    for one in (public, private):
+        await ann.does("PUT", f"lists/{one}/members/{bob.uid}")
+    group = (await ann.does("POST", "groups", name="g", kind="private"))["id"]
+    await ann.does("PUT", f"groups/{group}/members/{bob.uid}")
+    status = await ann.posts("inside", group=group)
+    await bob.does("PUT", f"users/me/likes/{status}")
+    comment = (await bob.does("POST", f"statuses/{status}/comments", message="inside too"))["id"]
+    await ann.does("DELETE", f"groups/{group}/members/{bob.uid}")
+    later = await ann.posts("inside, without bob", group=group)
+    await ann.does("PUT", f"users/me/blocks/{cyd.uid}")
+    await settle(api, track, firehose, *streams)
+    hers, his, theirs = [told(stream) for stream in streams]
+    both = [("message", message), ("list_add", public), ("group_join", group), ("post", status), ("like", status)]
+    for event in (*both, ("comment", comment), ("group_leave", group)):
+        assert hers.count(event) == 1, event
+        assert his.count(event) == 1, event
+    for event in (("list_create", public), ("list_create", private), ("list_add", private), ("post", later)):
+        assert hers.count(event) == 1, event
+        assert event not in his, event
+    assert hers.count(("group_create", group)) == hers.count(("block", cyd.uid)) == 1
+    assert "block" not in {kind for kind, _ in his + theirs}
+    assert theirs == []
+    assert told(track) == []
+    assert {kind for kind, _ in told(firehose)} <= {"post", "delete"}
+    assert not {status, later} & {about for _, about in told(firehose)}
+    await close([*streams, track, firehose])
+
+
+async def test_requests_concern_two(api: Api) -> None:
+    """Who asks and who is asked hear of the request, of its end, and of the follow that comes of it."""
+    ann, bob, _ = people = await persons(api, 3)
+    await ann.protects()
+    streams = [await person.own() for person in people]
+    await bob.follows(ann)
+    await ann.does("DELETE", f"users/me/requests/{bob.uid}")
+    await bob.follows(ann)
+    await ann.does("PUT", f"users/me/requests/{bob.uid}")
+    await settle(api, *streams)
+    expected = [("request", ann.uid), ("unrequest", ann.uid), ("request", ann.uid), ("follow", ann.uid)]
+    for stream in streams[:2]:
+        assert told(stream, "request", "unrequest", "follow") == expected
+    assert told(streams[2]) == []
+    await close(streams)
+
+
+async def test_a_replay_tells_what_live_told(api: Api) -> None:
+    """A day in the life of three people: whoever comes late hears the same, but for what is gone by then.
+
+    A replay goes by whom one follows, and the groups that one is in, today; so neither changes here.
+    """
+    ann, bob, cyd = people = await persons(api, 3)
+    for one, other in ((ann, bob), (bob, ann), (cyd, bob)):
+        await one.follows(other)
+    group = (await bob.does("POST", "groups", name="cooks", kind="public"))["id"]
+    await cyd.does("PUT", f"groups/{group}/members/me")
+    start = await api.head()
+    live = [await person.own() for person in people]
+    first = await bob.posts("good morning")
+    answer = await ann.posts("morning!", in_reply_to=first)
+    await cyd.posts("", origin=first)
+    await ann.does("PUT", f"users/me/likes/{first}")
+    await bob.does("POST", f"statuses/{answer}/comments", message="indeed")
+    talk = (await cyd.does("POST", "talks", people=[ann.uid, bob.uid], name="all"))["id"]
+    await bob.does("POST", f"talks/{talk}/messages", message="dinner?")
+    await bob.posts("soup", group=group)
+    await bob.does("PATCH", f"groups/{group}", description="soup first")
+    gone = await bob.posts("never mind")
+    await bob.does("DELETE", f"statuses/{gone}")
+    await bob.does("PATCH", "users/me", bio="hungry")
+    await settle(api, *live)
+    for person, stream in zip(people, live, strict=True):
+        async with await person.own(start) as replayed:
+            await settle(api, replayed)
+            assert replayed.events == [
+                event for event in stream.events if event.get("status", {}).get("id") != gone or event["kind"] != "post"
+            ]
+            assert replayed.events
+    await close(live)
+
+
+async def test_one_can_ask_for_some_kinds(api: Api) -> None:
+    """`kinds` narrows one's own stream; kinds that there are not, and filters of the other stream, are refused."""
+    ann, bob = await persons(api, 2)
+    await ann.follows(bob)
+    async with await ann.own(kinds="message,follow") as some:
+        await bob.posts("not asked for")
+        await bob.follows(ann)
+        talk = (await bob.does("POST", "talks", people=[ann.uid]))["id"]
+        await bob.does("POST", f"talks/{talk}/messages", message="asked for")
+        await settle(api, some)
+        assert [kind for kind, _ in told(some)] == ["follow", "message"]
+    for params, code, param in (
+        ({"kinds": "post,nonsense"}, "invalid_parameter", "kinds"),
+        ({"kinds": "suspend"}, "invalid_parameter", "kinds"),
+        ({"track": "x"}, "unknown_parameter", "track"),
+        ({"since": "x"}, "invalid_cursor", "since"),
+    ):
+        refused = await api.call("GET", "/v1/stream/user", token=mint(ann.uid), params=params)
+        assert refused.error == (400, code, param)
+    on_the_other = await api.call("GET", "/v1/stream", token=mint(ann.uid), params={"kinds": "message", "track": "x"})
+    assert on_the_other.error == (400, "invalid_parameter", "kinds")
+
+
+async def test_no_cursor_opens_a_door(api: Api) -> None:
+    """A newcomer hears nothing of what was said in private before, whatever is asked."""
+    ann, bob, newcomer = await persons(api, 3)
+    start, term = await api.head(), word()
+    await bob.follows(ann)
+    await ann.protects()
+    await ann.posts(term)
+    group = (await bob.does("POST", "groups", name="g", kind="private"))["id"]
+    status = await bob.posts(term, group=group)
+    await bob.does("POST", f"statuses/{status}/comments", message=term)
+    talk = (await ann.does("POST", "talks", people=[bob.uid]))["id"]
+    await ann.does("POST", f"talks/{talk}/messages", message=term)
+    opened = await ears({"newcomer": newcomer}, ann, term, start)
+    kinds = "post,delete,like,unlike,comment,uncomment"
+    opened["all kinds"] = await newcomer.hears(since=start, track=term, follow=f"{ann.uid},{bob.uid}", kinds=kinds)
+    await settle(api, *opened.values())
+    assert {name: told(consumer) for name, consumer in opened.items()} == {name: [] for name in opened}
+    await close(opened.values())
