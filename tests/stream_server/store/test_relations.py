@@ -95,13 +95,13 @@ async def test_pages_are_exact_whatever_the_sizes(
 ) -> None:
     """All in common, once, in order, both ways, many of one millisecond; however few they are among however many."""
     source = random.Random(repr((read, sizes)))
-    ann, bob, *others = await people.users(22)
+    ann, bob, anns, bobs, *others = await people.users(24)
     expected: list[tuple[int, str]] = []
-    for uid, size in ((ann, sizes[0]), (bob, sizes[1])):
+    for uid, size, lone in ((ann, sizes[0], anns), (bob, sizes[1], bobs)):
         key = f"{{core}}:{read.removeprefix('common_')}:{uid}"
         strangers = {f"{uid}{i:05}": 1_795_000_000_000 + source.randrange(size // 4) for i in range(size)}
         common = {other: 1_795_000_000_000 + source.randrange(size // 4) for other in others}
-        raw.zadd(key, strangers | common)
+        raw.zadd(key, strangers | common | {lone: 1_795_000_000_000})
         expected = expected or sorted(((score, other) for other, score in common.items()), reverse=True)
     asked = getattr(store.relations, read)
     pages: list[Page] = [await asked(ann, ann, bob, Piece(7))]
