@@ -27,7 +27,7 @@ end
 if group ~= '' then
   local kept = redis.call('HMGET', KEY.group .. group, 'kind', 'uid')
   local member = redis.call('ZSCORE', KEY.joined .. group, uid)
-  if not kept[1] or (kept[1] == 'private' and not member) then
+  if not kept[1] or (not member and (kept[1] == 'private' or not knows(uid, kept[2]))) then
     return refuse('NOT_FOUND group group')
   elseif not member or (kept[1] == 'announcement' and kept[2] ~= uid) then
     return refuse('NOT_YOURS group group')

@@ -177,6 +177,7 @@ async def test_a_group_of_a_blocker_or_suspended_owner_is_not_there(
             store.groups.join(bob, group, Request.fresh()),
         ):
             assert await refusal(refused) == (404, "not_found", "id")
+        assert await refusal(post(store, bob, group)) == (404, "not_found", "group")
 
     await check()
     await store.groups.leave(carl, group, Request.fresh())

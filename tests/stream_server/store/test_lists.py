@@ -14,6 +14,7 @@ from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
+from tests.stream_server.store.queue import check, drain
 
 ALL = Piece(200)
 
@@ -218,6 +219,45 @@ async def test_follow_and_unfollow_take_a_list(store: Store, people: People) -> 
     assert [kind for kind in kinds if kind != "notification"] == [
         "list_create", "follow", "list_add", "unfollow", "list_remove",
     ]  # fmt: skip
+
+
+async def test_the_timeline_follows_in_the_same_call(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Posts are in it when their author has come on the list, and out when they have gone; new ones and deletes too."""
+    ann, bob, carl = await people.users(3)
+    old, other = (await people.status(bob))["id"], (await people.status(carl))["id"]
+    list_id = await make(store, ann)
+    for member in (bob, carl):
+        await store.lists.add(ann, list_id, member, Request.fresh())
+    assert await ids(store.timelines.list(ann, list_id, ALL)) == [other, old]
+    new = (await people.status(bob))["id"]
+    await drain(store, raw)
+    assert await ids(store.timelines.list(ann, list_id, ALL)) == [new, other, old]
+    await store.statuses.delete(bob, old, Request.fresh())
+    assert await ids(store.timelines.list(ann, list_id, ALL)) == [new, other]
+    await store.lists.remove(ann, list_id, bob, Request.fresh())
+    assert await ids(store.timelines.list(ann, list_id, ALL)) == [other]
+    await drain(store, raw)
+    check(raw)
+
+
+async def test_nothing_is_left_of_a_deleted_list(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The job takes away its timeline, its members and what they knew of it, also behind a post on its way."""
+    ann, bob, carl = await people.users(3)
+    list_id, kept = await make(store, ann), await make(store, ann)
+    for member in (bob, carl):
+        await store.lists.add(ann, list_id, member, Request.fresh())
+        await store.lists.add(ann, kept, member, Request.fresh())
+        await people.status(member)
+    await store.lists.delete(ann, list_id, Request.fresh())
+    await people.status(bob)
+    assert await ids(store.lists.listed(bob, bob, ALL)) == [kept]
+    with pytest.raises(NotFound):
+        await store.timelines.list(ann, list_id, ALL)
+    await drain(store, raw)
+    check(raw)
+    named = [key for key in raw.keys("*") if list_id.encode() in key and b":request:" not in key]
+    assert named == []
+    assert {member for uid in (bob, carl) for member in raw.zrange(f"{{core}}:listed:{uid}", 0, -1)} == {kept.encode()}
 
 
 async def test_lists_are_paged_newest_first(store: Store, people: People) -> None:
