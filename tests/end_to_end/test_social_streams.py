@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer, Message
+from tests.end_to_end.server import Server
 
 EARS = ("own", "track", "follow", "@me")
 
@@ -138,12 +140,83 @@ async def test_the_posts_of_the_protected_reach_their_followers_only(api: Api) -
     late = await api.stream({"firehose": "true", "since": start})
     await settle(api, late, *replayed.values())
     assert hearing(replayed, ("post", status)) == FRIENDS
+    for name, person in people.items():
+        polled = await api.poll({"track": term, "since": start}, uid=person.uid)
+        assert [event["status"]["id"] for event in polled["events"]] == [status] * (f"{name} track" in FRIENDS)
     await author.does("DELETE", f"statuses/{status}")
     await settle(api, firehose, late, *live.values(), *replayed.values())
     assert hearing(live, ("delete", status)) == FRIENDS
     assert hearing(replayed, ("delete", status)) == FRIENDS
     assert [one for one in told(firehose) + told(late) if one[1] == status] == []
     await close([firehose, late, *live.values(), *replayed.values()])
+
+
+async def test_protection_begins_and_ends_at_once(api: Api) -> None:
+    """Strangers' streams and the firehose hear what was said in public, as long as its author is not protected."""
+    author, follower, stranger = await persons(api, 3)
+    await follower.follows(author)
+    start, term = await api.head(), word()
+    people = {"follower": follower, "stranger": stranger}
+    live = await ears(people, author, term) | {"firehose": await api.stream({"firehose": "true"})}
+    said = {"before": await author.posts(f"before {term}")}
+    await author.protects()
+    said["during"] = await author.posts(f"during {term}")
+    await settle(api, *live.values())
+    hidden = await api.stream({"firehose": "true", "since": start})
+    await author.does("PATCH", "users/me", protected=False)
+    said["after"] = await author.posts(f"after {term}")
+    shown = await api.stream({"firehose": "true", "since": start})
+    await settle(api, hidden, shown, *live.values())
+    friends = {f"follower {kind}" for kind in EARS}
+    everybody = friends | {"stranger track", "stranger follow", "firehose"}
+    heard = {when: hearing(live, ("post", status)) for when, status in said.items()}
+    assert heard == {"before": everybody, "during": friends, "after": everybody}
+    assert told(shown) == [("post", said["before"]), ("post", said["after"])]
+    assert ("post", said["during"]) not in told(hidden)
+    await close([hidden, shown, *live.values()])
+
+
+async def test_what_is_passed_on_shows_no_more_than_its_original(api: Api) -> None:
+    """To whom the first author blocks: a quote comes without what it quotes, a repost without words not at all."""
+    ann, bob, cyd = await persons(api, 3)
+    await ann.follows(bob)
+    await cyd.does("PUT", f"users/me/blocks/{ann.uid}")
+    original = await cyd.posts("not for ann")
+    start = await api.head()
+    live = [await ann.own(), await ann.hears(follow=bob.uid), await bob.own()]
+    repost, quote = await bob.posts("", origin=original), await bob.posts("look", origin=original)
+    late = [await ann.own(start), await ann.hears(follow=bob.uid, since=start)]
+    await settle(api, *live, *late)
+    for consumer in (*live[:2], *late):
+        (event,) = consumer.of("post")
+        assert (event["status"]["id"], event["status"]["original"]) == (quote, None)
+    assert told(live[2], "post") == [("post", repost), ("post", quote)]
+    assert [event["status"]["original"]["id"] for event in live[2].of("post")] == [original] * 2
+    await close([*live, *late])
+
+
+async def test_a_restarted_server_knows_who_is_hidden(own_folder: Path) -> None:
+    """Killed and started again on the same data: the protected, the suspended and the blocked stay so for replays."""
+    with Server(own_folder, "--heartbeat-seconds", "0.2") as server:
+        async with Api(server) as api:
+            ann, shy, bad, foe, free = await persons(api, 5)
+            start = await api.head()
+            said = {name: await person.posts("said") for name, person in (("shy", shy), ("bad", bad), ("foe", foe))}
+            said["free"] = await free.posts("said")
+            await shy.protects()
+            await api.done("PUT", f"/v1/admin/suspensions/{bad.uid}", token=mint(api.admin, "admin"))
+            await ann.does("PUT", f"users/me/blocks/{foe.uid}")
+        server.kill()
+        server.start()
+        async with Api(server) as api:
+            again = Person(api, ann.uid)
+            async with (
+                await api.stream({"firehose": "true", "since": start}) as firehose,
+                await again.hears(track="said", since=start) as track,
+            ):
+                await settle(api, firehose, track)
+                assert told(firehose, "post") == [("post", said["foe"]), ("post", said["free"])]
+                assert told(track, "post") == [("post", said["free"])]
 
 
 async def test_consent_given_and_taken_holds_at_once(api: Api) -> None:
