@@ -17,7 +17,7 @@ class Comments:
     def create(self, comment: Comment) -> None:
         """Comment on what one sees; its author and those mentioned are told."""
         self._ground.writer(comment.uid)
-        self._eyes.need(comment.uid, comment.status)
+        self._eyes.need_member(comment.uid, self._eyes.need(comment.uid, comment.status))
         self._ground.comments[comment.id] = comment
         self._tell("comment", comment)
         for receiver, notice in self._notices_of(comment):

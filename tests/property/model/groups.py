@@ -60,25 +60,19 @@ class Groups:
             self._tell("group_leave", group, member)
 
     def get(self, viewer: str, gid: str) -> Group:
-        group = self._ground.groups.get(gid)
-        if group is None or not self._seen(viewer, group):
+        if not self._eyes.group(viewer, gid):
             raise Refused("not_found")
-        return group
+        return self._ground.groups[gid]
 
     def of(self, viewer: str) -> list[str]:
         """The groups that somebody is in, the newest membership first."""
-        mine = [one for one in self._ground.groups.values() if viewer in one.members and self._seen(viewer, one)]
+        mine = [one for one in self._ground.groups.values() if viewer in one.members]
         return [one.id for one in sorted(mine, key=lambda one: -one.members[viewer])]
 
     def members(self, viewer: str, gid: str) -> list[str]:
         group = self.get(viewer, gid)
         ordered = sorted(group.members, key=lambda uid: -group.members[uid])
         return [uid for uid in ordered if self._eyes.knows(viewer, uid)]
-
-    def _seen(self, viewer: str, group: Group) -> bool:
-        if group.kind == "private" and viewer not in group.members:
-            return False
-        return viewer in group.members or self._eyes.knows(viewer, group.uid)
 
     def _mine(self, uid: str, gid: str) -> Group:
         self._ground.writer(uid)

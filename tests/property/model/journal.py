@@ -61,6 +61,9 @@ class Journal:
         assert (member in held) == (made != entry.kind), f"{entry.kind} of {member}, which was so before"
         held ^= {member}
         self._follow_up(entry.kind, member)
+        if entry.kind == "group_create":
+            owner = json.loads(entry.wire)["group"]["uid"]
+            self.sets.setdefault("group_join", set()).add((*member, owner))
 
     def _follow_up(self, kind: str, member: tuple[str, ...]) -> None:
         """What goes without an event of its own, since it hung on what went; and what comes so."""

@@ -28,6 +28,7 @@ class Marks:
         """Twice is once."""
         self._ground.writer(uid)
         status = self._eyes.need(uid, sid)
+        self._eyes.need_member(uid, status)
         if (uid, sid) not in self._ground.likes:
             self._ground.likes[uid, sid] = self._ground.tick()
             self._ground.tell("like", deed_audience(self._ground, uid, sid), source=uid, status=sid)

@@ -47,6 +47,7 @@ async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
     made = await walk.do(f"post {uid} {message!r} {more}", ask, model)
     if made is not None:
         walk.statuses.append(made_id(made))
+        walk.owners[made_id(made)] = uid
 
 
 async def post(walk: Walk, a: int, b: int, c: int) -> None:
@@ -95,8 +96,7 @@ async def group_reply(walk: Walk, a: int, b: int, c: int) -> None:
 async def delete(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     sid = walk.any_of(walk.statuses, b)
-    kept = walk.world.ground.statuses.get(sid)
-    uid = kept.uid if kept is not None and c % 4 else walk.who(a)
+    uid = walk.owner(sid, a, c)
     ask = walk.store.statuses.delete(uid, sid, Request.fresh())
     await walk.do(f"delete {uid} {sid}", ask, lambda _: walk.world.posts.delete(uid, sid))
 
@@ -195,13 +195,13 @@ async def comment(walk: Walk, a: int, b: int, c: int) -> None:
     )
     if made is not None:
         walk.comments.append(made_id(made))
+        walk.owners[made_id(made)] = uid
 
 
 async def uncomment(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     one = walk.any_of(walk.comments, b)
-    kept = walk.world.ground.comments.get(one)
-    uid = kept.uid if kept is not None and c % 2 else walk.who(a)
+    uid = walk.owner(one, a, c)
     ask = walk.store.comments.delete(uid, one, Request.fresh())
     await walk.do(f"uncomment {uid} {one}", ask, lambda _: walk.world.comments.delete(uid, one))
 

@@ -25,18 +25,13 @@ async def list_create(walk: Walk, a: int, b: int, c: int) -> None:
     made = await walk.do(f"list_create {uid} {private}", ask, model)
     if made is not None:
         walk.lists.append(made_id(made))
-
-
-def _owner(walk: Walk, list_id: str, a: int, c: int) -> str:
-    """Mostly whose list it is."""
-    kept = walk.world.ground.lists.get(list_id)
-    return kept.uid if kept is not None and c % 4 else walk.who(a)
+        walk.owners[made_id(made)] = uid
 
 
 async def list_update(walk: Walk, a: int, b: int, c: int) -> None:
     """Another name, open or not."""
     list_id = walk.any_of(walk.lists, b)
-    uid, name, private = _owner(walk, list_id, a, c), f"l{c % 2}", c % 3 == 0
+    uid, name, private = walk.owner(list_id, a, c), f"l{c % 2}", c % 3 == 0
     ask = walk.store.lists.update(uid, list_id, {"name": name, "private": private}, Request.fresh())
     await walk.do(
         f"list_update {uid} {list_id} {private}", ask,
@@ -47,7 +42,7 @@ async def list_update(walk: Walk, a: int, b: int, c: int) -> None:
 async def list_delete(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     list_id = walk.any_of(walk.lists, b)
-    uid = _owner(walk, list_id, a, c)
+    uid = walk.owner(list_id, a, c)
     ask = walk.store.lists.delete(uid, list_id, Request.fresh())
     await walk.do(f"list_delete {uid} {list_id}", ask, lambda _: walk.world.lists.delete(uid, list_id))
 
@@ -55,18 +50,19 @@ async def list_delete(walk: Walk, a: int, b: int, c: int) -> None:
 async def list_add(walk: Walk, a: int, b: int, c: int) -> None:
     """Somebody comes on a list."""
     list_id = walk.any_of(walk.lists, b)
-    uid, member = _owner(walk, list_id, a, c), walk.whom(a)
+    uid, member = walk.owner(list_id, a, c), walk.whom(a)
     ask = walk.store.lists.add(uid, list_id, member, Request.fresh())
     await walk.do(f"list_add {uid} {list_id} {member}", ask, lambda _: walk.world.lists.add(uid, list_id, member))
+    walk.on.setdefault(list_id, []).append(member)
 
 
 async def list_remove(walk: Walk, a: int, b: int, c: int) -> None:
     """Somebody goes from a list; mostly one who is on it."""
     list_id = walk.any_of(walk.lists, b)
-    uid, member = _owner(walk, list_id, a, c), walk.whom(a)
-    kept = walk.world.ground.lists.get(list_id)
-    if kept is not None and kept.members and a % 4:
-        member = list(kept.members)[a % len(kept.members)]
+    uid, member = walk.owner(list_id, a, c), walk.whom(a)
+    on = walk.on.get(list_id)
+    if on and a % 4:
+        member = on[a % len(on)]
     ask = walk.store.lists.remove(uid, list_id, member, Request.fresh())
     await walk.do(f"list_remove {uid} {list_id} {member}", ask, lambda _: walk.world.lists.remove(uid, list_id, member))
 
@@ -74,7 +70,7 @@ async def list_remove(walk: Walk, a: int, b: int, c: int) -> None:
 async def follow_listed(walk: Walk, a: int, b: int, c: int) -> None:
     """Follow, and put on a list in the same call."""
     list_id = walk.any_of(walk.lists, c)
-    source, target = _owner(walk, list_id, a, b), walk.whom(b)
+    source, target = walk.owner(list_id, a, b), walk.whom(b)
     ask = walk.store.follows.follow(source, target, Request.fresh(), list_id)
     await walk.do(
         f"follow_listed {source} {target} {list_id}", ask,
@@ -85,7 +81,7 @@ async def follow_listed(walk: Walk, a: int, b: int, c: int) -> None:
 async def unfollow_listed(walk: Walk, a: int, b: int, c: int) -> None:
     """Unfollow, and take from a list in the same call."""
     list_id = walk.any_of(walk.lists, c)
-    source, target = _owner(walk, list_id, a, b), walk.whom(b)
+    source, target = walk.owner(list_id, a, b), walk.whom(b)
     ask = walk.store.follows.unfollow(source, target, Request.fresh(), list_id)
     await walk.do(
         f"unfollow_listed {source} {target} {list_id}", ask,
@@ -102,18 +98,13 @@ async def group_create(walk: Walk, a: int, b: int, c: int) -> None:
     )
     if made is not None:
         walk.groups.append(made_id(made))
-
-
-def _head(walk: Walk, gid: str, a: int, c: int) -> str:
-    """Mostly whose group it is."""
-    kept = walk.world.ground.groups.get(gid)
-    return kept.uid if kept is not None and c % 4 else walk.who(a)
+        walk.owners[made_id(made)] = uid
 
 
 async def group_update(walk: Walk, a: int, b: int, c: int) -> None:
     """Another name."""
     gid = walk.any_of(walk.groups, b)
-    uid, name = _head(walk, gid, a, c), f"g{c % 2}"
+    uid, name = walk.owner(gid, a, c), f"g{c % 2}"
     ask = walk.store.groups.update(uid, gid, {"name": name}, Request.fresh())
     await walk.do(f"group_update {uid} {gid}", ask, lambda _: walk.world.groups.update(uid, gid, name))
 
@@ -121,7 +112,7 @@ async def group_update(walk: Walk, a: int, b: int, c: int) -> None:
 async def group_delete(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     gid = walk.any_of(walk.groups, b)
-    uid = _head(walk, gid, a, c)
+    uid = walk.owner(gid, a, c)
     ask = walk.store.groups.delete(uid, gid, Request.fresh())
     await walk.do(f"group_delete {uid} {gid}", ask, lambda _: walk.world.groups.delete(uid, gid))
 
@@ -136,7 +127,7 @@ async def group_join(walk: Walk, a: int, b: int, c: int) -> None:
 async def group_add(walk: Walk, a: int, b: int, c: int) -> None:
     """Be let in."""
     gid = walk.any_of(walk.groups, b)
-    uid, member = _head(walk, gid, a, c), walk.whom(a)
+    uid, member = walk.owner(gid, a, c), walk.whom(a)
     ask = walk.store.groups.add(uid, gid, member, Request.fresh())
     await walk.do(f"group_add {uid} {gid} {member}", ask, lambda _: walk.world.groups.add(uid, gid, member))
 
@@ -144,7 +135,7 @@ async def group_add(walk: Walk, a: int, b: int, c: int) -> None:
 async def group_leave(walk: Walk, a: int, b: int, c: int) -> None:
     """Go, or be sent away."""
     gid = walk.any_of(walk.groups, b)
-    uid, member = _head(walk, gid, a, c), walk.whom(a)
+    uid, member = walk.owner(gid, a, c), walk.whom(a)
     if c % 3:
         uid = walk.who(a)
         member = uid
@@ -165,18 +156,13 @@ async def talk_open(walk: Walk, a: int, b: int, c: int) -> None:
     made = await walk.do(f"talk_open {uid} {others}", walk.store.talks.open(uid, others, name, Request.fresh()), model)
     if made is not None and made[1]:
         walk.talks.append(made_id(made[0]))
-
-
-def _member(walk: Walk, talk: str, a: int, c: int) -> str:
-    """Mostly one of those in it."""
-    kept = walk.world.ground.talks.get(talk)
-    return sorted(kept.people)[a % len(kept.people)] if kept is not None and c % 4 else walk.who(a)
+        walk.parties[made_id(made[0])] = [uid, *others]
 
 
 async def talk_send(walk: Walk, a: int, b: int, c: int) -> None:
     """Say something."""
     talk = walk.any_of(walk.talks, b)
-    uid, text = _member(walk, talk, a, c), f"t{len(walk.trace)}"
+    uid, text = walk.party(talk, a, c), f"t{len(walk.trace)}"
     ask = walk.store.talks.send(uid, talk, text, Request.fresh())
     made = await walk.do(
         f"talk_send {uid} {talk}", ask, lambda made: walk.world.talks.send(made_id(made), uid, talk, text)
@@ -188,7 +174,7 @@ async def talk_send(walk: Walk, a: int, b: int, c: int) -> None:
 async def talk_read(walk: Walk, a: int, b: int, c: int) -> None:
     """Read up to somewhere."""
     talk, message = walk.any_of(walk.talks, b), walk.any_of(walk.messages, c)
-    uid = _member(walk, talk, a, c)
+    uid = walk.party(talk, a, c)
     ask = walk.store.talks.read(uid, talk, message, Request.fresh())
     await walk.do(f"talk_read {uid} {talk} {message}", ask, lambda _: walk.world.talks.read(uid, talk, message))
 

@@ -97,12 +97,10 @@ class Posts:
 
     def _may_speak(self, uid: str, gid: str) -> None:
         """In a group its members speak, in an announcing one its owner."""
-        group = self._ground.groups.get(gid)
-        if group is None or not self._eyes.knows(uid, group.uid):
+        if not self._eyes.group(uid, gid):
             raise Refused("not_found")
-        if uid not in group.members:
-            raise Refused("not_found" if group.kind == "private" else "not_yours")
-        if group.kind == "announcement" and group.uid != uid:
+        group = self._ground.groups[gid]
+        if uid not in group.members or (group.kind == "announcement" and group.uid != uid):
             raise Refused("not_yours")
 
     def _notices_of(self, status: Status) -> list[tuple[str, Notice]]:

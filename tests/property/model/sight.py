@@ -25,6 +25,13 @@ class Eyes:
         if not self.knows(viewer, uid):
             raise Refused("not_found")
 
+    def group(self, viewer: str, gid: str) -> bool:
+        """Whether ``viewer`` may know that there is such a group: its members do."""
+        group = self._ground.groups.get(gid)
+        if group is None:
+            return False
+        return viewer in group.members or (group.kind != "private" and self.knows(viewer, group.uid))
+
     def author(self, viewer: str, uid: str, gid: str | None = None, *, party: bool = False) -> int:
         """How much ``viewer`` sees of what ``uid`` wrote, in a group or a talk perhaps."""
         author = self._ground.people.get(uid)
@@ -59,3 +66,12 @@ class Eyes:
         if self.status(viewer, sid) == HIDDEN:
             raise Refused("not_found")
         return self._ground.statuses[sid]
+
+    def need_member(self, uid: str, status: Status) -> None:
+        """What stands in a group is liked and commented by its members."""
+        if status.group is not None and uid not in self._members(status.group):
+            raise Refused("not_yours")
+
+    def _members(self, gid: str) -> dict[str, int]:
+        group = self._ground.groups.get(gid)
+        return {} if group is None else group.members

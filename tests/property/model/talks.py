@@ -48,7 +48,7 @@ class Talks:
         """One has read up to here; a mark does not go back."""
         self._ground.writer(uid)
         talk = self.get(uid, talk_id)
-        if message_id not in (one for one, _, _ in talk.messages):
+        if message_id not in self.messages(uid, talk_id):
             raise Refused("not_found")
         talk.marks[uid] = max(talk.marks.get(uid, 0), int(message_id))
 

