@@ -15,9 +15,19 @@ local function show(member, score)
   return knows(viewer, member) and person_json(person(member)):sub(1, -2) .. ',"since":"' .. iso(tonumber(score)) .. '"}'
 end
 
+local down = WALK_DIRECTION == 'before'
 if math.min(redis.call('ZCARD', WALK_KEY), redis.call('ZCARD', second)) > WHOLE then
-  -- Neither is small: the first is walked, and each member looked up in the second, so many in one step.
+  -- Neither is small: the first is walked, so many in one step, and each member looked up in the second. It goes on
+  -- by rank where it can: thousands that began in one millisecond would hold it up for ever.
   WALK_BUDGET = WHOLE
+  local kept = WALK_MEMBER ~= '' and redis.call('ZSCORE', WALK_KEY, WALK_MEMBER)
+  if kept and tonumber(kept) == tonumber(WALK_SCORE) then
+    local first = redis.call(down and 'ZREVRANK' or 'ZRANK', WALK_KEY, WALK_MEMBER) + 1
+    walk_batch = function(offset)
+      local from, to = text(first + offset), text(first + offset + WALK_BATCH - 1)
+      return redis.call(down and 'ZREVRANGE' or 'ZRANGE', WALK_KEY, from, to, 'WITHSCORES')
+    end
+  end
   return walk(function(member, score)
     return redis.call('ZSCORE', second, member) and show(member, score)
   end)
@@ -25,7 +35,6 @@ end
 
 -- What they have in common is small: it is walked, from the place on, in place of the first.
 local both = redis.call('ZINTER', 2, WALK_KEY, second, 'WEIGHTS', 1, 0, 'WITHSCORES')
-local down = WALK_DIRECTION == 'before'
 local ahead = {}
 for at = down and #both - 1 or 1, down and 1 or #both - 1, down and -2 or 2 do
   local beyond = WALK_MEMBER ~= '' and tonumber(both[at + 1]) - tonumber(WALK_SCORE) or 0

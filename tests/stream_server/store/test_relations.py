@@ -114,6 +114,19 @@ async def test_pages_are_exact_whatever_the_sizes(
     assert back.prev is None
 
 
+async def test_thousands_in_one_millisecond_hold_nothing_up(store: Store, people: People, raw: "redis.Redis") -> None:
+    """More ties than are looked at in one step: all in common is found, both ways."""
+    ann, bob, *others = await people.users(12)
+    for uid in (ann, bob):
+        strangers = [f"{uid[: 8 + i % 4]}{i:05}" for i in range(10_000)]
+        raw.zadd(f"{{core}}:followers:{uid}", dict.fromkeys(strangers + others, 1_795_000_000_000))
+    page = await store.relations.common_followers(ann, ann, bob, Piece(4))
+    rest = await store.relations.common_followers(ann, ann, bob, Piece(30, before=page.next))
+    assert ids(page) + ids(rest) == sorted(others, reverse=True)
+    back = await store.relations.common_followers(ann, ann, bob, Piece(30, after=rest.prev))
+    assert ids(back) == ids(page)
+
+
 async def test_a_cursor_belongs_to_its_pair(store: Store, people: People) -> None:
     """The cursor of one pair, in one order, is none of another's."""
     ann, bob, carl, dora = await people.users(4)
