@@ -1,0 +1,184 @@
+"""Timelines of many followers, with servers and workers that are killed: nobody misses a post, nobody has one twice."""
+
+import asyncio
+import json
+import random
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import redis
+
+from tests.command_line import COMMAND, ROOT, clean_environment, run
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+from tests.waiting import eventually
+
+FOLLOWERS = 200
+PASS = ("--pass-size", "10")
+
+
+@contextmanager
+def _redis(server: Server) -> Iterator[Any]:
+    url = json.loads((server.data / "server.json").read_text())["redis"]
+    client = redis.Redis(unix_socket_path=url.removeprefix("unix://"))
+    yield client
+    client.close()
+
+
+class Crowd:
+    """An author and followers, on a server."""
+
+    def __init__(self, api: Api, raw: Any) -> None:
+        self.api, self.raw = api, raw
+
+    async def gather(self) -> None:
+        """Make them; they follow, several at a time."""
+        self.author = await self.api.user()
+        made = await self.api.users(f"f{number}" for number in range(FOLLOWERS))
+        self.followers = list(made.values())
+        for start in range(0, FOLLOWERS, 20):
+            await asyncio.gather(*(self.api.follow(uid, self.author) for uid in self.followers[start : start + 20]))
+
+    def statuses(self) -> set[bytes]:
+        """What the author wrote and did not take back."""
+        return set(self.raw.zrange("{core}:profile:" + self.author, 0, -1))
+
+    def homes(self) -> list[list[bytes]]:
+        """Everyone's home."""
+        pipe = self.raw.pipeline(transaction=False)
+        for uid in [self.author, *self.followers]:
+            pipe.zrange(f"home:{{{uid}}}", 0, -1)
+        found: list[list[bytes]] = pipe.execute()
+        return found
+
+    def settled(self) -> bool:
+        """Whether no job is left."""
+        return bool(self.raw.zcard("{core}:due") == 0)
+
+    def hurry(self) -> None:
+        """Let leases and graces be over."""
+        for job in self.raw.zrange("{core}:due", 0, -1):
+            self.raw.zadd("{core}:due", {job: 0}, xx=True)
+
+    def hurried(self) -> bool:
+        """Whether no job is left, leases and graces being over."""
+        self.hurry()
+        return self.settled()
+
+    def check(self) -> None:
+        """Everyone has all of it, once, and nothing else."""
+        expected = sorted(self.statuses())
+        assert all(sorted(home) == expected for home in self.homes())
+        assert self.raw.zcard("{core}:parked") == 0
+
+
+def _worker(server: Server, *flags: str) -> "subprocess.Popen[bytes]":
+    command = [*COMMAND, "worker", "--data-dir", str(server.data), *PASS, *flags]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=clean_environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
+    return lambda: bool(raw.hget("{core}:meta", "fence") != before)
+
+
+async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, redis_url: str) -> None:
+    """The post returns after its first pass; whoever does the rest is killed again and again, but for the last."""
+    source = random.Random(8)
+    with Server(own_folder, *PASS, "--redis", redis_url, "--receivers", "0") as server, _redis(server) as raw:
+        async with Api(server) as api:
+            crowd = Crowd(api, raw)
+            await crowd.gather()
+            first = (await api.post(crowd.author, "the first"))["id"].encode()
+            assert [first in home for home in crowd.homes()].count(True) == 1 + 10
+            for number in range(40):
+                await api.post(crowd.author, f"number {number}")
+            gone = (await api.post(crowd.author, "taken back"))["id"]
+            await api.delete(crowd.author, gone)
+            for _ in range(4):
+                before = raw.hget("{core}:meta", "fence")
+                crowd.hurry()
+                worker = _worker(server, "--receivers", "2")
+                await eventually(await _progress(raw, before), seconds=20, what="the worker does something")
+                await asyncio.sleep(source.uniform(0, 0.05))  # anywhere in a pass: the moment of its death
+                worker.kill()
+                worker.communicate(timeout=5)
+            assert not crowd.settled()
+            worker = _worker(server)
+            await eventually(crowd.hurried, seconds=60, what="the queue is empty")
+            crowd.check()
+            worker.send_signal(signal.SIGTERM)
+            out, err = worker.communicate(timeout=10)
+            assert (worker.returncode, err) == (0, b"")
+            assert b"parked 0" in out.splitlines()[-1]
+
+
+async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Path, redis_url: str) -> None:
+    """What it was about is done by the next one: statuses that are there are in all homes, deleted ones in none."""
+    server = Server(own_folder, *PASS, "--redis", redis_url)
+    with server as running, _redis(running) as raw:
+        async with Api(running) as api:
+            crowd = Crowd(api, raw)
+            await crowd.gather()
+
+            async def post(number: int) -> None:
+                status = await api.post(crowd.author, f"number {number}")
+                if number % 3 == 0:
+                    await api.delete(crowd.author, status["id"])
+
+            posting = [asyncio.create_task(post(number)) for number in range(60)]
+            await eventually(lambda: len(crowd.statuses()) > 10)
+            server.kill()
+            outcomes = await asyncio.gather(*posting, return_exceptions=True)
+            assert any(isinstance(outcome, aiohttp.ClientError) for outcome in outcomes)
+    with server as running, _redis(running) as raw:
+        crowd.raw = raw
+        await eventually(crowd.hurried, seconds=60, what="the queue is empty")
+        crowd.check()
+        outcome = run("repair", "--data-dir", running.data, "--dry-run", *PASS)
+        assert (outcome.code, outcome.out) == (0, "nothing is wrong\n")
+
+
+async def test_every_server_receives_by_itself(api: Api, server: Server) -> None:
+    """Without any worker a post comes to all, past the first pass; a home is read over HTTP."""
+    author, reader = await api.user(), await api.user()
+    await api.follow(reader, author)
+    status = await api.post(author, "hello")
+    page = await api.done("GET", "/v1/timelines/home", token=mint(reader))
+    assert [one["id"] for one in page["statuses"]] == [status["id"]]
+    metrics = (await api.call("GET", "/metrics")).body.decode()
+    for name in ("job_passes_total", "jobs_done_total", "job_failures_total", "jobs_deferred_total", "jobs_due",
+                 "jobs_parked", "repairs_total"):  # fmt: skip
+        assert f"\nstream_server_{name} " in metrics
+
+
+def test_repair_tells_and_mends(own_folder: Path) -> None:
+    """Exit code 1 and a table when something was found, 0 when nothing is."""
+    with Server(own_folder) as server, _redis(server) as raw:
+        raw.zadd("home:{4711}", {"1": 1})
+        raw.hset("{core}:job:refill-home-4711", mapping={"mode": "refill", "owner": "4711"})
+        raw.zadd("{core}:parked", {"refill-home-4711": 1})
+        for flags in (("--dry-run",), ()):
+            found = run("repair", "--data-dir", server.data, *flags)
+            assert found.code == 1
+            assert "the home of nobody" in found.out
+            assert "refill-home-4711" in found.out
+        again = run("repair", "--data-dir", server.data)
+        assert (again.code, again.out) == (0, "nothing is wrong\n")
+
+
+def test_worker_and_repair_need_a_server(tmp_path: Path) -> None:
+    """Which one is asked for by a sentence, and an absent one told."""
+    for command in ("worker", "repair"):
+        assert run(command).code == 2
+        absent = run(command, "--data-dir", tmp_path)
+        assert absent.code == 3
+        assert "no server is running" in absent.err
+        assert run(command, "--redis", f"unix://{tmp_path}/none.sock").code == 3
