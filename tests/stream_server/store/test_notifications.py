@@ -1,6 +1,8 @@
 """Notifications: each source of them, who is not told, what is taken back, and the page and its read mark."""
 
+import asyncio
 import json
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ from stream_server.errors import InvalidCursor, NotFound
 from stream_server.events import START
 from stream_server.store.page import Piece
 from stream_server.store.request import Request
+from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, footprint
@@ -381,6 +384,42 @@ async def test_beyond_a_hundred_all_that_is_kept_is_counted(store: Store, people
     assert await store.notifications.unread(ann) == 130
     await store.statuses.delete(bob, posts[-1]["id"], Request.fresh())
     assert await store.notifications.unread(ann) == 129
+
+
+async def test_only_the_newest_are_kept(redis_url: str) -> None:
+    """As many as a timeline is long."""
+    store = Store(redis_url, sizes=Sizes(timeline_max=5))
+    await store.open()
+    people = People(store)
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    posts = [await people.status(bob, f"@ann {number}") for number in range(8)]
+    found = await told(store, ann, count=200)
+    assert [one["status"]["id"] for one in found] == [post["id"] for post in posts[:2:-1]]
+    assert await store.notifications.unread(ann) == 5
+    await store.close()
+
+
+async def test_races_leave_no_notification_without_its_deed(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Twenty tasks that do and undo: who is told of at the end is who likes and follows, and nobody twice."""
+    ann, *others = await people.users(6)
+    status = (await people.status(ann, "mine"))["id"]
+
+    async def fidget(number: int) -> None:
+        uid, chance = others[number % 5], random.Random(number)
+        for _ in range(10):
+            deed = chance.choice((store.likes.like, store.likes.unlike))
+            await deed(uid, status, Request.fresh())
+            bond = chance.choice((store.follows.follow, store.follows.unfollow))
+            await bond(uid, ann, Request.fresh())
+
+    await asyncio.gather(*(fidget(number) for number in range(20)))
+    by_kind: dict[str, list[str]] = {"like": [], "follow": []}
+    for one in await told(store, ann, count=200):
+        by_kind[one["kind"]].append(one["source"]["id"])
+    kept: list[Any] = [raw.zrange(key, 0, -1) for key in (f"{{core}}:likes:{status}", f"{{core}}:followers:{ann}")]
+    likers, followers = [sorted(uid.decode() for uid in members) for members in kept]
+    assert sorted(by_kind["like"]) == likers
+    assert sorted(by_kind["follow"]) == followers
 
 
 async def test_marking_read_is_refused_whole_when_redis_is_full(redis_server: RedisProcess, redis_url: str) -> None:
