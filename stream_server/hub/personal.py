@@ -68,16 +68,17 @@ class Personal:
             self.following.discard(target)
         return target
 
-    def pick(self, entry: Entry, subscription: Subscription) -> Entry | None:
+    def pick(self, entry: Entry, subscription: Subscription, *, gone: bool = False) -> Entry | None:
         """The entry as it is for this stream, None if it is not; a post is remembered for its delete.
 
-        So is a post that could be seen when it was posted, though not today: its delete says nothing but ids.
+        So is a post that could be seen when it was posted, though not today, or is ``gone``, deleted by now: the delete
+        says nothing but ids.
         """
         if entry.kind == "delete":
             return entry if self._wants_delete(entry, subscription) else None
         if not self._asks_for(entry, subscription):
             return None
-        shown = self.viewer.shows(entry, own_stream=self.own)
+        shown = None if gone else self.viewer.shows(entry, own_stream=self.own)
         if entry.kind == "post" and (shown is not None or self.viewer.reached(entry)):
             self._remember(entry.event.status_id or "")
         return shown

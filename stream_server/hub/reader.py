@@ -88,23 +88,22 @@ class Reader:
 
     def _pick(self, member: Member, entry: Entry) -> Entry | None:
         try:
-            picked = self._picked(member, entry)
-            return None if picked is None or self._gone(entry) else picked
+            return self._picked(member, entry, gone=self._gone(entry))
         except MalformedEntry:
             return None
         except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
             self.failed(error)
             return None
 
-    def _picked(self, member: Member, entry: Entry) -> Entry | None:
+    def _picked(self, member: Member, entry: Entry, *, gone: bool) -> Entry | None:
         """The entry as this member may see it today, if it is asked for; the graph changes at its own entries."""
         subscription, viewer, personal = member.ask.subscription, member.ask.viewer, member.personal
         if personal is not None:
-            picked = personal.pick(entry, subscription)
+            picked = personal.pick(entry, subscription, gone=gone)
             if personal.concerns(entry):
                 personal.apply(entry)
             return picked
-        if not subscription.matches(entry.event):
+        if gone or not subscription.matches(entry.event):
             return None
         if viewer is not None:
             return viewer.tells(entry)

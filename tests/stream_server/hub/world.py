@@ -127,23 +127,27 @@ class World:
         self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms, read_viewer=self._graph)
         self.streams: list[Subscriber] = []
 
-    def post(self, text: str, uid: str = "7", original: Entry | None = None) -> Entry:
+    def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC) -> Entry:
         """Write and publish a post (a repost of ``original``); its id is its position's."""
         position = self._next()
         status: dict[str, object] = {"id": str(position.status_number), "uid": uid, "message": text}
         if original is not None:
             status["original"] = json.loads(original.wire)["status"]
-        return self._publish(position, "post", {"wire": {"status": status}})
+        return self._publish(position, "post", {"wire": {"status": status}}, audience)
 
     def delete(self, post: Entry) -> Entry:
-        """Delete a post: ids on the wire, the post as it was for the filters."""
+        """Delete a post: ids on the wire, the post as it was for the filters, the audience that it had."""
         status = json.loads(post.wire)["status"]
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
-        return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}})
+        return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
 
     def graph(self, kind: str, source: str, target: str) -> Entry:
         """A follow or an unfollow."""
         return self._publish(self._next(), kind, {"wire": {"source": {"id": source}, "target": {"id": target}}})
+
+    def tell(self, kind: str, audience: str = PUBLIC, /, **wire: object) -> Entry:
+        """An entry of any other kind."""
+        return self._publish(self._next(), kind, {"wire": wire}, audience)
 
     def revoke(self, uid: str, jti: str) -> Entry:
         """Take a token back."""

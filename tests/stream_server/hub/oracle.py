@@ -1,0 +1,188 @@
+"""The promises about who sees what, once more in plain Python: sets of pairs, and a history that forgets nothing.
+
+Nothing of the hub is used here. What a store would do (a block cuts both follows) is done here too.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+Got = tuple[str, str, bool]
+"""What arrived: its kind, what it is about, and whether it came without its original."""
+
+
+@dataclass
+class State:
+    """The graph at one moment."""
+
+    follows: set[tuple[str, str]] = field(default_factory=set)
+    blocks: set[tuple[str, str]] = field(default_factory=set)
+    mutes: set[tuple[str, str]] = field(default_factory=set)
+    protected: set[str] = field(default_factory=set)
+    suspended: set[str] = field(default_factory=set)
+    groups: set[tuple[str, str]] = field(default_factory=set)
+
+
+@dataclass
+class Happening:
+    """One entry as the oracle knows it; ``before`` is the state just before it."""
+
+    n: int
+    kind: str
+    audience: str
+    author: str
+    shown: list[str]
+    about: str
+    before: State
+    text: str = ""
+    quoted: str | None = None
+    original: int | None = None
+    post: "Happening | None" = None
+    deleted_n: int | None = None
+    others: tuple[str, ...] = ()
+
+
+def hides(viewer: str, actor: str, now: State, *, lifted: bool) -> bool:
+    """Whether what an actor does is hidden from a viewer; ``lifted`` says that protection does not matter there."""
+    if actor in now.suspended:
+        return True
+    if actor == viewer:
+        return False
+    if (viewer, actor) in now.blocks or (actor, viewer) in now.blocks or (viewer, actor) in now.mutes:
+        return True
+    return actor in now.protected and (viewer, actor) not in now.follows and not lifted
+
+
+def for_whom(viewer: str, h: Happening, now: State) -> bool:
+    """Whether the audience has the viewer in it."""
+    which, _, who = h.audience.partition(":")
+    if which == "followers":
+        return viewer == who or (viewer, who) in now.follows
+    if which == "group":
+        return (viewer, who) in now.groups or (h.kind in ("group_join", "group_leave") and h.author == viewer)
+    return which == "public" or viewer in who.split(",")
+
+
+def seen(viewer: str, h: Happening, now: State, *, own: bool) -> str:
+    """How a viewer sees it: ``whole``, ``bare`` (without what it quotes) or ``not``."""
+    if not for_whom(viewer, h, now):
+        return "not"
+    lifted = h.audience.startswith(("group:", "users:"))
+    if own and h.kind in ("follow", "unfollow") and viewer in h.shown:
+        lifted = True
+    hidden = {actor for actor in h.shown if hides(viewer, actor, now, lifted=lifted)}
+    if not hidden:
+        return "whole"
+    return "bare" if hidden == {h.quoted} and h.quoted != h.author else "not"
+
+
+def seen_by_all(h: Happening, now: State) -> str:
+    """How an impersonal stream has it."""
+    outcast = now.protected | now.suspended
+    return "whole" if h.audience == "public" and not outcast & set(h.shown) else "not"
+
+
+@dataclass
+class Listener:
+    """One stream: whose, what it asks for, and from where to where it replayed when it was opened."""
+
+    user: str
+    asks: Callable[[Happening, State], bool]
+    start_n: int
+    opened_n: int
+    today: State
+    own: bool = False
+    impersonal: bool = False
+    graph: bool = False
+
+    def expects(self, history: list[Happening]) -> list[tuple[Got, bool]]:
+        """What must arrive in order; where the second is False nobody can know, since what ended is forgotten."""
+        expected: list[tuple[Got, bool]] = []
+        for h in history:
+            if h.n <= self.start_n:
+                continue
+            if h.kind == "delete":
+                told = self._delete(h, history)
+                if told is not None:
+                    expected.append((("delete", h.about, False), told))
+            elif (how := self._sees(h)) != "not" and not self._gone(h):
+                bare = how == "bare" or self._original_gone(h, history)
+                expected.append(((h.kind, h.about, bare), True))
+        return expected
+
+    def _now(self, h: Happening) -> State:
+        if h.n <= self.opened_n:
+            return self.today
+        if h.kind != "unprotect":
+            return h.before
+        after = deepcopy(h.before)
+        after.protected.discard(h.author)
+        return after
+
+    def _sees(self, h: Happening) -> str:
+        now = self._now(h)
+        if not self.asks(h, now):
+            return "not"
+        if self.impersonal:
+            return seen_by_all(h, now)
+        if not self.own and h.audience.startswith(("group:", "users:")):
+            return "not"
+        return seen(self.user, h, now, own=self.own)
+
+    def _gone(self, h: Happening) -> bool:
+        return h.kind == "post" and h.deleted_n is not None and h.n <= self.opened_n and h.deleted_n <= self.opened_n
+
+    def _original_gone(self, h: Happening, history: list[Happening]) -> bool:
+        if h.kind != "post" or h.original is None or h.n > self.opened_n:
+            return False
+        deleted_n = history[h.original - 1].deleted_n
+        return deleted_n is not None and deleted_n <= self.opened_n
+
+    def _delete(self, h: Happening, history: list[Happening]) -> bool | None:
+        """True: it must arrive; None: it must not; False: it may."""
+        post = h.post
+        assert post is not None
+        if self.impersonal:
+            return True if h.audience == "public" and self.asks(post, self._now(h)) else None
+        if not self.own and h.audience.startswith(("group:", "users:")):
+            return None
+        if post.n > self.opened_n:
+            return True if self._sees(post) != "not" else None
+        known, at_posting = self._now(h), post.before
+        if self._forgotten(post, history[post.n : max(h.n, self.opened_n)], known):
+            return False
+        asked = self.asks(post, self.today if post.n > self.start_n and self.graph else known)
+        return True if asked and seen(self.user, post, at_posting, own=self.own) != "not" else None
+
+    def _forgotten(self, post: Happening, later: list[Happening], known: State) -> bool:
+        """Whether what decided when it was posted has ended since, be it that it began again."""
+        states = [*(h.before for h in later), known]
+        group = post.audience.partition(":")[2]
+        if (self.user, group) in post.before.groups and any((self.user, group) not in s.groups for s in states):
+            return True
+        return any(self._ended(who, post.before, states) for who in {*post.shown, post.author})
+
+    def _ended(self, who: str, then: State, states: list[State]) -> bool:
+        pair, back = (self.user, who), (who, self.user)
+        follows = [pair in state.follows for state in (then, *states)]
+        if who in then.suspended or len(set(follows)) > 1:
+            return True
+        for relation, one in (("blocks", pair), ("blocks", back), ("mutes", pair)):
+            if one in getattr(then, relation) and any(one not in getattr(state, relation) for state in states):
+                return True
+        return False
+
+
+def arrived(messages: list[dict[str, Any]]) -> list[Got]:
+    """What a stream was sent, without control messages."""
+    found: list[Got] = []
+    for message in messages:
+        kind = str(message["kind"])
+        if kind in ("hello", "heartbeat", "gap", "goodbye"):
+            continue
+        status = message.get("status") or {}
+        bare = kind == "post" and "original" in status and status["original"] is None
+        about = str(status["id"]) if kind in ("post", "delete") else str(message["cursor"])
+        found.append((kind, about, bare))
+    return found
