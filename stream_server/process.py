@@ -197,6 +197,7 @@ def _noted(config: Config) -> Iterator[None]:
         yield
         return
     path = Path(config.data_dir) / NOTE
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # with a Redis of one's own nobody has made it yet
     partial = path.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     partial.touch(mode=0o600)

@@ -18,7 +18,7 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
-FOLLOWERS = 200
+FOLLOWERS = 120
 PASS = ("--pass-size", "10")
 
 
