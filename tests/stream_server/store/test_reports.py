@@ -9,6 +9,7 @@ import redis
 
 from stream_server.errors import ApiError, BadRequest, Conflict, NotFound
 from stream_server.events import START
+from stream_server.store import keys
 from stream_server.store.page import Piece
 from stream_server.store.reports import Outcome
 from stream_server.store.request import Request
@@ -173,6 +174,20 @@ async def test_a_removal_is_a_delete_like_its_authors(store: Store, people: Peop
     assert raw.zcard(f"{{core}}:mentions:{ann}") == 0
     (case,) = await cases(store, "decided")
     assert (case["outcome"], case["reported"]["status"]) == ("removed", None)
+
+
+async def test_a_removal_empties_the_timelines(store: Store, people: People, raw: "redis.Redis") -> None:
+    """In the same call, as a delete by the author does: followers, the author, and lists."""
+    root, ann, bob = await people.users(3)
+    await store.follows.follow(ann, bob, Request.fresh())
+    kept = json.loads(await store.lists.create(ann, "l", "", private=False, request=Request.fresh()))["id"]
+    await store.lists.add(ann, kept, bob, Request.fresh())
+    status = (await people.status(bob))["id"]
+    timelines = [keys.home(ann), keys.home(bob), keys.timeline(kept)]
+    assert [raw.zscore(key, status) for key in timelines] == [float(status)] * 3
+    made = await report(store, ann, status=status)
+    await decide(store, root, made["id"], Outcome.REMOVED)
+    assert [raw.zscore(key, status) for key in timelines] == [None] * 3
 
 
 async def test_the_removal_of_what_is_gone_is_one(store: Store, people: People, raw: "redis.Redis") -> None:
