@@ -339,12 +339,15 @@ async def test_a_status_is_deleted_from_its_group(store: Store, people: People, 
 
 
 @any_kind
-async def test_what_was_posted_in_a_deleted_group_is_its_authors_alone(store: Store, people: People, kind: str) -> None:
+async def test_what_was_posted_in_a_deleted_group_is_its_authors_alone(
+    store: Store, people: People, raw: "redis.Redis", kind: str
+) -> None:
     """The others see it no more, whatever the group was; the author may still delete it."""
     ann, bob, carl = await people.users(3)
     group = await make(store, ann, kind, bob)
     status = await post(store, ann, group)
     await store.groups.delete(ann, group, Request.fresh())
+    assert raw.exists(f"{{core}}:grouped:{group}") == 0
     for viewer in (bob, carl):
         assert await store.statuses.many(viewer, [status]) == []
         assert ids(await store.groups.of(viewer, viewer, ALL)) == []
