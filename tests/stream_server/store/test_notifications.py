@@ -224,6 +224,16 @@ async def test_of_the_muted_and_the_blocked_nothing_is_heard(
     assert len(await told(store, ann)) == (7 if when == "since" else 0)
 
 
+async def test_of_the_muted_no_deed_is_told_live(store: Store, people: People, raw: "redis.Redis") -> None:
+    """Whatever it is about, also a follow, which is about nothing; nor does it wait for the end of the mute."""
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    mute(raw, ann, bob)
+    await one_of_each(store, people, ann, bob)
+    assert await live(store, ann) == []
+    raw.delete(f"{{core}}:mutes:{ann}")
+    assert await told(store, ann) == []
+
+
 async def test_the_suspended_are_not_heard_of(store: Store, people: People) -> None:
     """Until they are reinstated."""
     ann, bob, root = [await people.user(login) for login in ("ann", "bob", "root")]
