@@ -54,7 +54,7 @@ class Groups:
             raise Refused("not_yours")
         if member == group.uid:
             raise Refused("invalid_parameter")
-        if uid != member:
+        if member not in group.members:
             self._eyes.need_person(uid, member)
         if group.members.pop(member, None) is not None:
             self._tell("group_leave", group, member)

@@ -35,10 +35,13 @@ class Marks:
             self._notices.give(status.uid, Notice("like", uid, sid))
 
     def unlike(self, uid: str, sid: str) -> None:
-        """What was not liked is not liked."""
+        """What is liked can be taken back, seen or not; what was not liked is not liked."""
         self._ground.writer(uid)
-        status = self._eyes.need(uid, sid)
-        if self._ground.likes.pop((uid, sid), None) is not None:
+        if (uid, sid) not in self._ground.likes:
+            self._eyes.need(uid, sid)
+        else:
+            status = self._ground.statuses[sid]
+            del self._ground.likes[uid, sid]
             self._ground.tell("unlike", deed_audience(self._ground, uid, sid), source=uid, status=sid)
             self._notices.take(status.uid, Notice("like", uid, sid))
 
@@ -49,10 +52,10 @@ class Marks:
         self._ground.favorites.setdefault((uid, sid), self._ground.tick())
 
     def drop(self, uid: str, sid: str) -> None:
-        """Keep it no longer."""
+        """Keep it no longer, whatever has become of it."""
         self._ground.writer(uid)
-        self._eyes.need(uid, sid)
-        self._ground.favorites.pop((uid, sid), None)
+        if self._ground.favorites.pop((uid, sid), None) is None:
+            self._eyes.need(uid, sid)
 
     def likers(self, viewer: str, sid: str) -> list[str]:
         """Who likes it, the newest first; what those do who are protected is their followers' business."""

@@ -23,6 +23,7 @@ class Notices:
         self._eyes = eyes
         self.kept: dict[str, dict[Notice, int]] = {}
         self.marks: dict[str, int] = {}
+        self._given: dict[str, int] = {}
 
     def give(self, receiver: str, notice: Notice) -> None:
         """Notify, unless it is one's own deed, was told before, or may not be seen."""
@@ -30,8 +31,7 @@ class Notices:
         if receiver == notice.source or notice in held or not self.heard(receiver, notice):
             return
         held[notice] = self._ground.tick()
-        if len(held) > self._ground.cap:
-            del held[min(held, key=lambda one: held[one])]
+        self._given[receiver] = self._given.get(receiver, 0) + 1
         self._ground.tell(
             "notification", among(receiver), what=notice.kind, source=notice.source,
             status=notice.status, comment=notice.comment,
@@ -60,6 +60,10 @@ class Notices:
             and self._eyes.status(receiver, status.id) > HIDDEN
             and self._eyes.author(receiver, comment.uid, status.group) == SHOWN
         )
+
+    def overflowed(self, uid: str) -> bool:
+        """Whether somebody was told so much that old ones may have gone; what was taken back may count, or not."""
+        return self._given.get(uid, 0) > self._ground.cap
 
     def mark_read(self, uid: str, notice: Notice | None) -> None:
         """All up to this one are read; refused for one that never was."""

@@ -43,9 +43,8 @@ class Posts:
         self._timelines.deleted(sid)
         for receiver, notice in self._notices_of(status):
             self._notices.take(receiver, notice)
-        for pairs in (self._ground.likes, self._ground.favorites):
-            for pair in [one for one in pairs if one[1] == sid]:
-                del pairs[pair]
+        for pair in [one for one in self._ground.likes if one[1] == sid]:
+            del self._ground.likes[pair]
         for comment in [one for one in self._ground.comments.values() if one.status == sid]:
             del self._ground.comments[comment.id]
 

@@ -84,11 +84,12 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
     yield Reading("blocks", store.blocks.page(viewer, ALL), IDS, lambda: relations.blocked(viewer))
     yield Reading("mutes", store.mutes.page(viewer, ALL), IDS, lambda: relations.muted(viewer))
     yield Reading("me", store.users.me(viewer), shapes.user, lambda: user_of(walk, viewer))
-    yield Reading(
-        "notifications", store.notifications.page(viewer, ALL), items(shapes.notice),
-        lambda: [(*notice, world.notices.read(viewer, notice)) for notice in world.notices.page(viewer)],
-    )  # fmt: skip
-    yield Reading("unread", store.notifications.unread(viewer), int, lambda: world.notices.unread(viewer))
+    if not world.notices.overflowed(viewer):
+        yield Reading(
+            "notifications", store.notifications.page(viewer, ALL), items(shapes.notice),
+            lambda: [(*notice, world.notices.read(viewer, notice)) for notice in world.notices.page(viewer)],
+        )  # fmt: skip
+        yield Reading("unread", store.notifications.unread(viewer), int, lambda: world.notices.unread(viewer))
     timelines, times = store.timelines, world.timelines
     yield Reading(
         "home", timelines.home(viewer, ALL), STATUSES, lambda: statuses_of(walk, viewer, times.home(viewer), SHOWN)

@@ -55,6 +55,7 @@ class Walk:
         self.on: dict[str, list[str]] = {}
         """Who was put on a list."""
         self.trace: list[str] = []
+        self._idle: set[int] = set()
         self._position: Position = START
 
     async def begin(self) -> None:
@@ -105,6 +106,8 @@ class Walk:
         except Refused as refusal:
             expected = refusal.code
         assert code == expected, self.because(f"{what.split(maxsplit=1)[0]}: {code} instead of {expected}")
+        if code is not None:
+            self._idle.add(len(self.trace) - 1)
         await self._hear(before)
         if self.prompt:
             await self.settle()
@@ -116,8 +119,8 @@ class Walk:
         self.world.timelines.settle()
 
     def because(self, why: str) -> str:
-        """The way that led here, for whoever reads a failure."""
-        return f"{why} after:\n  " + "\n  ".join(self.trace[-40:])
+        """The way that led here, for whoever reads a failure, without what was rightly refused."""
+        return f"{why} after:\n  " + "\n  ".join(one for n, one in enumerate(self.trace) if n not in self._idle)
 
     async def _hear(self, before: int) -> None:
         """The log has grown by just what the model tells."""
