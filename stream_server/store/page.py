@@ -1,6 +1,7 @@
 """A piece of a list, by opaque cursors that stand between members, not on scores, and that know their list."""
 
 import re
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ MAX_SCANS = 16
 """So often a walk goes on that found too little in what it looked at; then the piece is short, its cursor is not."""
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Piece:
     """Which piece: ``count`` items, older than ``before``, newer than ``after``, or the ``page``-th from the start.
 
     "Older" means further down a list: of a list that begins with its oldest item, ``before`` gives what follows.
@@ -67,8 +69,12 @@ async def walk(
     place, backwards = start(piece, key)
     direction = "before" if backwards == oldest_first else "after"
     skip = 0 if piece.page is None else (piece.page - 1) * piece.count
-    found = await _collect(scripts, verb, key, direction, place, piece.count + 1, skip, arguments)
-    return cut(found, piece, key, backwards=backwards, begun=place is not None)
+    found, stopped = await _collect(scripts, verb, key, direction, place, piece.count + 1, skip, arguments)
+    made = cut(found, piece, key, backwards=backwards, begun=place is not None)
+    if stopped is None:
+        return made
+    further = stopped.cursor(key)
+    return made._replace(prev=further) if backwards else made._replace(next=further)
 
 
 def start(piece: Piece, name: str) -> tuple[Place | None, bool]:
@@ -100,7 +106,8 @@ async def _collect(
     most: int,
     skip: int,
     arguments: tuple[str | int, ...],
-) -> list[Found]:
+) -> tuple[list[Found], Place | None]:
+    """What was found, and where the walk was given up if it was."""
     found: list[Found] = []
     end = "+inf" if direction == "before" else "-inf"
     score, member = (end, "") if place is None else (str(place.score), place.member)
@@ -110,9 +117,9 @@ async def _collect(
         )
         found += [(Place(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]
         if not stopped or len(found) >= most:
-            break
+            return found, None
         score, member, skip = stopped[0].decode(), stopped[1].decode(), int(stopped[2])
-    return found
+    return found, Place(int(score), member)
 
 
 def _mark(name: str) -> str:

@@ -91,8 +91,8 @@ class Timelines:
         )
 
     async def liked(self, viewer: str, uid: str, piece: Piece) -> Page:
-        """What a user likes, the latest like first."""
-        return await self._walk("liked", uid, piece, viewer, Sight.QUIET, "user")
+        """What a user likes, the latest like first; of a protected user, to approved followers only."""
+        return await self._walk("liked", uid, piece, viewer, Sight.QUIET, "person")
 
     async def favorites(self, viewer: str, piece: Piece) -> Page:
         """What the viewer has kept, the latest first."""

@@ -17,17 +17,8 @@ end
 
 local down = WALK_DIRECTION == 'before'
 if math.min(redis.call('ZCARD', WALK_KEY), redis.call('ZCARD', second)) > WHOLE then
-  -- Neither is small: the first is walked, so many in one step, and each member looked up in the second. It goes on
-  -- by rank where it can: thousands that began in one millisecond would hold it up for ever.
+  -- Neither is small: the first is walked, so many in one step, and each member looked up in the second.
   WALK_BUDGET = WHOLE
-  local kept = WALK_MEMBER ~= '' and redis.call('ZSCORE', WALK_KEY, WALK_MEMBER)
-  if kept and tonumber(kept) == tonumber(WALK_SCORE) then
-    local first = redis.call(down and 'ZREVRANK' or 'ZRANK', WALK_KEY, WALK_MEMBER) + 1
-    walk_batch = function(offset)
-      local from, to = text(first + offset), text(first + offset + WALK_BATCH - 1)
-      return redis.call(down and 'ZREVRANGE' or 'ZRANGE', WALK_KEY, from, to, 'WITHSCORES')
-    end
-  end
   return walk(function(member, score)
     return redis.call('ZSCORE', second, member) and show(member, score)
   end)
@@ -43,7 +34,7 @@ for at = down and #both - 1 or 1, down and 1 or #both - 1, down and -2 or 2 do
     ahead[#ahead + 1] = both[at + 1]
   end
 end
-walk_batch = function(offset)
+walk_batch = function(_, offset)
   return {unpack(ahead, 2 * offset + 1, math.min(2 * (offset + WALK_BATCH), #ahead))}
 end
 return walk(show)

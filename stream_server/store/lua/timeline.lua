@@ -1,14 +1,17 @@
 -- parts: people sight statuses groups walk
 -- A piece of a sorted set of statuses, each as the viewer sees it: read only. After the walk's arguments: viewer, how
--- much sight is needed, and what the set hangs on, which the viewer must be allowed to know of: its kind ('user',
--- 'status', 'group', or '' for nothing) and id.
+-- much sight is needed, and what the set hangs on, which the viewer must be allowed to know of: its kind ('user'
+-- by the card, 'person' where the set itself tells what the user does, 'status', 'group', or '' for nothing) and id.
 local viewer, least, owner_kind, owner = ARGV[9], tonumber(ARGV[10]), ARGV[11], ARGV[12]
-if owner_kind == 'user' and not knows(viewer, owner) then
+if (owner_kind == 'user' or owner_kind == 'person') and not knows(viewer, owner) then
   return refuse('NOT_FOUND user')
 elseif owner_kind == 'status' and not seen(viewer, owner) then
   return refuse('NOT_FOUND status')
 elseif owner_kind == 'group' and not seen_group(viewer, owner) then
   return refuse('NOT_FOUND group id')
+end
+if owner_kind == 'person' and sight(viewer, owner) == HIDDEN then
+  return {{}}
 end
 return walk(function(member)
   return show(viewer, member, least)

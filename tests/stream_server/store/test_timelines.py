@@ -139,6 +139,14 @@ async def test_a_protected_author_is_in_no_timeline_of_a_stranger(place: Place, 
     assert {len(_ids(await read(Piece()))) for read in place.reads(place.bob).values()} == {5}
 
 
+async def test_what_a_protected_user_likes_is_for_followers(place: Place) -> None:
+    """The likes of a protected user are told to approved followers only, and so is the list of them."""
+    await place.store.users.update(place.carl, {"protected": True}, fresh())
+    stranger = await place.people.user("stranger")
+    assert _ids(await place.store.timelines.liked(stranger, place.carl, Piece())) == []
+    assert len(_ids(await place.store.timelines.liked(place.carl, place.carl, Piece()))) == 5
+
+
 async def test_who_blocks_is_not_there(place: Place) -> None:
     """The profile is not found, and nothing of the author is anywhere."""
     await place.store.blocks.block(place.ada, place.bob, fresh())

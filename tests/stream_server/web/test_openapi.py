@@ -12,6 +12,7 @@ from yarl import URL
 
 from filters.registry import Registry
 from stream_server.errors import CODES, BadRequest
+from stream_server.store.page import Piece as Asked
 from stream_server.web import keys, openapi, query, routes
 from stream_server.web.operations import keyed
 from stream_server.web.route import ANY, OPEN, Route
@@ -160,6 +161,6 @@ async def test_a_handler_gets_the_query_of_its_row_only() -> None:
     """Another kind is a mistake in the table, and told as one."""
     request = make_mocked_request("GET", "/?count=7&page=2")
     request[keys.QUERY] = query.read_query(request, queries.Paged)
-    assert query.given(request, queries.Piece).piece() == (7, None, None, 2)
+    assert query.given(request, queries.Piece).piece() == Asked(7, None, None, 2)
     with pytest.raises(TypeError, match="Wanted"):
         query.given(request, users.Wanted)

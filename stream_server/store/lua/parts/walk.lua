@@ -15,8 +15,23 @@ local function behind(score, member)
   return member > WALK_MEMBER
 end
 
-local function walk_batch(offset)
-  if WALK_DIRECTION == 'before' then
+-- Where the walk's start stands, counted from the end it walks away from; nil where nothing stands there any more.
+local function walk_rank()
+  local command = WALK_DIRECTION == 'before' and 'ZREVRANK' or 'ZRANK'
+  local score = WALK_MEMBER ~= '' and redis.call('ZSCORE', WALK_KEY, WALK_MEMBER)
+  return score and tonumber(score) == tonumber(WALK_SCORE) and redis.call(command, WALK_KEY, WALK_MEMBER) or nil
+end
+
+-- By rank where it can be: ties cost nothing then. By score where the start is gone, and its ties are passed over.
+local function walk_batch(rank, offset)
+  if rank then
+    local from = text(rank + 1 + offset)
+    local upto = text(rank + offset + WALK_BATCH)
+    if WALK_DIRECTION == 'before' then
+      return redis.call('ZRANGE', WALK_KEY, from, upto, 'REV', 'WITHSCORES')
+    end
+    return redis.call('ZRANGE', WALK_KEY, from, upto, 'WITHSCORES')
+  elseif WALK_DIRECTION == 'before' then
     return redis.call('ZRANGE', WALK_KEY, WALK_SCORE, '-inf', 'BYSCORE', 'REV', 'LIMIT', text(offset), WALK_BATCH,
       'WITHSCORES')
   end
@@ -26,9 +41,9 @@ end
 -- Up to WALK_MOST of what `pick(member, score)` makes of members, as {score, member, made, …}, and the place where it
 -- stopped for having looked at too many: whoever asked goes on from there.
 local function walk(pick)
-  local found, offset, skipped = {}, 0, 0
+  local found, offset, skipped, rank = {}, 0, 0, walk_rank()
   while offset < WALK_BUDGET do
-    local batch = walk_batch(offset)
+    local batch = walk_batch(rank, offset)
     for at = 1, #batch, 2 do
       local member, score = batch[at], batch[at + 1]
       local made = behind(score, member) and pick(member, score)
