@@ -82,7 +82,9 @@ def guide(base_url: str, token: str, world: World) -> str:
         ("events?firehose=true&wait=25", "one answer at a time, by long polling"),
     ]
     begin = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
-    return _rendered([*begin, *(f"{f'see {_quoted(path)}':<52} # {what}" for path, what in lines), _post(base_url)])
+    return _rendered(
+        world.login, [*begin, *(f"{f'see {_quoted(path)}':<52} # {what}" for path, what in lines), _post(base_url)]
+    )
 
 
 _CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
@@ -97,14 +99,14 @@ def _post(base_url: str) -> str:
     return f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
 
 
-def _rendered(lines: list[str]) -> str:
+def _rendered(login: str, lines: list[str]) -> str:
     """The text, coloured on a terminal; never wrapped, since a broken line cannot be pasted.
 
     What stands behind a `#` has no sign that a shell knows: zsh takes it for words of the command, which has no use
     for them.
     """
     page = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), soft_wrap=True, highlight=False)
-    heading = f'You are "{LOGIN}". Paste the first two lines, then any of the others (Ctrl-C ends a stream):'
+    heading = f'You are "{login}". Paste the first two lines, then any of the others (Ctrl-C ends a stream):'
     with page.capture() as captured:
         page.print(Text(f"\n{heading}\n", style="bold"))
         for line in lines:
@@ -119,17 +121,17 @@ async def _keep_posting(api: ApiClient, world: World, mint: Mint) -> None:
     while True:
         author = world.people[chance.choice(POSTERS)]
         try:
-            await api.post(**made_up(chance), token=mint(author, frozenset({"write"})))
+            await api.post(**made_up(chance, world.login), token=mint(author, frozenset({"write"})))
         except ClientFailure as error:
             logger.warning("a demo post failed: %s", error)
         await asyncio.sleep(EVERY_SECONDS)
 
 
-def made_up(chance: random.Random) -> dict[str, Any]:
-    """The body of a post about nothing."""
+def made_up(chance: random.Random, login: str) -> dict[str, Any]:
+    """The body of a post about nothing; now and then it mentions a user."""
     words = [chance.choice(OPENINGS) + ":", chance.choice(SUBJECTS), chance.choice(TAGS)]
     if chance.random() < 0.2:
-        words.insert(0, f"@{LOGIN}")
+        words.insert(0, f"@{login}")
     body: dict[str, Any] = {"message": " ".join(words), "lang": "en"}
     if chance.random() < 0.4:
         place, lon, lat = chance.choice(PLACES)

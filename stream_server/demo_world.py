@@ -28,8 +28,9 @@ _SCOPES = frozenset({"read", "write"})
 
 
 class World(NamedTuple):
-    """The ids of the people by login (as it was meant, whatever they had to be called), of Ada's list and group."""
+    """What Ada had to be called; the ids of the people by the logins meant for them, of Ada's list and group."""
 
+    login: str
     people: dict[str, str]
     list_id: str
     group_id: str
@@ -39,9 +40,10 @@ async def made(api: ApiClient, mint: Mint) -> World:
     """The world, made or found; raises ``ClientFailure``."""
     people = {login: await _person(api, login) for login in (LOGIN, *OTHERS)}
     stage = Stage(api, mint, people)
+    me = await api.request("GET", "/v1/users/me", token=mint(people[LOGIN], _SCOPES))
     if LAST not in await stage.lists():
-        await _play(stage)
-    return World(people, (await stage.lists())[LIST], (await stage.groups())[GROUP])
+        await _play(stage, me["login"])
+    return World(me["login"], people, (await stage.lists())[LIST], (await stage.groups())[GROUP])
 
 
 class Stage:
@@ -91,10 +93,10 @@ async def _person(api: ApiClient, login: str) -> str:
         return str((await api.sign_up(other, name, f"{other}@example.org", secrets.token_urlsafe(16)))["id"])
 
 
-async def _play(stage: Stage) -> None:
-    """Everything, in the order in which it happened."""
+async def _play(stage: Stage, login: str) -> None:
+    """Everything, in the order in which it happened; ``login`` is Ada's."""
     await _follow(stage)
-    await _converse(stage)
+    await _converse(stage, login)
     await _gather(stage)
     await _talk(stage)
     await _list(stage)
@@ -110,8 +112,8 @@ async def _follow(stage: Stage) -> None:
     await stage.does("dora", "PUT", "users/me/requests/{ada}")
 
 
-async def _converse(stage: Stage) -> None:
-    question = await stage.posts("bob", "Who bakes on Sunday? I have too much starter. @ada #sourdough", lang="en")
+async def _converse(stage: Stage, login: str) -> None:
+    question = await stage.posts("bob", f"Who bakes on Sunday? I have too much starter. @{login} #sourdough", lang="en")
     answer = await stage.posts("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
     await stage.posts("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
     await stage.posts("cyd", "", origin=answer)

@@ -86,7 +86,7 @@ def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
 def test_made_up_posts_are_valid() -> None:
     """Whatever is drawn, a post is short enough, has a tag, and its point is on the globe."""
     chance = random.Random(7)
-    posts = [demo.made_up(chance) for _ in range(500)]
+    posts = [demo.made_up(chance, "ada") for _ in range(500)]
     assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in posts)
     points = [post["location"] for post in posts if "location" in post]
     assert points
@@ -170,8 +170,16 @@ async def test_a_world_that_was_broken_off_is_made_to_its_end(server: Server) ->
 async def test_nobody_else_is_made_to_speak(server: Server) -> None:
     """Where somebody has the name already, the demo's person gets another one."""
     async with ApiClient(server.address) as api:
-        real = await api.sign_up("bob", "The real Bob", "bob@example.com", "correct horse")
+        ada, bob = [
+            await api.sign_up(login, "The real one", f"{login}@example.com", "correct horse")
+            for login in ("ada", "bob")
+        ]
         world = await demo_world.made(api, mint)
-        me = await api.request("GET", "/v1/users/me", token=mint(real["id"], frozenset({"read"})))
-    assert world.people["bob"] != real["id"]
-    assert (me["posts"], me["following"]) == (0, 0)
+        tokens = [mint(one["id"], frozenset({"read"})) for one in (ada, bob)]
+        found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
+        told = await api.request("GET", "/v1/notifications", token=tokens[0])
+    assert told["notifications"] == []
+    assert not {ada["id"], bob["id"]} & set(world.people.values())
+    assert [(me["posts"], me["following"]) for me in found] == [(0, 0)] * 2
+    assert world.login.startswith("ada_")
+    assert f'"{world.login}"' in demo.guide(server.address, "a token", world)
