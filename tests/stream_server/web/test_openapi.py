@@ -12,7 +12,6 @@ from yarl import URL
 
 from filters.registry import Registry
 from stream_server.errors import CODES, BadRequest
-from stream_server.store import page
 from stream_server.store.page import Piece as Asked
 from stream_server.web import keys, openapi, query, routes
 from stream_server.web.operations import keyed
