@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from filters.entities import Cashtag, Entities, Hashtag, Mention, Url, extract
+from filters.entities import NO_ENTITIES, Cashtag, Entities, Hashtag, Mention, Url, extract
 from filters.event import Event
 
 
@@ -250,6 +250,8 @@ def _check_id(status: Status) -> None:
 
 
 def _entities(found: _Entities) -> Entities:
+    if not (found.mentions or found.hashtags or found.cashtags or found.urls):
+        return NO_ENTITIES
     return Entities(
         mentions=tuple(Mention(m.login, m.indices) for m in found.mentions),
         hashtags=tuple(Hashtag(t.text, t.indices) for t in found.hashtags),

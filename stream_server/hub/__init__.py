@@ -16,7 +16,9 @@ returning after an outage are all the second state.
 ``member``      a client as the hub knows it; ``people`` finds members by their user
 ``subscriber``  one stream's life: live without a task, catching up with one; ``errands`` owns those tasks
 ``reader``      reading on from a position through a filter, with gaps told
-``personal``    what one person's stream remembers: whom they follow, what they were sent
+``viewer``      what one person may see: the sets around them, shared by their streams; ``viewers`` has them all
+``standing``    who is protected and who is suspended
+``personal``    what a stream with a view of its own remembers: whom its filter follows, what it was sent
 ``ring``        the recent entries, bounded in bytes and age
 ``poll``        one long poll
 ``control``     the messages that are no events: hello, heartbeat, gap, goodbye
