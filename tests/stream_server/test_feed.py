@@ -201,6 +201,28 @@ async def test_a_log_that_was_rolled_back_is_told_and_not_mistaken(link: Link) -
     await eventually(lambda: link.hub.head == position)
 
 
+async def test_after_a_rollback_standing_is_read_anew_before_anything_is_published(link: Link) -> None:
+    """What was lost may have been a protection or a suspension: the next entry is judged by what is so now."""
+    for _ in range(5):
+        link.write()
+    await link.hears(5)
+    assert link.hub.standing.outcasts == set()
+    link.client.sadd(keys.named("protected"), "7")
+    link.client.zadd(keys.named("suspended"), {"8": 1})
+    judged: list[set[str]] = []
+    publish = link.hub.publish
+    link.hub.publish = lambda entry: (judged.append(set(link.hub.standing.outcasts)), publish(entry))[1]  # type: ignore[func-returns-value,method-assign]
+    for entry_id, _ in link.entries()[-2:]:
+        link.client.xdel(keys.LOG, entry_id)
+    link.n = 3
+    link.base += 1000
+    for _ in range(4):
+        link.write()
+    await eventually(lambda: link.hub.head.n == 7, what="the new head")
+    assert judged == [{"7", "8"}] * 4
+    assert (link.hub.standing.protected, link.hub.standing.suspended) == ({"7"}, {"8"})
+
+
 async def test_a_feed_that_was_away_for_longer_than_the_log_reaches_tells_of_the_gap(link: Link) -> None:
     """The log was trimmed while nobody listened: the hub jumps, with the count, and its ring stays contiguous."""
     link.write()
