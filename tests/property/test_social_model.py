@@ -1,7 +1,8 @@
 """Random people do random things to the store and to a plain model of it: what can be read is the same."""
 
 import asyncio
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -9,17 +10,21 @@ from hypothesis import strategies as st
 
 from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
+from tests.property.model.audit import complaints
 from tests.property.model.moves import MOVES as OF_PEOPLE
+from tests.property.model.mutants import MUTANTS, Mutant, infect
 from tests.property.model.places import PLACES
 from tests.property.model.readings import compare
+from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import Walk
 from tests.redis_process import RedisProcess, binaries
 
 pytestmark = pytest.mark.timeout(3600)  # for the long form
 
-EXAMPLES = 40
+EXAMPLES = 60
 LONG = 3_000
 STEPS = 30
+MUTANT_LIVES = 40
 
 MOVES = OF_PEOPLE | PLACES
 NAMES = [name for name, (often, _) in MOVES.items() for _ in range(often)]
@@ -38,18 +43,24 @@ def private_redis() -> Iterator[RedisProcess]:
         yield server
 
 
-async def _live(server: RedisProcess, steps: list[Step], sizes: Sizes, *, prompt: bool) -> None:
-    """One life in an empty store."""
+async def _live(
+    server: RedisProcess, steps: list[Step], sizes: Sizes, *, prompt: bool, mutant: Mutant | None = None
+) -> None:
+    """One life in an empty store, which may be broken on purpose."""
     raw = server.client()
     raw.flushall()
     store = Store(server.url, sizes=sizes)
     try:
+        if mutant is not None:
+            infect(store, mutant)
         await store.open()
         walk = Walk(store, raw, sizes.timeline_max, prompt=prompt)
         await walk.begin()
         for name, a, b, c in steps:
             await MOVES[name][1](walk, a, b, c)
         await compare(walk)
+        wrong = complaints(Snapshot(raw), walk.journal)
+        assert not wrong, walk.because("\n".join(wrong))
     finally:
         await store.close()
         raw.close()
@@ -70,11 +81,33 @@ def _try(server: RedisProcess, sizes: Sizes, *, prompt: bool, full: bool) -> Non
     )(given(LIVES)(law))()
 
 
+SHORT = Sizes(timeline_max=6, pass_size=2)
+
+
 def test_short_timelines_are_as_the_model_says(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     """With timelines that overflow, jobs run after every operation."""
-    _try(private_redis, Sizes(timeline_max=6, pass_size=2), prompt=True, full=full)
+    _try(private_redis, SHORT, prompt=True, full=full)
 
 
 def test_whole_timelines_are_as_the_model_says(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     """With timelines that hold everything, jobs run late: passes come after whatever has changed since."""
     _try(private_redis, Sizes(timeline_max=200, pass_size=2), prompt=False, full=full)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_comparison_sees_what_is_broken(private_redis: RedisProcess, mutant: Mutant) -> None:
+    """No break made on purpose lives through some random lives, and a sound store lives through the one that kills."""
+    for seed in range(MUTANT_LIVES):
+        source = random.Random(seed)
+        steps = [_step(source, mutant.moves) for _ in range(STEPS)]
+        try:
+            asyncio.run(_live(private_redis, steps, SHORT, prompt=True, mutant=mutant))
+        except AssertionError:
+            asyncio.run(_live(private_redis, steps, SHORT, prompt=True))
+            return
+    pytest.fail(f"{mutant.name}, and nobody saw it")
+
+
+def _step(source: random.Random, names: Sequence[str]) -> Step:
+    a, b, c = (source.randrange(64) for _ in range(3))
+    return source.choice(names), a, b, c

@@ -15,10 +15,12 @@ The model, one noun a file:
 What sets it against a store:
 
 - ``walk``: one walk through both, and what is there to be pointed at
-- ``moves``: the operations, right and wrong ones
+- ``moves``, ``places``: the operations, right and wrong ones
+- ``crowd``: many at once, without the model
 - ``readings``: everything that can be read, compared
 - ``shapes``: what of an answer is compared
 - ``journal``: the log told again, as sets
-- ``audit``: counters, timelines and keys as they lie in Redis
+- ``snapshot``: all that lies in a Redis
+- ``audit``: what must hold of it: counters, mirrors, timelines, no key that is left behind
 - ``mutants``: breaks made on purpose, which the comparison must see
 """

@@ -51,6 +51,16 @@ def items(shape: Callable[[bytes], object]) -> Callable[[Page], list[object]]:
     return of
 
 
+async def paged(read: Callable[[Piece], Awaitable[Page]]) -> Page:
+    """The same as one page, gathered two by two."""
+    page = await read(Piece(count=2))
+    found = list(page.items)
+    while page.next is not None:
+        page = await read(Piece(count=2, before=page.next))
+        found += page.items
+    return Page(found, None, None)
+
+
 IDS = items(shapes.name)
 STATUSES = items(shapes.status)
 
@@ -94,6 +104,11 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
     yield Reading(
         "home", timelines.home(viewer, ALL), STATUSES, lambda: statuses_of(walk, viewer, times.home(viewer), SHOWN)
     )
+    yield Reading("home by twos", paged(lambda piece: timelines.home(viewer, piece)), IDS, lambda: times.home(viewer))
+    yield Reading(
+        "followers by twos", paged(lambda piece: store.follows.followers(viewer, viewer, piece)), IDS,
+        lambda: relations.followers(viewer, viewer),
+    )  # fmt: skip
     yield Reading("mentions", timelines.mentions(viewer, ALL), IDS, lambda: times.mentioning(viewer))
     yield Reading("favorites", timelines.favorites(viewer, ALL), IDS, lambda: times.favorites(viewer))
     yield Reading("groups", store.groups.of(viewer, viewer, ALL), IDS, lambda: world.groups.of(viewer))

@@ -124,9 +124,10 @@ class Timelines:
         return self._seen(viewer, found, SHOWN)[::-1]
 
     def liked(self, viewer: str, uid: str) -> list[str]:
-        """What somebody likes, the newest like first."""
+        """What somebody likes, the newest like first, for those who see what they do."""
         self._eyes.need_person(viewer, uid)
-        return [sid for sid in targets(self._ground.likes, uid) if self._eyes.status(viewer, sid) >= QUIET]
+        seen = [sid for sid in targets(self._ground.likes, uid) if self._eyes.status(viewer, sid) >= QUIET]
+        return [sid for sid in seen if self._eyes.author(viewer, uid, self._ground.statuses[sid].group) >= QUIET]
 
     def favorites(self, viewer: str) -> list[str]:
         return [sid for sid in targets(self._ground.favorites, viewer) if self._eyes.status(viewer, sid) >= QUIET]

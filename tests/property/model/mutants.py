@@ -1,0 +1,94 @@
+"""Breaks made on purpose: each must be seen by the comparison with the model, else it looks away.
+
+A mutant changes the text of the scripts that a store gives to Redis, nothing else; what it changes must be there.
+"""
+
+from hashlib import sha1
+from typing import NamedTuple
+
+from stream_server.store.scripts import Script
+from stream_server.store.store import Store
+
+
+class Mutant(NamedTuple):
+    """What is broken: in all scripts that have the text ``old``, it is ``new``; ``moves`` are those that come near."""
+
+    name: str
+    old: str
+    new: str
+    moves: tuple[str, ...]
+
+
+LIKING = ("post", "like", "unlike", "like")
+GRAPH = ("follow", "unfollow", "block", "post")
+SEEING = ("post", "follow", "mute", "block", "reply", "quote", "protect")
+TIMES = ("burst", "follow", "unfollow", "post", "follow")
+ASKING = ("protect", "follow", "approve", "approve", "unfollow")
+
+MUTANTS = (
+    Mutant("an unlike is not counted", "redis.call('HINCRBY', KEY.status .. id, 'likes', -1)", "", LIKING),
+    Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, actor.id) then", "if false then", LIKING),
+    Mutant("an unlike is still told", "unnotify(row.uid, 'like', actor.id, id)", "", LIKING),
+    Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
+    Mutant("a deleted repost is still counted", "'reposts', -1)", "'reposts', 0)", ("post", "repost", "delete")),
+    Mutant(
+        "an unfollow is not counted", "redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)", "", GRAPH
+    ),
+    Mutant(
+        "a block cuts one way only",
+        "local fence, fence_back = part(source, target), part(target, source)",
+        "local fence, fence_back = part(source, target), ''",
+        GRAPH,
+    ),
+    Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
+    Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
+    Mutant("protection hides nothing", "bits = bits + PROTECTED", "bits = bits", SEEING),
+    Mutant("a protected post is told to all", "author.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
+    Mutant(
+        "a private group is open",
+        "(not kind or kind == 'private') and CLOSED or 0",
+        "0",
+        ("group_create", "group_post", "group_join"),
+    ),
+    Mutant(
+        "a follow merges nothing",
+        "return redis.call('ZRANGE', KEY.profile .. uid, 0, CAP - 1, 'REV')",
+        "return {}",
+        TIMES,
+    ),
+    Mutant("no timeline is refilled", "tonumber(size) < CAP * 3 / 4", "false", TIMES),
+    Mutant("a timeline is refilled too early", "tonumber(size) < CAP * 3 / 4", "tonumber(size) < CAP", TIMES),
+    Mutant("nobody is told of an approval", "notify(source.id, 'approve', target, '', '', ms, seq, n)", "", ASKING),
+    Mutant(
+        "a private list is told to its members",
+        "list.private ~= '1' and user.id",
+        "user.id",
+        ("list_create", "list_add"),
+    ),
+    Mutant(
+        "a list of another does not exist",
+        "refuse('NOT_YOURS list ' .. param)",
+        "refuse('NOT_FOUND list ' .. param)",
+        ("list_create", "list_add"),
+    ),
+    Mutant(
+        "a mark goes back",
+        "if id > tonumber(mark) then",
+        "if true then",
+        ("post", "reply", "like", "mark_read", "mark_read"),
+    ),
+)
+
+
+def infect(store: Store, mutant: Mutant) -> None:
+    """Break a store that was not opened yet; fails where there is nothing to break any more."""
+    scripts = dict(store._scripts._scripts)
+    broken = {
+        verb: script.text.replace(mutant.old, mutant.new)
+        for verb, script in scripts.items()
+        if mutant.old in script.text
+    }
+    assert broken, f"{mutant.name}: nothing has the text {mutant.old!r} any more"
+    for verb, text in broken.items():
+        scripts[verb] = Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+    store._scripts._scripts = scripts
