@@ -4,7 +4,7 @@ from stream_server.store import keys
 from stream_server.store.page import Page, Piece, walk
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts
-from stream_server.store.syndication import Syndication
+from stream_server.store.syndication import Pair, Syndication
 
 
 class Blocks:
@@ -24,10 +24,10 @@ class Blocks:
         if answer.again:
             return
         fence, recent, fence_back, recent_back = answer.extra
-        if fence:
-            await self._syndication.pair("home", source, target, "remove", fence, recent)
-        if fence_back:
-            await self._syndication.pair("home", target, source, "remove", fence_back, recent_back)
+        await self._syndication.pair(
+            Pair("home", source, target, "remove", fence, recent),
+            Pair("home", target, source, "remove", fence_back, recent_back),
+        )
 
     async def unblock(self, source: str, target: str, request: Request) -> None:
         """Block no longer; what was cut stays cut. Raises as :meth:`block` does."""

@@ -4,7 +4,7 @@ from stream_server.store import keys
 from stream_server.store.page import Page, Piece, walk
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts
-from stream_server.store.syndication import Syndication
+from stream_server.store.syndication import Pair, Syndication
 
 
 class FollowRequests:
@@ -30,7 +30,7 @@ class FollowRequests:
         answer = await self._scripts.write("approve", request, uid, source)
         if not answer.again:
             fence, recent = answer.extra
-            await self._syndication.pair("home", source, uid, "merge", fence, recent)
+            await self._syndication.pair(Pair("home", source, uid, "merge", fence, recent))
 
     async def refuse(self, uid: str, source: str, request: Request) -> None:
         """Do not let ``source`` follow; raises as :meth:`approve` does."""

@@ -10,7 +10,7 @@ from stream_server.store.page import Page, Piece, walk
 from stream_server.store.refusals import refused
 from stream_server.store.request import CLIENT_TTL_MS, Request
 from stream_server.store.scripts import Answer, Scripts
-from stream_server.store.syndication import Syndication
+from stream_server.store.syndication import Pair, Syndication
 
 FOLLOWING = b'{"following":true,"requested":false}'
 REQUESTED = b'{"following":false,"requested":true}'
@@ -50,13 +50,13 @@ class Follows:
         whom one blocks, Forbidden ``not_yours`` for another's list.
         """
         answer = await self._scripts.write("follow", request, source, target, list_id)
-        await self._settle("merge", source, target, list_id, answer)
+        await self._syndication.pair(*_pairs("merge", source, target, list_id, answer))
         return REQUESTED if answer.value.endswith(b" requested") else FOLLOWING
 
     async def unfollow(self, source: str, target: str, request: Request, list_id: str = "") -> bytes:
         """Follow, or ask to, no longer, as JSON; take them off a list too. Raises as :meth:`follow` does."""
         answer = await self._scripts.write("unfollow", request, source, target, list_id)
-        await self._settle("remove", source, target, list_id, answer)
+        await self._syndication.pair(*_pairs("remove", source, target, list_id, answer))
         return NOT_FOLLOWING
 
     async def many(
@@ -75,9 +75,14 @@ class Follows:
         writes = [(verb, request.part(i), (source, uid, "")) for i, (verb, uid) in enumerate(wishes)]
         answers = await self._scripts.write_each(writes)
         _refuse_if_nothing_was_done(answers)
-        for (verb, uid), answer in zip(wishes, answers, strict=True):
-            if isinstance(answer, Answer):
-                await self._settle(MODES[verb], source, uid, "", answer)
+        await self._syndication.pair(
+            *(
+                pair
+                for (verb, uid), answer in zip(wishes, answers, strict=True)
+                if isinstance(answer, Answer)
+                for pair in _pairs(MODES[verb], source, uid, "", answer)
+            )
+        )
         return [_outcome(verb, uid, answer) for (verb, uid), answer in zip(wishes, answers, strict=True)]
 
     async def followed(self, viewer: str, uid: str, piece: Piece) -> Page:
@@ -88,15 +93,16 @@ class Follows:
         """Who follows a user, as :meth:`followed`."""
         return await walk(self._scripts, "people", keys.followers(uid), piece, viewer, "user", uid)
 
-    async def _settle(self, mode: str, source: str, target: str, list_id: str, answer: Answer) -> None:
-        """The timelines follow in the same call; a repetition was answered before, and its jobs are under way."""
-        if answer.again:
-            return
-        fence, list_fence, recent = answer.extra
-        if fence:
-            await self._syndication.pair("home", source, target, mode, fence, recent)
-        if list_fence:
-            await self._syndication.pair("list", list_id, target, mode, list_fence, recent)
+
+def _pairs(mode: str, source: str, target: str, list_id: str, answer: Answer) -> list[Pair]:
+    """The timelines that follow in the same call; a repetition was answered before, and its jobs are under way."""
+    if answer.again:
+        return []
+    fence, list_fence, recent = answer.extra
+    return [
+        Pair("home", source, target, mode, fence, recent),
+        Pair("list", list_id, target, mode, list_fence, recent),
+    ]
 
 
 def _refuse_if_nothing_was_done(answers: Sequence[Answer | ResponseError]) -> None:

@@ -30,8 +30,9 @@ class Pass(NamedTuple):
     """What one pass of a job is about.
 
     ``mode`` is spread, clean, merge, remove, refill or drop; ``timelines`` is home or list where the job is about
-    one, whose owner is ``subject``. For spread and clean that is the status. ``page`` holds people or lists, each
-    with its score, and begins behind ``score``; ``newest`` ids of statuses, newest first.
+    one, whose owner is ``subject``. For spread and clean that is the status. ``page`` holds people, ``lists`` the
+    lists that come along with the last of them, each with its score, and they begin behind ``score``; both together
+    are never more than one page. ``newest`` holds ids of statuses, newest first.
     """
 
     mode: str
@@ -42,6 +43,22 @@ class Pass(NamedTuple):
     score: str
     page: list[tuple[bytes, bytes]]
     newest: list[bytes]
+    lists: list[tuple[bytes, bytes]]
+
+
+class Step(NamedTuple):
+    """How far a job has come: up to the member and score ``place`` of ``phase``; None where its phase is through.
+
+    It is held ``hold_ms`` longer. ``looked`` is the version of :meth:`Jobs.gone` if that was asked, ``size`` how many
+    statuses a timeline has after a removal.
+    """
+
+    job: Job
+    phase: str = ""
+    place: tuple[bytes, bytes] | None = None
+    hold_ms: int = LEASE_MS
+    looked: bytes = b""
+    size: int | None = None
 
 
 class Waiting(NamedTuple):
@@ -72,27 +89,12 @@ class Jobs:
         if not found:
             return None
         mode, phase, timelines, subject, author, score = (word.decode() for word in found[:6])
-        return Pass(mode, phase, timelines, subject, author, score, pairs(found[6]), found[7])
+        return Pass(mode, phase, timelines, subject, author, score, pairs(found[6]), found[7], pairs(found[8]))
 
-    async def advance(
-        self,
-        job: Job,
-        place: tuple[bytes, bytes] | None,
-        *,
-        last: bool,
-        hold_ms: int = LEASE_MS,
-        looked: bytes = b"",
-        size: int | None = None,
-    ) -> str:
-        """A pass has done its writes, up to the member and score ``place``: stale, moved, more, again or done.
-
-        ``last`` says that its phase is through, ``looked`` is the version of :meth:`gone` if that was asked, ``size``
-        how many statuses a timeline has after a removal.
-        """
-        member, score = place or (b"", b"")
-        return await self._word(
-            "advance", job, score, member, int(last), hold_ms, looked, "" if size is None else size
-        )
+    async def advance(self, *steps: Step) -> list[str]:
+        """Passes have done their writes; the word for each in one round trip: stale, moved, more, again or done."""
+        words = await self._scripts.read_each("advance", keys.META, [_arguments(step) for step in steps])
+        return [word.decode() for word in words]
 
     async def sweep(self, job: Job) -> str:
         """Take away a page of what hung on a deleted status or list: stale, more, again, done, or bare for a list."""
@@ -102,13 +104,13 @@ class Jobs:
         """A pass has failed: it comes again after a pause; gives whether it was parked instead."""
         return await self._word("fail", job, MAX_FAILURES) == "parked"
 
-    async def gone(self, about: Pass) -> tuple[bytes, list[bytes]]:
-        """The author's version now, and who of a spread's page should not have the status, now."""
-        ids = [member for member, _ in about.page]
-        version, *gone = await self._scripts.read(
-            "gone", keys.META, about.subject, about.author, about.phase or "followers", *ids
+    async def gone(self, about: Pass) -> tuple[bytes, list[bytes], list[bytes]]:
+        """The author's version now, and what people and lists of a spread's page should not have the status, now."""
+        ids = [member for member, _ in (*about.page, *about.lists)]
+        version, people, lists = await self._scripts.read(
+            "gone", keys.META, about.subject, about.author, len(about.page), *ids
         )
-        return version, gone
+        return version, people, lists
 
     async def strangers(self, timelines: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
         """Those of these statuses that do not belong on this timeline, by the truth of this moment."""
@@ -151,6 +153,13 @@ _DUE, _PARKED = keys.named("due"), keys.named("parked")
 def pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     """Members with their scores, as Redis gives them one after the other."""
     return [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
+
+
+def _arguments(step: Step) -> tuple[str | bytes | int, ...]:
+    """What ``lua/advance.lua`` takes, in its order."""
+    member, score = step.place or (b"", b"")
+    size = "" if step.size is None else step.size
+    return *step.job, step.phase, score, member, int(step.place is None), step.hold_ms, step.looked, size
 
 
 def _ms(clock: Sequence[bytes]) -> int:

@@ -8,7 +8,7 @@ from stream_server.store import keys, words
 from stream_server.store.page import Page, Piece, walk
 from stream_server.store.request import Request
 from stream_server.store.scripts import Answer, Scripts
-from stream_server.store.syndication import Syndication
+from stream_server.store.syndication import Pair, Syndication
 
 _encode = msgspec.json.encode
 
@@ -80,8 +80,7 @@ class Lists:
         if answer.again:
             return
         fence, recent = answer.extra
-        if fence:
-            await self._syndication.pair("list", list_id, member, mode, fence, recent)
+        await self._syndication.pair(Pair("list", list_id, member, mode, fence, recent))
 
 
 def _flag(value: bool) -> str:  # noqa: FBT001 - it is all there is

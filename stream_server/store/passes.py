@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stream_server.store import keys
-from stream_server.store.jobs import LEASE_MS, Job, Jobs, Pass
+from stream_server.store.jobs import LEASE_MS, Job, Jobs, Pass, Step
 from stream_server.store.link import Command, Link
 from stream_server.store.scripts import Sizes
 
@@ -42,44 +42,43 @@ class Passes:
             return await (self._fill(job, about) if about.phase else self._clear(job, about))
         if about.mode == "drop":
             return await self._drop(job, about)
-        return await self.pair(job, about, exact=True)
+        (word,) = await self.pair([(job, about)], exact=True)
+        return word
 
     async def syndicate(self, job: Job, about: Pass, *, hold_ms: int = LEASE_MS) -> str:
-        """A status comes to, or goes from, a page of homes or lists, and the author's own home before the first."""
-        key = keys.timeline if about.phase == "lists" else keys.home
-        timelines = [key(member.decode()) for member, _ in about.page]
+        """A status comes to, or goes from, a page of homes and lists, and the author's own home before the first."""
+        timelines = _timelines([member for member, _ in about.page], [member for member, _ in about.lists])
         if not about.phase and not about.score:
             timelines.append(keys.home(about.author))
         await self._ask(self._syndication(about, timelines))
-        last = len(about.page) < self._sizes.pass_size
-        place = about.page[-1] if about.page else None
-        word = await self._jobs.advance(job, place, last=last, hold_ms=hold_ms)
+        step = self._behind(job, about, hold_ms)
+        (word,) = await self._jobs.advance(step)
         if about.mode == "clean" or word not in {"moved", "stale"}:
             return word
-        looked, gone = await self._jobs.gone(about)
-        await self._ask([("ZREM", key(member.decode()), about.subject) for member in gone])
+        looked, people, lists = await self._jobs.gone(about)
+        gone = _timelines(people, lists)
+        await self._ask([("ZREM", key, about.subject) for key in gone])
         if gone or word == "stale":
             return word  # who came back meanwhile stands further down now: the page is read again
-        return await self._jobs.advance(job, place, last=last, hold_ms=hold_ms, looked=looked)
+        (word,) = await self._jobs.advance(step._replace(looked=looked))
+        return word
 
-    async def pair(self, job: Job, about: Pass, *, exact: bool) -> str:
-        """What an author wrote comes to a timeline, or goes.
+    async def pair(self, passes: Sequence[tuple[Job, Pass]], *, exact: bool) -> list[str]:
+        """What authors wrote comes to timelines, or goes: all of it in one round trip, and then all the words.
 
-        ``exact`` looks at the whole timeline then, since a pass that did not end may have left something there; so
+        ``exact`` looks at the whole timelines then, since a pass that did not end may have left something there; so
         does a removal of more than the newest of a profile could name.
         """
-        key = BOTH[about.timelines](about.subject)
-        size = None
-        if about.mode == "merge":
-            await self._ask(self._merging(key, about.newest))
-        else:
-            removing: list[Command] = [("ZREM", key, *about.newest)] if about.newest else []
-            size = (await self._ask([*removing, ("ZCARD", key)]))[-1]
-        if exact or (about.mode == "remove" and len(about.newest) >= self._sizes.timeline_max):
-            (ids,) = await self._ask([("ZRANGE", key, 0, -1)])
-            if await self._jobs.strangers(about.timelines, about.subject, ids):
-                await self._jobs.refill(about.timelines, about.subject)
-        return await self._jobs.advance(job, None, last=True, size=size)
+        sizes = await self._ask([command for _, about in passes for command in self._pairing(about)])
+        steps = []
+        for job, about in passes:
+            size = None
+            for _ in self._pairing(about):
+                size = sizes.pop(0)
+            if exact or (about.mode == "remove" and len(about.newest) >= self._sizes.timeline_max):
+                await self._refill_if_strange(about)
+            steps.append(Step(job, size=size if about.mode == "remove" else None))
+        return await self._jobs.advance(*steps)
 
     async def _clear(self, job: Job, about: Pass) -> str:
         """What does not belong on a timeline goes, before it is filled: what went by mistake comes again so."""
@@ -88,13 +87,15 @@ class Passes:
         strangers = await self._jobs.strangers(about.timelines, about.subject, ids)
         if strangers:
             await self._ask([("ZREM", key, *strangers)])
-        return await self._jobs.advance(job, None, last=True)
+        (word,) = await self._jobs.advance(Step(job))
+        return word
 
     async def _fill(self, job: Job, about: Pass) -> str:
         """The newest of a page of those followed, or on the list, come to the timeline."""
         await self._ask(self._merging(BOTH[about.timelines](about.subject), about.newest))
-        last = len(about.page) < FOLLOWED
-        return await self._jobs.advance(job, about.page[-1] if about.page else None, last=last)
+        full = len(about.page) >= FOLLOWED
+        (word,) = await self._jobs.advance(Step(job, about.phase, about.page[-1]) if full else Step(job))
+        return word
 
     async def _drop(self, job: Job, about: Pass) -> str:
         """A list is gone: first from its members, then its timeline, to which then nobody's statuses come any more."""
@@ -102,7 +103,30 @@ class Passes:
         if word != "bare":
             return word
         await self._ask([("DEL", keys.timeline(about.subject))])
-        return await self._jobs.advance(job, None, last=True)
+        (word,) = await self._jobs.advance(Step(job))
+        return word
+
+    def _behind(self, job: Job, about: Pass, hold_ms: int) -> Step:
+        """Lists come along with the last followers, so that a page that is not full was the last one."""
+        if len(about.page) + len(about.lists) < self._sizes.pass_size:
+            return Step(job, hold_ms=hold_ms)
+        if about.lists:
+            return Step(job, "lists", about.lists[-1], hold_ms=hold_ms)
+        return Step(job, "", about.page[-1], hold_ms=hold_ms)
+
+    async def _refill_if_strange(self, about: Pass) -> None:
+        """A timeline with anything on it that does not belong there is filled anew."""
+        (ids,) = await self._ask([("ZRANGE", BOTH[about.timelines](about.subject), 0, -1)])
+        if await self._jobs.strangers(about.timelines, about.subject, ids):
+            await self._jobs.refill(about.timelines, about.subject)
+
+    def _pairing(self, about: Pass) -> list[Command]:
+        """What a pair writes; the last answer of a removal is how many statuses the timeline has left."""
+        key = BOTH[about.timelines](about.subject)
+        if about.mode == "merge":
+            return self._merging(key, about.newest)
+        removing: list[Command] = [("ZREM", key, *about.newest)] if about.newest else []
+        return [*removing, ("ZCARD", key)]
 
     def _syndication(self, about: Pass, timelines: Sequence[str]) -> list[Command]:
         if about.mode == "clean":
@@ -121,3 +145,8 @@ class Passes:
     async def _ask(self, commands: Sequence[Command]) -> list[Any]:
         """Derived data: any refusal raises, and the pass does not count."""
         return await self._link.ask(*commands) if commands else []
+
+
+def _timelines(people: Sequence[bytes], lists: Sequence[bytes]) -> list[str]:
+    """The keys of their homes, and of these lists' timelines."""
+    return [keys.home(uid.decode()) for uid in people] + [keys.timeline(each.decode()) for each in lists]

@@ -70,9 +70,9 @@ class Reports:
 
     async def _settle(self, answer: Answer) -> bytes:
         case: bytes
-        case, fence, people, author, status = answer.extra
+        case, fence, people, lists, author, status = answer.extra
         if fence:
-            await self._syndication.clean(author.decode(), status.decode(), fence, people)
+            await self._syndication.clean(author.decode(), status.decode(), fence, people, lists)
         return case
 
     async def _card(self, report: str, reporter: str) -> bytes:

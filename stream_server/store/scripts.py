@@ -86,15 +86,22 @@ class Scripts:
         return [reply if isinstance(reply, ResponseError) else self._answer(reply) for reply in replies]
 
     async def read(self, verb: str, key: str, *arguments: Argument) -> Any:
-        """One script that only reads; ``key`` says on which shard."""
-        command = ("EVALSHA", self._scripts[verb].digest, 1, key, "-", 0, *arguments)
+        """One script that keeps no answer; ``key`` says on which shard."""
+        (reply,) = await self.read_each(verb, key, [arguments])
+        return reply
+
+    async def read_each(self, verb: str, key: str, calls: Sequence[tuple[Argument, ...]]) -> list[Any]:
+        """The same script for each of these arguments, in one round trip; the first refusal is raised."""
+        digest = self._scripts[verb].digest
+        commands: list[Command] = [("EVALSHA", digest, 1, key, "-", 0, *arguments) for arguments in calls]
         try:
-            reply = (await self._known([command], self._link.timeout_seconds))[0]
+            replies = await self._known(commands, self._link.timeout_seconds)
         except Lost as lost:
             raise Unavailable("the data store did not answer", retry_after=1) from lost
-        if isinstance(reply, ResponseError):
-            raise refused(reply) from reply
-        return reply
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise refused(reply) from reply
+        return replies
 
     def _command(self, verb: str, request: Request, arguments: tuple[Argument, ...]) -> Command:
         key = keys.request(request.key)

@@ -1,16 +1,17 @@
 """Sessions: which tokens still stand. A token itself is kept nowhere; only that one was taken back is."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from redis.exceptions import ResponseError
 
-from stream_server.errors import OutcomeUnknown
+from stream_server.errors import NotFound, OutcomeUnknown
 from stream_server.store import keys
-from stream_server.store.link import Link, Lost
+from stream_server.store.link import Command, Link, Lost
 from stream_server.store.refusals import refused
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts
+from stream_server.store.user_json import FIELDS, Kept
 
 
 class Standing(NamedTuple):
@@ -40,21 +41,31 @@ class Sessions:
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
         await self._scripts.write("revoke", request, uid, jti, expires_ms, body)
 
-    async def keep_refresh(self, digest: str, uid: str, ttl_seconds: int) -> None:
-        """Let the refresh token with this SHA-256 stand for a user, once, within ``ttl_seconds``."""
-        await self._once("SET", keys.refresh(digest), uid, "EX", ttl_seconds)
+    async def begin(self, digest: str, uid: str, ttl_seconds: int) -> bytes:
+        """Let the refresh token with this SHA-256 stand for a user, once, within ``ttl_seconds``.
+
+        Gives the user as JSON for oneself; raises NotFound where there is none, for whom the token then means nothing.
+        """
+        row, _ = await self._once(
+            ("HMGET", keys.user(uid), *FIELDS), ("SET", keys.refresh(digest), uid, "EX", ttl_seconds)
+        )
+        if row[0] is None:
+            raise NotFound("there is no such user")
+        return Kept(*row).own()
 
     async def take_refresh(self, digest: str) -> str | None:
         """The user of an unused refresh token, which is used by this; None if there is none."""
-        uid: bytes | None = await self._once("GETDEL", keys.refresh(digest))
+        uid: bytes | None
+        (uid,) = await self._once(("GETDEL", keys.refresh(digest)))
         return None if uid is None else uid.decode()
 
-    async def _once(self, *command: str | int) -> bytes | None:
+    async def _once(self, *commands: Command) -> list[Any]:
         """Not on the log and not repeated: whoever loses the answer logs in again."""
         try:
-            reply: bytes | ResponseError | None = (await self._link.exchange([command], self._link.timeout_seconds))[0]
+            replies = await self._link.exchange(commands, self._link.timeout_seconds)
         except Lost as lost:
             raise OutcomeUnknown("the data store did not answer", retry_after=1) from lost
-        if isinstance(reply, ResponseError):
-            raise refused(reply) from reply
-        return reply
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise refused(reply) from reply
+        return replies

@@ -38,9 +38,9 @@ class Statuses:
         if answer.again:
             return await self._answered(uid, position_of(answer))
         status: bytes
-        status, fence, people = answer.extra
+        status, fence, people, lists = answer.extra
         if fence:
-            await self._syndication.spread(uid, str(position_of(answer).status_number), fence, people)
+            await self._syndication.spread(uid, str(position_of(answer).status_number), fence, people, lists)
         return status
 
     async def get(self, viewer: str, status_id: str) -> bytes:
@@ -62,8 +62,7 @@ class Statuses:
         """Take back a status of one's own; raises NotFound, or Forbidden ``not_yours``."""
         answer = await self._scripts.write("delete", request, uid, status_id)
         if not answer.again:
-            fence, people = answer.extra
-            await self._syndication.clean(uid, status_id, fence, people)
+            await self._syndication.clean(uid, status_id, *answer.extra)
 
     async def _answered(self, uid: str, position: Position) -> bytes:
         """The answer that was given before: it stands on the log; where that was trimmed, the status as it is."""

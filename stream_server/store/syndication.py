@@ -5,6 +5,7 @@ The write is done and acknowledged whatever becomes of this: a pass that fails i
 
 import logging
 from collections.abc import Awaitable, Sequence
+from typing import NamedTuple
 
 from stream_server.store.jobs import Job, Jobs, Pass, pairs
 from stream_server.store.passes import ENDED, Passes
@@ -16,6 +17,20 @@ GRACE_MS = 3000
 """A job left by a write is due so much later; until then it is the request's that made it."""
 
 
+class Pair(NamedTuple):
+    """An author's statuses enter (``merge``) or leave (``remove``) a ``home`` (of ``owner``) or a ``list``'s timeline.
+
+    ``fence`` is of the job that the write has left for it, empty where it left none.
+    """
+
+    timelines: str
+    owner: str
+    author: str
+    mode: str
+    fence: bytes
+    newest: Sequence[bytes]
+
+
 class Syndication:
     """First passes; ``failures`` counts those that were left to a receiver because they failed."""
 
@@ -25,28 +40,37 @@ class Syndication:
         self._sizes = sizes
         self.failures = 0
 
-    async def spread(self, uid: str, status_id: str, fence: bytes, people: Sequence[bytes]) -> None:
-        """A status goes to its author's home and the first followers', and, if there are no more, to the lists."""
-        await self._guarded(self._syndicate("spread", uid, status_id, fence, people))
-
-    async def clean(self, uid: str, status_id: str, fence: bytes, people: Sequence[bytes]) -> None:
-        """A status leaves its first readers; then, if there are no more, what hung on it goes."""
-        await self._guarded(self._syndicate("clean", uid, status_id, fence, people))
-
-    async def pair(
-        self, timelines: str, owner: str, author: str, mode: str, fence: bytes, recent: Sequence[bytes]
+    async def spread(
+        self, uid: str, status_id: str, fence: bytes, people: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """An author's statuses enter (``merge``) or leave (``remove``) a home (of ``owner``) or a list's timeline."""
-        job = Job(f"{timelines}-{owner}-{author}", fence.decode())
-        about = Pass(mode, "", timelines, owner, author, "", [], list(recent))
-        await self._guarded(self._passes.pair(job, about, exact=False))
+        """A status goes to its author's home and the first followers', and, if there are no more, to the lists."""
+        await self._guarded(self._syndicate("spread", uid, status_id, fence, people, lists))
+
+    async def clean(
+        self, uid: str, status_id: str, fence: bytes, people: Sequence[bytes], lists: Sequence[bytes]
+    ) -> None:
+        """A status leaves its first readers; then, if there are no more, what hung on it goes."""
+        await self._guarded(self._syndicate("clean", uid, status_id, fence, people, lists))
+
+    async def pair(self, *wanted: Pair) -> None:
+        """Timelines of pairs follow what was written, all in the same round trips."""
+        passes = [
+            (
+                Job(f"{each.timelines}-{each.owner}-{each.author}", each.fence.decode()),
+                Pass(each.mode, "", each.timelines, each.owner, each.author, "", [], list(each.newest), []),
+            )
+            for each in wanted
+            if each.fence
+        ]
+        if passes:
+            await self._guarded(self._passes.pair(passes, exact=False))
 
     async def _syndicate(
-        self, mode: str, uid: str, status_id: str, fence: bytes, people: Sequence[bytes]
+        self, mode: str, uid: str, status_id: str, fence: bytes, people: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
         """The first page, and what follows if it was the only one; more than that would keep the caller waiting."""
         job = Job(f"status-{status_id}", fence.decode())
-        about = Pass(mode, "", "", status_id, uid, "", pairs(people), [])
+        about = Pass(mode, "", "", status_id, uid, "", pairs(people), [], pairs(lists))
         alone = len(about.page) < self._sizes.pass_size
         word = await self._passes.syndicate(job, about, hold_ms=GRACE_MS if alone else 0)
         if alone and word not in ENDED:

@@ -83,11 +83,10 @@ class Timelines:
         return await self._walk("replies", status_id, piece, viewer, Sight.SHOWN, "status")
 
     async def conversation(self, viewer: str, status_id: str, piece: Piece) -> Page:
-        """The whole thread in which a status stands, oldest first."""
-        (root,) = await self._link.ask(("HGET", keys.status(status_id), "conversation"))
-        key = keys.named("thread", root.decode() if root is not None else status_id)
+        """The whole thread in which a status stands, oldest first. Its cursors are for the thread of this status."""
+        key = keys.named("thread", status_id)  # the script finds the root, whose thread it is
         return await walk(
-            self._scripts, "timeline", key, piece, viewer, int(Sight.SHOWN), "status", status_id, oldest_first=True
+            self._scripts, "timeline", key, piece, viewer, int(Sight.SHOWN), "thread", status_id, oldest_first=True
         )
 
     async def liked(self, viewer: str, uid: str, piece: Piece) -> Page:

@@ -94,13 +94,12 @@ def _suspended() -> Forbidden:
 
 async def _begin(request: web.Request, uid: str) -> web.Response:
     config, store = request.app[CONFIG], request.app[STORE]
-    try:
-        user = await store.users.me(uid)
-    except NotFound:
-        raise Unauthorized("the user does not exist") from None
     token, claims = request.app[AUTH].issue(uid, SCOPES, config.token_ttl_seconds, time.time())
     refresh = f"{claims.jti}.{secrets.token_urlsafe(32)}"
-    await store.sessions.keep_refresh(_digest(refresh), uid, config.refresh_ttl_seconds)
+    try:
+        user = await store.sessions.begin(_digest(refresh), uid, config.refresh_ttl_seconds)
+    except NotFound:
+        raise Unauthorized("the user does not exist") from None
     answer = {
         "token": token, "token_type": "Bearer", "expires_in": config.token_ttl_seconds,
         "refresh_token": refresh, "user": msgspec.Raw(user),

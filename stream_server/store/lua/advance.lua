@@ -1,13 +1,14 @@
--- parts: jobs queue
--- A pass has done its writes: job, fence, the place behind its page (score and member), '1' if that was the last page
--- of its phase, how long to hold the job (ms), the author's version up to which it was looked who left ('' for that of
+-- parts: people sight notices jobs queue burden
+-- A pass has done its writes: job, fence, the place behind its page (phase, score and member), '1' if there is no page
+-- behind it, how long to hold the job (ms), the author's version up to which it was looked who left ('' for that of
 -- the page), and how many statuses the timeline has ('' if that does not matter). Gives the word for what is next:
 -- 'stale' (the job is another's), 'moved' (the truth is not any more what the page said), 'more', 'again' or 'done'.
 local job = held(ARGV[3], ARGV[4])
 if not job then
   return 'stale'
 end
-local score, member, last, hold_ms, looked, size = ARGV[5], ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9], ARGV[10]
+local phase, score, member, last, hold_ms = ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1', tonumber(ARGV[9])
+local looked, size = ARGV[10], ARGV[11]
 
 local function moved()
   if job.mode == 'spread' then
@@ -31,18 +32,18 @@ end
 
 if moved() then
   if job.mode == 'refill' then
-    go_on(job, '', '', '', tonumber(hold_ms))
+    go_on(job, '', '', '', hold_ms)
   end
   return 'moved'
 end
 if not last then
-  go_on(job, job.phase, score, member, tonumber(hold_ms))
+  go_on(job, phase, score, member, hold_ms)
   return 'more'
-end
-local phase = next_phase(job)
-if phase then
-  go_on(job, phase, '', '', tonumber(hold_ms))
+elseif job.mode == 'refill' and job.phase == '' then
+  go_on(job, 'merge', '', '', hold_ms)
   return 'more'
+elseif job.mode == 'clean' then
+  return lighten(job, hold_ms)  -- in the same step, since what hung on a status is seldom more than that
 end
 if job.mode == 'remove' and size ~= '' and tonumber(size) < CAP * 3 / 4 then
   leave('refill-' .. job.timelines .. '-' .. job.owner, 'refill', now_ms(), 'owner', job.owner)

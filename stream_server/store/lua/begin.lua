@@ -1,8 +1,8 @@
 -- parts: jobs queue newest
 -- A pass of a job begins (ARGV 3: its id, 4: the fence): notes the versions of the truth that it reads, and gives mode,
--- phase, timelines ('home' or 'list'), the status or the owner, the author, and the page of truth: people or lists and
--- their scores, statuses of the author, or the followed and, behind them, the newest of what they wrote. Nothing if
--- the job is another's by now.
+-- phase, timelines ('home' or 'list'), the status or the owner, the author, and the page of truth: people and their
+-- scores, what is newest of the author or of these people, and lists with theirs, which come along with the last of the
+-- followers. Nothing if the job is another's by now.
 local job = held(ARGV[3], ARGV[4])
 if not job then
   return {}
@@ -19,13 +19,18 @@ local function followed()
   return page, newest, table.concat(authors, ' '), text(deleted)
 end
 
-local page, newest, authors, left, deleted = {}, {}, '', '0', '0'
+local page, newest, lists, authors, left, deleted = {}, {}, {}, '', '0', '0'
 if job.author ~= '' then
   left, deleted = versions(job.author)
 end
 if job.status ~= '' and job.phase ~= 'rest' then
-  local key = job.phase == 'lists' and KEY.listed or KEY.followers
-  page = page_after(key .. job.uid, job.score, job.member, PASS)
+  local score, member = job.score, job.member
+  if job.phase == '' then
+    page, score, member = page_after(KEY.followers .. job.uid, score, member, PASS), '', ''
+  end
+  if #page < 2 * PASS then
+    lists = page_after(KEY.listed .. job.uid, score, member, PASS - #page / 2)
+  end
 elseif job.mode == 'merge' or job.mode == 'remove' then
   newest = profile(job.author)
 elseif job.mode == 'refill' and job.phase == 'merge' then
@@ -33,4 +38,4 @@ elseif job.mode == 'refill' and job.phase == 'merge' then
 end
 redis.call('HSET', job.key, 'begun', '1', 'left', left, 'deleted', deleted, 'authors', authors)
 return {job.mode, job.phase, job.timelines, job.status ~= '' and job.status or job.owner, job.author, job.score, page,
-  newest}
+  newest, lists}

@@ -15,7 +15,7 @@ local reporter, user, status = kept[1], kept[2], kept[3]
 if not reporter then
   return refuse('NOT_FOUND report id')
 elseif kept[4] == outcome then
-  return answer('unchanged', case_json(id), '', {}, user, status)
+  return answer('unchanged', case_json(id), '', {}, {}, user, status)
 elseif kept[4] then
   return refuse('DECIDED report')
 elseif outcome == 'removed' and status == '' then
@@ -24,10 +24,10 @@ elseif outcome == 'suspended' and user == uid then
   return refuse('ONESELF outcome')
 end
 local ms, seq, n = tick()
-local position, fence, people = 'unchanged', '', {}
+local position, fence, people, lists = 'unchanged', '', {}, {}
 local row = outcome == 'removed' and status_row(status)
 if row then
-  position, fence, people = take_back(row, ms, seq, n)
+  position, fence, people, lists = take_back(row, ms, seq, n)
 elseif outcome == 'suspended' and not person(user).suspended then
   position = suspend(user, ms, seq, n)
 end
@@ -35,4 +35,4 @@ redis.call('HSET', KEY.report .. id, 'outcome', outcome, 'decided', text(ms), 'd
 redis.call('ZREM', KEY.reports, id)
 redis.call('ZADD', KEY.decided, id, id)
 redis.call('HDEL', KEY.filed, filed_as(reporter, user, status))
-return answer(position, case_json(id), fence, people, user, status)
+return answer(position, case_json(id), fence, people, lists, user, status)

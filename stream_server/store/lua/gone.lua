@@ -1,14 +1,18 @@
 -- parts: jobs
--- Who of these has a status no more to come: read only. Its id, its author, 'lists' where these are lists and not
--- followers, then them. First the author's version of those who left; of a status that is gone, all.
-local status, author = ARGV[3], ARGV[4]
-local key = (ARGV[5] == 'lists' and KEY.listed or KEY.followers) .. author
+-- Who of these has a status no more to come: read only. Its id, its author, how many followers, them, then lists. Gives
+-- the author's version of those who left, the followers and the lists; of a status that is gone, all.
+local status, author, followers = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local alive = redis.call('EXISTS', KEY.status .. status) == 1
-local left = versions(author)
-local found = {left}
-for at = 6, #ARGV do
-  if not alive or not redis.call('ZSCORE', key, ARGV[at]) then
-    found[#found + 1] = ARGV[at]
+
+local function lost(key, from, upto)
+  local found = {}
+  for at = from, upto do
+    if not alive or not redis.call('ZSCORE', key, ARGV[at]) then
+      found[#found + 1] = ARGV[at]
+    end
   end
+  return found
 end
-return found
+
+local left = versions(author)
+return {left, lost(KEY.followers .. author, 6, 5 + followers), lost(KEY.listed .. author, 6 + followers, #ARGV)}

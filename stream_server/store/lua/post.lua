@@ -94,7 +94,7 @@ for _, who in ipairs(mentioned) do
 end
 
 -- What is in a group stays there: no profile, no tag, no home.
-local fence, people, last = '', {}, {}
+local fence, people, lists = '', {}, {}
 if group ~= '' then
   redis.call('HSET', KEY.status .. id, 'group', group)
   redis.call('ZADD', KEY.grouped .. group, id, id)
@@ -107,7 +107,7 @@ else
     redis.call('ZREMRANGEBYRANK', KEY.tag .. tag, 0, -(CAP + 1))
   end
   fence = leave('status-' .. id, 'spread', ms, 'uid', uid, 'status', id)
-  people = redis.call('ZRANGE', KEY.followers .. uid, 0, PASS - 1, 'WITHSCORES')
+  people, lists = first_readers(uid)
 end
 
 -- Those concerned are told, each once, if they may see it and want to hear of it.
@@ -128,4 +128,4 @@ for _, who in ipairs(mentioned) do
     tell(who, 'mention')
   end
 end
-return answer(position, status, fence, people)
+return answer(position, status, fence, people, lists)

@@ -1,12 +1,17 @@
 -- parts: people sight statuses groups walk
 -- A piece of a sorted set of statuses, each as the viewer sees it: read only. After the walk's arguments: viewer, how
 -- much sight is needed, and what the set hangs on, which the viewer must be allowed to know of: its kind ('user'
--- by the card, 'person' where the set itself tells what the user does, 'status', 'group', or '' for nothing) and id.
+-- by the card, 'person' where the set itself tells what the user does, 'status', 'thread' for the conversation of a
+-- status, 'group', or '' for nothing) and id.
 local viewer, least, owner_kind, owner = ARGV[9], tonumber(ARGV[10]), ARGV[11], ARGV[12]
 if (owner_kind == 'user' or owner_kind == 'person') and not knows(viewer, owner) then
   return refuse('NOT_FOUND user')
-elseif owner_kind == 'status' and not seen(viewer, owner) then
-  return refuse('NOT_FOUND status')
+elseif owner_kind == 'status' or owner_kind == 'thread' then
+  local row = seen(viewer, owner)
+  if not row then
+    return refuse('NOT_FOUND status')
+  end
+  WALK_KEY = owner_kind == 'thread' and KEY.thread .. row.conversation or WALK_KEY
 elseif owner_kind == 'group' and not seen_group(viewer, owner) then
   return refuse('NOT_FOUND group id')
 end

@@ -1,7 +1,6 @@
 """Blocks cut follows and sight, both ways; mutes hide without telling."""
 
 import json
-from typing import Any
 
 import pytest
 import redis
@@ -11,6 +10,7 @@ from stream_server.events import START
 from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
+from stream_server.store.syndication import Pair
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import ids, kept_notices, protect, told
 
@@ -55,10 +55,10 @@ async def test_a_block_empties_both_homes(
     posts = {uid: (await people.status(uid))["id"].encode() for uid in (ann, bob)}
     await store.follows.follow(ann, bob, Request.fresh())
     await store.follows.follow(bob, ann, Request.fresh())
-    calls: list[tuple[Any, ...]] = []
+    calls: list[Pair] = []
 
-    async def pair(*given: Any) -> None:
-        calls.append(given)
+    async def pair(*given: Pair) -> None:
+        calls.extend(each for each in given if each.fence)
 
     monkeypatch.setattr(store.syndication, "pair", pair)
     request = Request.of_client(ann, "k", b"block")

@@ -1,7 +1,6 @@
 """Requests to follow protected users: asked, withdrawn, answered."""
 
 import json
-from typing import Any
 
 import pytest
 import redis
@@ -11,6 +10,7 @@ from stream_server.events import START
 from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
+from stream_server.store.syndication import Pair
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import ids, kept_notices, protect, told
 
@@ -148,10 +148,10 @@ async def test_approval_fills_the_askers_home(
     post = await people.status(bob)
     await protect(store, bob)
     await store.follows.follow(ann, bob, Request.fresh())
-    calls: list[tuple[Any, ...]] = []
+    calls: list[Pair] = []
 
-    async def pair(*given: Any) -> None:
-        calls.append(given)
+    async def pair(*given: Pair) -> None:
+        calls.extend(given)
 
     monkeypatch.setattr(store.syndication, "pair", pair)
     request = Request.of_client(bob, "k", b"approve")

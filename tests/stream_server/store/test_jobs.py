@@ -7,7 +7,7 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.jobs import Receivers
-from stream_server.store.jobs import MAX_FAILURES, Job
+from stream_server.store.jobs import MAX_FAILURES, Job, Step
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import Doomed, Killed, drain, fresh, home, hurry, receivers
@@ -49,7 +49,7 @@ async def test_an_older_fence_advances_nothing(store: Store, people: People, raw
     assert int(second.fence) > int(first.fence)
     kept = raw.hgetall("{core}:job:" + job)
     assert await store.jobs.begin(first) is None
-    assert await store.jobs.advance(first, None, last=True) == "stale"
+    assert await store.jobs.advance(Step(first)) == ["stale"]
     assert await store.jobs.sweep(first) == "stale"
     assert await store.jobs.fail(first) is False
     assert raw.hgetall("{core}:job:" + job) == kept

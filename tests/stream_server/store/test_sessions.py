@@ -3,8 +3,10 @@
 import asyncio
 import json
 
+import pytest
 import redis
 
+from stream_server.errors import NotFound
 from stream_server.events import START
 from stream_server.store.request import Request
 from stream_server.store.store import Store
@@ -52,8 +54,16 @@ async def test_a_revocation_ends_with_its_token(store: Store, people: People, ra
     assert footprint(raw) == (before[0] + 1, before[1] + 1)  # the answer under its key, and the entry
 
 
-async def test_a_refresh_token_is_used_once(store: Store) -> None:
+async def test_a_refresh_token_is_used_once(store: Store, people: People) -> None:
     """Of many who show it at once, one gets the user."""
-    await store.sessions.keep_refresh("d1", "7", 60)
+    uid = await people.user("ann")
+    user = json.loads(await store.sessions.begin("d1", uid, 60))
+    assert user == json.loads(await store.users.me(uid))
     shown = await asyncio.gather(*(store.sessions.take_refresh("d1") for _ in range(20)))
-    assert sorted(shown, key=str) == ["7"] + [None] * 19
+    assert sorted(shown, key=str) == [uid] + [None] * 19
+
+
+async def test_nobody_has_no_session(store: Store) -> None:
+    """A user who is not there is told apart before a token is given."""
+    with pytest.raises(NotFound):
+        await store.sessions.begin("d2", "7", 60)

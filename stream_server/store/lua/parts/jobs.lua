@@ -21,6 +21,16 @@ local function versions(author)
   return kept[1] or '0', kept[2] or '0'
 end
 
+-- The first PASS readers of an author: followers and, if those are all and room is left, lists that the author is on;
+-- each with its score. A write hands them out, so that the pass behind it need not ask.
+local function first_readers(author)
+  local people = redis.call('ZRANGE', KEY.followers .. author, 0, PASS - 1, 'WITHSCORES')
+  if #people >= 2 * PASS then
+    return people, {}
+  end
+  return people, redis.call('ZRANGE', KEY.listed .. author, 0, PASS - 1 - #people / 2, 'WITHSCORES')
+end
+
 -- Leaves a job, or turns the one of that name to another mode and its beginning; gives its fence, with which the
 -- request that made it does the first pass. It is due in GRACE_MS, when that request has surely finished or died.
 -- The names and values behind are its subject: `uid` and `status`, or `owner` and `author`.

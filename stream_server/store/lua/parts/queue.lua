@@ -41,25 +41,6 @@ local function page_after(key, score, member, most)
   return redis.call('ZRANGE', key, text(low), text(low + most - 1), 'WITHSCORES')
 end
 
--- Whether anything hangs on a status that is gone.
-local function burdened(status)
-  return redis.call('EXISTS', KEY.likes .. status, KEY.comments .. status, KEY.replies .. status,
-    KEY.reposts .. status) > 0
-end
-
--- The phase that follows when one is through; nil: the job is done. What has nothing in it is passed over.
-local function next_phase(job)
-  if job.status == '' then
-    return job.mode == 'refill' and job.phase == '' and 'merge' or nil
-  end
-  if job.phase == '' and redis.call('EXISTS', KEY.listed .. job.uid) == 1 then
-    return 'lists'
-  elseif job.phase ~= 'rest' and job.mode == 'clean' and burdened(job.status) then
-    return 'rest'
-  end
-  return nil
-end
-
 -- Back to its beginning, or on; whoever holds it holds it so much longer. HSET first: where Redis is full, it is
 -- refused as the writes were that this pass was for.
 local function go_on(job, phase, score, member, hold_ms)

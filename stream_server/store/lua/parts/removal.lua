@@ -34,5 +34,5 @@ local function take_back(row, ms, seq, n)
   end
   redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
   local fence = leave('status-' .. id, 'clean', ms, 'uid', uid, 'status', id)
-  return position, fence, redis.call('ZRANGE', KEY.followers .. uid, 0, PASS - 1, 'WITHSCORES')
+  return position, fence, first_readers(uid)
 end
