@@ -14,11 +14,11 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``request``      the name of one write: a client's Idempotency-Key, or one made here
 ``users``        sign up, look up, change; ``user_json`` their one form on the wire
 ``sessions``     which tokens still stand
-``draft``        a status before it has an id; ``status_json`` the form that it then has
+``draft``        a status before it has an id
 ``statuses``     post, read, delete
 ``likes``        who likes what; ``favorites`` what users keep for themselves
 ``comments``     words under a status
-``follows``      who follows whom; ``page`` a piece of such a list
+``follows``      who follows whom; ``viewers`` what streams keep of that
 ``follow_requests``  who asks to follow whom
 ``relations``    how two users stand to each other, and whom they have in common
 ``blocks``       who blocks whom; ``mutes`` who wants to hear no more of whom
@@ -27,7 +27,7 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``suspensions``  who has lost the good standing
 ``lists``        people whom a user reads together; ``groups`` those who post among themselves
 ``talks``        messages among people named beforehand; ``words`` what lists, groups and talks are called
-``timelines``    reading statuses in order; ``importance`` is the other order
+``timelines``    reading statuses in order; ``importance`` is the other order, ``page`` a piece of any list
 ``syndication``  what writes do to timelines in the same call; ``jobs`` the queue of the rest, ``passes`` the work
 ``repair``       looking everything over
 ``log``          reading the log, and hearing it; ``position`` its places as Redis writes them

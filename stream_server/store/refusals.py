@@ -16,21 +16,21 @@ REDIS = (
 
 
 NOT_YOURS = {
-    "group": "only members may post here, and only the owner announces or changes it",
+    "group": "only members may post, comment or like in it, and only its owner may announce or change it",
     "list": "only its owner may change a list",
-    "comment": "only its author, or that of the status, may delete a comment",
+    "comment": "only its author, or that of its status, may delete a comment",
 }
 """What is said where a noun has another owner than an author."""
 
 TOO_MANY = {
     "lists": "at most 1,000 lists a user",
-    "members": "at most 5,000 members",
+    "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
 }
 """What there may be no more of."""
 
 REFUSED = {
-    "ONESELF": "not with oneself",
+    "ONESELF": "somebody other than oneself",
     "BLOCKED": "you block them: unblock them first",
     "ELSEWHERE": "what is posted in a group is answered and repeated there only",
     "PROTECTED": "only its author may repost what is protected",
