@@ -22,7 +22,7 @@ from stream_server.web.route import ANY, OPEN, Route
 from stream_server.web.routes import TABLE
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/api.md", "docs/operations.md", "docs/architecture.md")
+PAGES = ("README.md", "docs/api.md", "docs/operations.md", "docs/architecture.md", "docs/social.md")
 
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
@@ -112,8 +112,15 @@ def sight() -> str:
     return _table(("the viewer is", *(f"written {where}" for where in _WRITTEN)), rows)
 
 
+def round_trips() -> str:
+    """How often each route asks Redis, and why more than once."""
+    rows = ((f"`{row.method} {row.path}`", str(row.trips.most), row.trips.why) for row in TABLE if row.counted)
+    return _table(("method and path", "at most", "why more than one"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "sight": sight,
+    "round_trips": round_trips,
     "routes": routes,
     "settings": settings,
     "errors": errors,

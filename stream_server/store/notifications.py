@@ -1,7 +1,7 @@
 """Notifications: what others did that concerns a user, and up to where the user has read it."""
 
 from stream_server.store import keys
-from stream_server.store.page import Page, Piece, walk
+from stream_server.store.page import Page, Piece, walk, walk_with
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts
 
@@ -20,6 +20,11 @@ class Notifications:
         blocked, muted or suspended.
         """
         return await walk(self._scripts, "notifications", keys.named("notices", uid), piece, uid)
+
+    async def page_with_unread(self, uid: str, piece: Piece) -> tuple[Page, int]:
+        """Both :meth:`page` and :meth:`unread`, of one moment and in one round trip."""
+        page, (count,) = await walk_with(self._scripts, "notifications", keys.named("notices", uid), piece, uid)
+        return page, count
 
     async def unread(self, uid: str) -> int:
         """How many of them are above the read mark: exact up to 100, beyond that hidden ones are counted too."""

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stream_server.errors import InvalidCursor
 from stream_server.store.scripts import Scripts
@@ -66,15 +66,22 @@ async def walk(
     Only a piece before which more than a thousand members are not shown takes more. Raises InvalidCursor, and what
     the script refuses with.
     """
+    return (await walk_with(scripts, verb, key, piece, *arguments, oldest_first=oldest_first))[0]
+
+
+async def walk_with(
+    scripts: Scripts, verb: str, key: str, piece: Piece, *arguments: str | int, oldest_first: bool = False
+) -> tuple[Page, list[Any]]:
+    """As :func:`walk`, and what else the script has to say."""
     place, backwards = start(piece, key)
     direction = "before" if backwards == oldest_first else "after"
     skip = 0 if piece.page is None else (piece.page - 1) * piece.count
-    found, stopped = await _collect(scripts, verb, key, direction, place, piece.count + 1, skip, arguments)
+    found, stopped, more = await _collect(scripts, verb, key, direction, place, piece.count + 1, skip, arguments)
     made = cut(found, piece, key, backwards=backwards, begun=place is not None)
     if stopped is None:
-        return made
+        return made, more
     further = stopped.cursor(key)
-    return made._replace(prev=further) if backwards else made._replace(next=further)
+    return made._replace(prev=further) if backwards else made._replace(next=further), more
 
 
 def start(piece: Piece, name: str) -> tuple[Place | None, bool]:
@@ -106,20 +113,20 @@ async def _collect(
     most: int,
     skip: int,
     arguments: tuple[str | int, ...],
-) -> tuple[list[Found], Place | None]:
-    """What was found, and where the walk was given up if it was."""
+) -> tuple[list[Found], Place | None, list[Any]]:
+    """What was found, where the walk was given up if it was, and what else was said."""
     found: list[Found] = []
     end = "+inf" if direction == "before" else "-inf"
     score, member = (end, "") if place is None else (str(place.score), place.member)
     for _ in range(MAX_SCANS):
-        flat, *stopped = await scripts.read(
+        flat, stopped, *more = await scripts.read(
             verb, key, key, direction, score, member, most - len(found), skip, *arguments
         )
         found += [(Place(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]
         if not stopped or len(found) >= most:
-            return found, None
+            return found, None, more
         score, member, skip = stopped[0].decode(), stopped[1].decode(), int(stopped[2])
-    return found, Place(int(score), member)
+    return found, Place(int(score), member), more
 
 
 def _mark(name: str) -> str:

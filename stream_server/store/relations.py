@@ -61,7 +61,7 @@ class Relations:
         score, member = (end, "") if place is None else (str(place.score), place.member)
         while True:
             wanted = piece.count + 1 - len(found)
-            flat, *stopped = await self._scripts.read(
+            flat, stopped = await self._scripts.read(
                 "common", key, key, direction, score, member, wanted, 0, viewer, uid, other, second
             )
             found += [(Place(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]

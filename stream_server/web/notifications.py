@@ -14,9 +14,7 @@ from stream_server.web.shapes.queries import Piece
 async def page(request: web.Request) -> web.Response:
     """``GET /v1/notifications``: what others did that concerns one, newest first, and how much of it is unread."""
     asked, uid = query.given(request, Piece), request[CLAIMS].sub
-    notifications = request.app[STORE].notifications
-    found = await notifications.page(uid, asked.piece())
-    unread = await notifications.unread(uid)
+    found, unread = await request.app[STORE].notifications.page_with_unread(uid, asked.piece())
     items = [msgspec.Raw(item) for item in found.items]
     return encoded({"notifications": items, "next": found.next, "prev": found.prev, "unread": unread})
 

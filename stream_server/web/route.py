@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -17,6 +18,16 @@ ANY = "*"
 JSON = "application/json"
 
 
+class Trips(NamedTuple):
+    """How many round trips to Redis an answer takes at most, and ``why`` it is more than one."""
+
+    most: int
+    why: str = ""
+
+
+ONE = Trips(1)
+
+
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of a route that takes no parameters."""
 
@@ -30,7 +41,8 @@ class Route:
     is none. ``status`` is what it answers when all is well, ``also`` holds others that mean the same. ``streams``
     says that its answers last. ``media`` is the type of an answer that is no JSON. ``me`` is the name in the path for
     which ``me`` may stand, which is oneself. ``refuses`` holds the statuses of
-    refusals that do not follow from the rest of the row. The OpenAPI document is made of this: a row must be true.
+    refusals that do not follow from the rest of the row. ``trips`` is without the one for the token, and of a row that
+    is not ``counted`` it says nothing. The OpenAPI document is made of this: a row must be true.
     """
 
     method: str
@@ -46,3 +58,9 @@ class Route:
     media: str = JSON
     refuses: tuple[int, ...] = ()
     me: str = ""
+    trips: Trips = ONE
+
+    @property
+    def counted(self) -> bool:
+        """Whether it asks Redis so many times: a stream asks on and on, the server's own pages are no data."""
+        return self.path.startswith("/v1/") and not self.streams

@@ -28,7 +28,7 @@ from stream_server.web import (
     users,
 )
 from stream_server.web.keys import ROUTES
-from stream_server.web.route import ANY, OPEN, Route
+from stream_server.web.route import ANY, OPEN, Route, Trips
 from stream_server.web.shapes.admin import AccountBatch, Accounts
 from stream_server.web.shapes.comments import Comment, CommentPage, NewComment
 from stream_server.web.shapes.events import Polled
@@ -48,26 +48,37 @@ from stream_server.web.shapes.talks import Message, MessagePage, NewMessage, New
 from stream_server.web.shapes.timelines import Home
 from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserChanges, UserPage, Users, Wanted
 
+HASHED = Trips(2, "one before the password is hashed, which costs more than all of Redis, and one after it")
+SPREAD = Trips(3, "the write; all timelines in one pipeline; the job that was for them is done")
+FOLLOWED = Trips(3, "the write; all timelines in one pipeline; the jobs that were for them are done")
+DERIVED = Trips(2, "ids of a timeline, which may be on another shard; what may be seen of them")
+RANKED = Trips(3, DERIVED.why + "; by importance, their figures between the two")
+
 TABLE: tuple[Route, ...] = (
     Route("GET", "/", health.hint, OPEN, answer=Hint),
     Route("GET", "/healthz", health.alive, OPEN, answer=Alive),
     Route("GET", "/readyz", health.ready, OPEN, answer=Ready, refuses=(503,)),
     Route("GET", "/metrics", health.metrics, OPEN, media="text/plain"),
     Route("GET", "/openapi.json", openapi.document, OPEN, answer=OpenApi),
-    Route("POST", "/v1/users", users.sign_up, OPEN, body=NewUser, answer=OwnUser, status=201, refuses=(409,)),
+    Route(
+        "POST", "/v1/users", users.sign_up, OPEN, body=NewUser, answer=OwnUser, status=201, refuses=(409,), trips=HASHED
+    ),
     Route("GET", "/v1/users", users.many, "read", Ids, answer=Users),
     Route("GET", "/v1/users/available", users.available, OPEN, Wanted, answer=Free),
     Route("GET", "/v1/users/me", users.me, "read", answer=OwnUser),
     Route("PATCH", "/v1/users/me", users.update, "write", body=UserChanges, answer=OwnUser),
-    Route("POST", "/v1/users/me/following", follows.batch, "write", body=FollowBatch, answer=Outcomes),
-    Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", OnList, answer=Following, refuses=(413,)),
-    Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", OnList, answer=Following),
+    Route("POST", "/v1/users/me/following", follows.batch, "write", body=FollowBatch, answer=Outcomes, trips=FOLLOWED),
+    Route(
+        "PUT", "/v1/users/me/following/{id}", follows.follow, "write", OnList, answer=Following, refuses=(413,),
+        trips=FOLLOWED,
+    ),
+    Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", OnList, answer=Following, trips=FOLLOWED),
     Route("GET", "/v1/users/me/requests", follow_requests.received, "read", Piece, answer=UserPage),
     Route("GET", "/v1/users/me/requests/sent", follow_requests.sent, "read", Piece, answer=UserPage),
-    Route("PUT", "/v1/users/me/requests/{id}", follow_requests.approve, "write", answer=Answered),
+    Route("PUT", "/v1/users/me/requests/{id}", follow_requests.approve, "write", answer=Answered, trips=FOLLOWED),
     Route("DELETE", "/v1/users/me/requests/{id}", follow_requests.refuse, "write", answer=Answered),
     Route("GET", "/v1/users/me/blocks", blocks.listed, "read", Piece, answer=UserPage),
-    Route("PUT", "/v1/users/me/blocks/{id}", blocks.block, "write", answer=Blocking),
+    Route("PUT", "/v1/users/me/blocks/{id}", blocks.block, "write", answer=Blocking, trips=FOLLOWED),
     Route("DELETE", "/v1/users/me/blocks/{id}", blocks.unblock, "write", answer=Blocking),
     Route("GET", "/v1/users/me/mutes", mutes.listed, "read", Piece, answer=UserPage),
     Route("PUT", "/v1/users/me/mutes/{id}", mutes.mute, "write", answer=Muting),
@@ -80,13 +91,14 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/users/{id}/common-following/{other}", relations.common_following, "read", Piece, answer=UserPage),
     Route("GET", "/v1/users/{id}/common-followers/{other}", relations.common_followers, "read", Piece, answer=UserPage),
     Route(
-        "POST", "/v1/sessions", sessions.log_in, OPEN, body=NewSession, answer=Session, status=201, refuses=(401, 403)
+        "POST", "/v1/sessions", sessions.log_in, OPEN, body=NewSession, answer=Session, status=201, refuses=(401, 403),
+        trips=HASHED,
     ),
     Route("DELETE", "/v1/sessions", sessions.log_out, ANY, status=204),
-    Route("POST", "/v1/statuses", statuses.post, "write", body=NewStatus, answer=Status, status=201),
+    Route("POST", "/v1/statuses", statuses.post, "write", body=NewStatus, answer=Status, status=201, trips=SPREAD),
     Route("GET", "/v1/statuses", statuses.many, "read", Ids, answer=Statuses),
     Route("GET", "/v1/statuses/{id}", statuses.one, "read", answer=Status),
-    Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write", status=204),
+    Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write", status=204, trips=SPREAD),
     Route("GET", "/v1/statuses/{id}/likes", likes.likers, "read", Piece, answer=UserPage),
     Route("PUT", "/v1/users/me/likes/{id}", likes.like, "write", answer=Liked),
     Route("DELETE", "/v1/users/me/likes/{id}", likes.unlike, "write", answer=Liked),
@@ -103,7 +115,7 @@ TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/reports", reports.report, "write", body=NewReport, answer=Report, status=201, also=(200,)),
     Route("GET", "/v1/reports/{id}", reports.one, "read", answer=Report),
     Route("GET", "/v1/admin/reports", reports.cases, "admin", Cases, answer=CasePage),
-    Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=Decision, answer=Case),
+    Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=Decision, answer=Case, trips=SPREAD),
     Route("GET", "/v1/admin/suspensions", suspensions.suspended, "admin", Piece, answer=UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", answer=Suspension),
     Route("DELETE", "/v1/admin/suspensions/{id}", suspensions.reinstate, "admin", answer=Suspension),
@@ -114,8 +126,8 @@ TABLE: tuple[Route, ...] = (
     Route("PATCH", "/v1/lists/{id}", lists.update, "write", body=ListChanges, answer=List),
     Route("DELETE", "/v1/lists/{id}", lists.delete, "write", status=204),
     Route("GET", "/v1/lists/{id}/members", lists.members, "read", Piece, answer=UserPage),
-    Route("PUT", "/v1/lists/{id}/members/{uid}", lists.add, "write", answer=List, refuses=(413,)),
-    Route("DELETE", "/v1/lists/{id}/members/{uid}", lists.remove, "write", answer=List),
+    Route("PUT", "/v1/lists/{id}/members/{uid}", lists.add, "write", answer=List, refuses=(413,), trips=FOLLOWED),
+    Route("DELETE", "/v1/lists/{id}/members/{uid}", lists.remove, "write", answer=List, trips=FOLLOWED),
     Route("GET", "/v1/users/me/groups", groups.mine, "read", Piece, answer=GroupPage),
     Route("POST", "/v1/groups", groups.create, "write", body=NewGroup, answer=Group, status=201, refuses=(413,)),
     Route("GET", "/v1/groups/{id}", groups.one, "read", answer=Group),
@@ -131,7 +143,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/talks/{id}/messages", talks.messages, "read", Piece, answer=MessagePage),
     Route("GET", "/v1/talks/{id}/messages/{message}", talks.message, "read", answer=Message),
     Route("PUT", "/v1/talks/{id}/read", talks.read, "write", body=TalkMark, answer=TalkRead),
-    Route("GET", "/v1/timelines/home", timelines.home, "read", Home, answer=StatusPage),
+    Route("GET", "/v1/timelines/home", timelines.home, "read", Home, answer=StatusPage, trips=RANKED),
     Route("GET", "/v1/users/me/mentions", timelines.mentions, "read", Paged, answer=StatusPage),
     Route("GET", "/v1/users/me/favorites", timelines.favorites, "read", Paged, answer=StatusPage),
     Route("GET", "/v1/users/{id}/statuses", timelines.profile, "read", Paged, answer=StatusPage),
@@ -140,7 +152,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/statuses/{id}/replies", timelines.replies, "read", Paged, answer=StatusPage),
     Route("GET", "/v1/statuses/{id}/conversation", timelines.conversation, "read", Paged, answer=StatusPage),
     Route("GET", "/v1/tags/{tag}/statuses", timelines.tag, "read", Paged, answer=StatusPage),
-    Route("GET", "/v1/lists/{id}/statuses", timelines.of_list, "read", Paged, answer=StatusPage),
+    Route("GET", "/v1/lists/{id}/statuses", timelines.of_list, "read", Paged, answer=StatusPage, trips=DERIVED),
     Route("GET", "/v1/groups/{id}/statuses", timelines.of_group, "read", Paged, answer=StatusPage),
     Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
     Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),

@@ -7,7 +7,6 @@ from typing import Any
 import requests
 
 from tests.end_to_end.api import mint
-from tests.end_to_end.server import Server
 
 ALL = "read write stream firehose admin"
 
@@ -28,8 +27,8 @@ Body = dict[str, Any]
 class Populated:
     """What one operation is asked about: made anew for each, so that none finds what another has taken away."""
 
-    def __init__(self, server: Server, session: requests.Session, path: str) -> None:
-        self._server = server
+    def __init__(self, address: str, session: requests.Session, path: str) -> None:
+        self._address = address
         self._session = session
         self._path = path
         self.login = _fresh()
@@ -68,12 +67,16 @@ class Populated:
         return self._ids[noun]
 
     def _make_users(self) -> list[str]:
-        """Three others, who follow oneself, or ask to; the first is followed."""
+        """Three others, who write as oneself does, and follow one, or ask to; the first is followed, and lists one."""
         others = [self._sign_up(_fresh()) for _ in range(3)]
         if "/requests" in self._path:
             self._done("PATCH", "/v1/users/me", {"protected": True})
         for source, target in ((self.uid, others[0]), *((other, self.uid) for other in others)):
             self._done("PUT", f"/v1/users/me/following/{target}", sub=source)
+        for author in (self.uid, *others):
+            self._made("/v1/statuses", {"message": "hello"}, sub=author)
+        kept = self._made("/v1/lists", {"name": "people"}, sub=others[0])
+        self._done("PUT", f"/v1/lists/{kept}/members/{self.uid}", sub=others[0])
         return others
 
     def _make_statuses(self) -> list[str]:
@@ -106,7 +109,8 @@ class Populated:
         return [self._made(f"/v1/talks/{self.of('talks')[0]}/messages", {"message": "hello"})]
 
     def _make_reports(self) -> list[str]:
-        return [self._made("/v1/reports", {"user": self.of("users")[0], "reason": "spam"})]
+        about: list[Body] = [{"user": self.of("users")[0]}, {"status": self.of("statuses")[-1]}]
+        return [self._made("/v1/reports", {"reason": "spam", **one}) for one in about]
 
     def _make_notifications(self) -> list[str]:
         """Of those who began to follow and of the mention in a status."""
@@ -125,7 +129,7 @@ class Populated:
     def _done(self, method: str, path: str, body: Body | None = None, *, sub: str = "") -> Any:
         """The answer's value; all that is asked for here must succeed."""
         headers = {} if path == "/v1/users" else {"Authorization": f"Bearer {mint(sub or self.uid, ALL)}"}
-        answer = self._session.request(method, self._server.address + path, json=body, headers=headers)
+        answer = self._session.request(method, self._address + path, json=body, headers=headers)
         assert answer.ok, (method, path, answer.text)
         return answer.json()
 
@@ -160,13 +164,13 @@ Known = dict[tuple[str, str], Callable[[Populated], list[Body]]]
 BODIES: Known = {
     ("POST", "/v1/users"): _new_user,
     ("PATCH", "/v1/users/me"): lambda _: [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
-    ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[:1], "unfollow": w.of("users")[1:]}],
+    ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[1:], "unfollow": w.of("users")[:1]}],
     ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
     ("POST", "/v1/statuses"): _statuses,
     ("POST", "/v1/statuses/{id}/comments"): lambda _: [{"message": "yes"}],
     ("PUT", "/v1/notifications/read"): lambda w: [{"id": one} for one in w.of("notifications")],
     ("POST", "/v1/reports"): _reports,
-    ("PATCH", "/v1/admin/reports/{id}"): lambda _: [{"outcome": "dismissed"}],
+    ("PATCH", "/v1/admin/reports/{id}"): lambda _: [{"outcome": "removed"}, {"outcome": "dismissed"}],
     ("POST", "/v1/lists"): lambda _: [{"name": "films", "private": True}],
     ("PATCH", "/v1/lists/{id}"): lambda _: [{"name": "plays"}],
     ("POST", "/v1/groups"): lambda _: [{"name": "writers", "kind": "announcement"}],
@@ -184,5 +188,7 @@ QUERIES: Known = {
     ("GET", "/v1/statuses"): lambda w: [{"ids": w.of("statuses")}],
     ("GET", "/v1/notifications"): lambda w: [{"count": len(w.of("notifications"))}],
     ("GET", "/v1/events"): lambda _: [{"track": "hello"}, {"firehose": "true", "since": "-15m"}],
+    ("PUT", "/v1/users/me/following/{id}"): lambda w: [{"list": w.of("lists")[0]}, {}],
+    ("DELETE", "/v1/users/me/following/{id}"): lambda w: [{"list": w.of("lists")[0]}, {}],
     ("GET", "/v1/timelines/home"): lambda w: [{"count": len(w.of("statuses"))}, {"order": "importance"}, {"page": 2}],
 }

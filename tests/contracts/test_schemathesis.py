@@ -63,7 +63,7 @@ class Driver:
     def __init__(self, server: Server, session: requests.Session, row: Route) -> None:
         self.row = row
         self.succeeded = False
-        self.world = Populated(server, session, row.path)
+        self.world = Populated(server.address, session, row.path)
         loaded = schemathesis.openapi.from_dict(self._document(), config=SchemathesisConfig.from_dict(CONFIG))
         self.operation = loaded[row.path][row.method]
         self._server, self._session = server, session

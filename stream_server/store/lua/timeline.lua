@@ -16,7 +16,7 @@ elseif owner_kind == 'group' and not seen_group(viewer, owner) then
   return refuse('NOT_FOUND group id')
 end
 if owner_kind == 'person' and sight(viewer, owner) == HIDDEN then
-  return {{}}
+  return {{}, {}}
 end
 return walk(function(member)
   return show(viewer, member, least)

@@ -39,7 +39,7 @@ local function walk_batch(rank, offset)
 end
 
 -- Up to WALK_MOST of what `pick(member, score)` makes of members, as {score, member, made, …}, and the place where it
--- stopped for having looked at too many: whoever asked goes on from there.
+-- stopped for having looked at too many: whoever asked goes on from there. A verb may add what else it has to say.
 local function walk(pick)
   local found, offset, skipped, rank = {}, 0, 0, walk_rank()
   while offset < WALK_BUDGET do
@@ -54,16 +54,16 @@ local function walk(pick)
         found[#found + 1] = member
         found[#found + 1] = made
         if #found >= 3 * WALK_MOST then
-          return {found}
+          return {found, {}}
         end
       end
     end
     if #batch < 2 * WALK_BATCH then
-      return {found}
+      return {found, {}}
     end
     offset = offset + WALK_BATCH
     if offset >= WALK_BUDGET then
-      return {found, batch[#batch], batch[#batch - 1], text(WALK_SKIP - skipped)}
+      return {found, {batch[#batch], batch[#batch - 1], text(WALK_SKIP - skipped)}}
     end
   end
 end

@@ -1,0 +1,105 @@
+"""How often each route asks Redis, in the world in which it succeeds, and that its row in the table says so."""
+
+import asyncio
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from aiohttp import web
+
+from stream_server.store.store import Store
+from stream_server.web import keys, routes
+from stream_server.web.route import OPEN, Route
+from tests.contracts.populated import ALL, Body, Populated
+from tests.end_to_end.api import mint
+from tests.end_to_end.server import SECRET
+
+COUNTED = [row for row in routes.TABLE if row.counted]
+
+FOR_TOKEN = 1
+"""The check of the token, which every row that needs one has before its own."""
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """The secret by which the world mints its tokens."""
+    return {"jwt_secret": SECRET}
+
+
+@pytest.fixture
+def url(address: tuple[str, int]) -> str:
+    """Where the server listens, as an address."""
+    return f"http://{address[0]}:{address[1]}"
+
+
+@pytest.fixture
+def session() -> Iterator[requests.Session]:
+    """Connections that are kept."""
+    with requests.Session() as kept:
+        yield kept
+
+
+class Counter:
+    """Counts the round trips of a store: nothing else asks its Redis here, no feed and no receiver."""
+
+    def __init__(self, store: Store) -> None:
+        self._exchange = store._link.exchange
+        self.count = 0
+        store._link.exchange = self.exchange  # type: ignore[method-assign]  # what the test is for
+
+    async def exchange(self, commands: Any, timeout_seconds: float) -> list[Any]:
+        """One round trip."""
+        self.count += 1
+        return await self._exchange(commands, timeout_seconds)
+
+
+def _most(counter: Counter, world: Populated, row: Route, url: str, session: requests.Session) -> int:
+    """The most round trips of one request, of all that are known to be good."""
+    found = []
+    bodies: list[Body | None] = [*world.bodies(row.method)]
+    for path, query, body in itertools.product(_paths(world, row), world.queries(row.method), bodies or [None]):
+        asked = {name: ",".join(one) if isinstance(one, list) else one for name, one in query.items()}
+        headers = world.headers()
+        before = counter.count
+        answer = session.request(row.method, url + path, params=asked, json=body, headers=headers)
+        if answer.ok:
+            found.append(counter.count - before)
+    return max(found)
+
+
+def _paths(world: Populated, row: Route) -> list[str]:
+    """The path with each of the ids that are there in the place of its names."""
+    names = re.findall(r"{(\w+)}", row.path)
+    ids = [world.real(name) for name in names]
+    return [row.path.format(**dict(zip(names, one, strict=True))) for one in itertools.product(*ids)]
+
+
+@pytest.mark.parametrize("row", COUNTED, ids=lambda row: f"{row.method} {row.path}")
+async def test_a_route_takes_as_many_round_trips_as_its_row_says(
+    app: web.Application, url: str, session: requests.Session, row: Route
+) -> None:
+    """Neither more, which would be slower, nor fewer, which would make the docs untrue."""
+    counter = Counter(app[keys.STORE])
+    world = await asyncio.to_thread(Populated, url, session, row.path)
+    measured = await asyncio.to_thread(_most, counter, world, row, url, session)
+    assert measured - (row.needs != OPEN) * FOR_TOKEN == row.trips.most
+
+
+async def test_the_check_of_a_token_is_one_round_trip(
+    app: web.Application, url: str, session: requests.Session
+) -> None:
+    """What is refused right behind it has asked nothing else."""
+    world = await asyncio.to_thread(Populated, url, session, "/v1/users/me")
+    counter = Counter(app[keys.STORE])
+    headers = {"Authorization": f"Bearer {mint(world.uid, ALL)}"}
+    answer = await asyncio.to_thread(session.get, url + "/v1/notifications?count=0", headers=headers)
+    assert (answer.status_code, counter.count) == (400, FOR_TOKEN)
+
+
+@pytest.mark.parametrize("row", COUNTED, ids=lambda row: f"{row.method} {row.path}")
+def test_a_row_of_more_than_one_says_why(row: Route) -> None:
+    """A reader of the docs is told what the others are for, and of one nothing need be told."""
+    assert bool(row.trips.why) == (row.trips.most > 1)
