@@ -17,6 +17,9 @@ from tests.stream_server.store.queue import Doomed, Kept, Killed, check, drain, 
 
 SIZES = Sizes(pass_size=3)
 
+WIDE = Sizes(pass_size=10)
+"""All followers and lists of the author are one pass, which is in the call."""
+
 MOST = 60
 """More round trips than anything here takes: a test that would go on for ever fails."""
 
@@ -137,7 +140,18 @@ async def own(redis_url: str) -> AsyncIterator[Store]:
     await store.close()
 
 
-async def _fates(own: Store, raw: Any, redis_url: str, write: Deed, deed: Deed, *, inline: bool) -> int:
+@pytest.fixture
+async def wide(redis_url: str) -> AsyncIterator[Store]:
+    """A store with passes in which everything has room, which lives on."""
+    store = Store(redis_url, timeout_seconds=10, sizes=WIDE)
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def _fates(
+    own: Store, raw: Any, redis_url: str, write: Deed, deed: Deed, *, inline: bool, sizes: Sizes = SIZES
+) -> int:
     """Every fate at every command of a write, or of the receivers behind it; gives how many there were."""
     town, fates = await _town(own, raw), 0
     if not inline:
@@ -146,7 +160,7 @@ async def _fates(own: Store, raw: Any, redis_url: str, write: Deed, deed: Deed, 
     for dies, when in itertools.product((True, False), ("before", "half", "after")):
         for k in range(1, MOST):
             kept.restore()
-            other = Store(redis_url, timeout_seconds=10, sizes=SIZES)  # not opened: Redis knows the scripts
+            other = Store(redis_url, timeout_seconds=10, sizes=sizes)  # not opened: Redis knows the scripts
             doomed = Doomed(other, k, when, partial(_quietly, deed, town), dies=dies)
             with suppress(Killed, NotFound):  # somebody else was first
                 await (write(town._replace(store=other)) if inline else receivers(other).empty())
@@ -187,3 +201,13 @@ async def test_a_receiver_that_dies_or_is_overtaken_between_any_two_commands(
 ) -> None:
     """Another one goes on where it was, and nothing that it left behind stays."""
     assert await _fates(own, raw, redis_url, WRITES[write], MEANWHILE[meanwhile], inline=False) >= 6
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("write", ["post", "delete"])
+async def test_a_pass_over_followers_and_lists_together_dies_or_is_overtaken(
+    wide: Store, raw: Any, redis_url: str, write: str, meanwhile: str
+) -> None:
+    """Who left, and what the author was taken off, is found in both; nothing that was left behind stays."""
+    fates = _fates(wide, raw, redis_url, WRITES[write], MEANWHILE[meanwhile], inline=True, sizes=WIDE)
+    assert await fates == 2 * 3 * 3 or meanwhile != "nothing", "script, pipeline, advance: each may be the last"
