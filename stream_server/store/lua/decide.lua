@@ -1,4 +1,4 @@
--- parts: people sight statuses jobs removal standing reports
+-- parts: people sight statuses notices jobs removal standing reports
 -- An administrator decides a report: administrator, report, outcome, remark encoded. What the outcome does (the status
 -- goes, its author is suspended) and that it was decided are one step. The first decision stands.
 local before = answered()

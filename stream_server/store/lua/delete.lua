@@ -1,4 +1,4 @@
--- parts: sight statuses jobs removal
+-- parts: people sight statuses notices jobs removal
 -- A status is taken back: who asks, and its id.
 local before = answered()
 if before then
