@@ -211,3 +211,17 @@ async def test_a_pass_over_followers_and_lists_together_dies_or_is_overtaken(
     """Who left, and what the author was taken off, is found in both; nothing that was left behind stays."""
     fates = _fates(wide, raw, redis_url, WRITES[write], MEANWHILE[meanwhile], inline=True, sizes=WIDE)
     assert await fates == 2 * 3 * 3 or meanwhile != "nothing", "script, pipeline, advance: each may be the last"
+
+
+@pytest.mark.parametrize("meanwhile", ["leaves", "wavers", "crosses_out"])
+async def test_who_goes_while_a_post_is_on_its_way_is_found_in_the_same_call(
+    wide: Store, raw: Any, redis_url: str, meanwhile: str
+) -> None:
+    """No home and no list holds it even until its job is done again: the truth is asked whether it has moved."""
+    town = await _town(wide, raw)
+    other = Store(redis_url, timeout_seconds=10, sizes=WIDE)
+    doomed = Doomed(other, 2, "before", partial(_quietly, MEANWHILE[meanwhile], town), dies=False)
+    await posts(town._replace(store=other))
+    await other.close()
+    assert doomed.met
+    check(raw)
