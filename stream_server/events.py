@@ -3,7 +3,7 @@
 On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`` (audience)
 and ``e`` (JSON). The same travels on ``PUBLISH events:<kind>`` as ``<id> <n> <k> <a> <json>``.
 The JSON is ``{"wire": {…}, "facts": {…}?}``: ``wire`` is copied to clients byte for byte, ``facts``
-is for matching only (a delete says ids only, and is matched as its post was).
+is for matching only (what takes a post or a comment back says ids only, and is matched as that was).
 
 An entry is decoded at most once a process, and framed at most once a framing: what is
 computed is kept on the entry, which all its receivers share.
@@ -18,8 +18,8 @@ import msgspec
 
 from filters.event import Event
 from filters.kind import KINDS, PERSONAL_KINDS
+from stream_server.view import NO_FACTS, Facts, Shown, View, Wire, view
 from stream_server.view import MalformedEntry as MalformedEntry  # noqa: PLC0414 - whoever reads entries meets it here
-from stream_server.view import Status, View, Wire, view
 
 EPOCH_MS = 1_704_067_200_000
 """2024-01-01T00:00:00Z: ids count from here, so that they fit the 53 bits of a double until 2093."""
@@ -32,6 +32,11 @@ FOLLOWERS, GROUP, USERS = "followers:", "group:", "users:"
 
 INTERNAL_KINDS = ("revoke", "suspend", "reinstate")
 """The kinds that steer the server instead of being delivered."""
+
+BRINGS = {"post": "delete", "comment": "uncomment"}
+"""The kinds that bring something, each with the kind that takes it back and must reach whoever was shown it."""
+
+TAKES_BACK = {end: begin for begin, end in BRINGS.items()}
 
 ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
 
@@ -87,13 +92,9 @@ class Revocation(msgspec.Struct):
     jti: str | None = None
 
 
-class _Facts(msgspec.Struct):
-    status: Status | None = None
-
-
 class _Body(msgspec.Struct):
     wire: msgspec.Raw
-    facts: _Facts | None = None
+    facts: Facts = NO_FACTS
 
 
 _NUMBERS = re.compile(rb"(\d{1,15})-(\d{1,6})\.(\d{1,15})")
@@ -109,14 +110,14 @@ OVERHEAD_BYTES = 512
 class Entry:
     """One entry of the log, shared by everyone who receives it.
 
-    ``size`` is its weight in bytes for bounded buffers. ``gone`` says that the post it carries was found deleted when
-    its page was read, so that a replay leaves it out; ``original_gone`` says the same of what it reposts, which is
-    ``original`` (known once :attr:`event` was looked at).
+    ``size`` is its weight in bytes for bounded buffers. ``gone`` says that the status or the comment which it shows was
+    found deleted when its page was read, so that a replay leaves it out; ``original_gone`` says the same of what the
+    status reposts or quotes.
     """
 
     __slots__ = (
         "_bare", "_frames", "_view", "_wire",
-        "audience", "body", "gone", "kind", "original", "original_gone", "position", "size",
+        "audience", "body", "gone", "kind", "original_gone", "position", "size",
     )  # fmt: skip
 
     def __init__(self, position: Position, kind: str, audience: str, body: bytes) -> None:
@@ -126,7 +127,6 @@ class Entry:
         self.body = body
         self.size = len(body) + OVERHEAD_BYTES
         self.gone = False
-        self.original: str | None = None
         self.original_gone = False
         self._view: View | None = None
         self._bare: Entry | None = None
@@ -147,6 +147,16 @@ class Entry:
     def quoted(self) -> str | None:
         """The author of what a quote shows beside its own words: shown without, it can still be told."""
         return (self._view or self._decode()).quoted
+
+    @property
+    def subject(self) -> str | None:
+        """The id of the status or of the comment that it brings or takes back; None for all other kinds."""
+        return (self._view or self._decode()).subject
+
+    @property
+    def shown(self) -> Shown:
+        """The ids of those whose words stand in it: when they are gone, a replay does not show them."""
+        return (self._view or self._decode()).shown
 
     @property
     def owner(self) -> str | None:
@@ -210,18 +220,27 @@ class Entry:
         if bytes(body.wire) == b"{}":
             raise MalformedEntry("nothing happened")
         self._wire = bytes(body.wire)
-        shown = wire.status.original if wire.status is not None else None
-        self.original = None if shown is None else shown.id
-        made = self._view = view(self.kind, body.facts.status if body.facts is not None else None, wire)
+        made = self._view = view(self.kind, body.facts, wire)
         return made
 
     def without_original(self) -> "Entry":
-        """The same entry for who may not see what it reposts or quotes: that is gone from it."""
+        """The same entry for who may not see what its status reposts or quotes: that is gone from it."""
         if self._bare is None:
             wire = msgspec.json.decode(self.wire)
-            wire["status"]["original"] = None
-            self._bare = Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire}))
+            wire.get("notification", wire)["status"]["original"] = None
+            self._bare = self._with(wire)
         return self._bare
+
+    def without_status(self) -> "Entry":
+        """The same ``uncomment`` for who may not read the status under which the comment stood: that is its ids."""
+        if self._bare is None:
+            wire = msgspec.json.decode(self.wire)
+            wire["status"] = {"id": wire["status"]["id"], "uid": wire["status"]["uid"], "deleted": True}
+            self._bare = self._with(wire)
+        return self._bare
+
+    def _with(self, wire: object) -> "Entry":
+        return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire}))
 
 
 def parse_message(message: bytes) -> Entry:

@@ -19,6 +19,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.reader import LogPage
 from stream_server.store.log import Log
 from stream_server.store.viewers import Outcasts
+from stream_server.view import NOTHING, Shown
 
 logger = logging.getLogger(__name__)
 
@@ -203,7 +204,7 @@ class LogReader:
         self._reading: dict[Position, asyncio.Task[LogPage]] = {}
 
     async def page(self, after: Position, most: int) -> LogPage:
-        """Up to ``most`` entries after a position, deleted posts marked ``gone``."""
+        """Up to ``most`` entries after a position, marked where what they show is gone."""
         reading = self._reading.get(after)
         if reading is None:
             reading = self._reading[after] = asyncio.create_task(self._read(after, most), name="log page")
@@ -225,16 +226,18 @@ class LogReader:
         return LogPage(entries, held=there or below)
 
     async def _mark_gone(self, entries: list[Entry]) -> None:
-        posts = [entry for entry in entries if _is_post(entry)]
-        asked = {one for entry in posts for one in (entry.event.status_id, entry.original) if one is not None}
-        kept = await self._log.exists(asked)
-        for entry in posts:
-            entry.gone = entry.event.status_id not in kept
-            entry.original_gone = entry.original is not None and entry.original not in kept
+        """All that a page shows is asked about in one round trip. Ids are places on the log: no two nouns share one."""
+        shown = [(entry, _shown(entry)) for entry in entries]
+        statuses = {one for _, told in shown for one in (told.status, told.original) if one is not None}
+        comments = {told.comment for _, told in shown if told.comment is not None}
+        lost = (statuses | comments) - await self._log.exists(statuses, comments)
+        for entry, told in shown:
+            entry.gone = told.status in lost or told.comment in lost
+            entry.original_gone = told.original in lost
 
 
-def _is_post(entry: Entry) -> bool:
+def _shown(entry: Entry) -> Shown:
     try:
-        return entry.kind == "post" and entry.event.status_id is not None
+        return entry.shown
     except MalformedEntry:
-        return False
+        return NOTHING

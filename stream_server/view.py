@@ -1,7 +1,8 @@
 """What an entry of the log shows: to the filters as an ``Event``, and of whom, for those who may not see everybody.
 
 One table says what each kind is about: whose deed it is, whom ``follow`` finds it by, whose words ``track`` looks at,
-and by which status ``sample`` takes it.
+and by which status ``sample`` takes it. What stands in it word by word is :class:`Shown`: that may be gone by the time
+of a replay.
 """
 
 from collections.abc import Callable
@@ -70,6 +71,7 @@ class _User(msgspec.Struct):
 
 
 class _Comment(msgspec.Struct):
+    id: str
     uid: str
     message: str = ""
     entities: _Entities | None = None
@@ -103,35 +105,65 @@ class Wire(msgspec.Struct):
     listed: _Owned | None = msgspec.field(name="list", default=None)
 
 
+class Facts(msgspec.Struct, frozen=True):
+    """The status or the comment as it was, of which what takes it back says the ids only: for matching."""
+
+    status: Status | None = None
+    comment: _Comment | None = None
+
+
+NO_FACTS = Facts()
+
+
+class Shown(NamedTuple):
+    """The ids of those whose words stand in an entry; ``original`` stands inside the status, which can do without it.
+
+    A replay leaves an entry out whose status or comment is gone. Whoever deletes a status takes its comments along, and
+    no comment is shown without its status.
+    """
+
+    status: str | None = None
+    comment: str | None = None
+    original: str | None = None
+
+
+NOTHING = Shown()
+
+
 class View(NamedTuple):
-    """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words."""
+    """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words.
+
+    ``subject`` is the status or the comment that the entry brings or takes back, ``shown`` what can be read in it.
+    """
 
     event: Event
     actors: frozenset[str]
     quoted: str | None = None
+    subject: str | None = None
+    shown: Shown = NOTHING
 
 
-def view(kind: str, posted: Status | None, wire: Wire) -> View:
-    """What an entry shows; ``posted`` is the status as it was, of which a delete says the ids only.
+def view(kind: str, facts: Facts, wire: Wire) -> View:
+    """What an entry shows; ``facts`` are what it was about, where the wire says ids only.
 
     Raises :class:`MalformedEntry` where what the kind is about is not there.
     """
     look = _LOOKS.get(kind)
     if look is None:
         return View(Event(kind, sampled=False, public=False), frozenset())
-    made = look(kind, posted, wire)
+    made = look(kind, facts, wire)
     if made is None:
         message = f"a {kind} without what it is about"
         raise MalformedEntry(message)
     return made
 
 
-def _of_status(kind: str, posted: Status | None, wire: Wire) -> View | None:
+def _of_status(kind: str, facts: Facts, wire: Wire) -> View | None:
     """What follow, track and locations look at; a repost is matched by its original's text."""
-    status = posted or wire.status
+    status = facts.status or wire.status
     if status is None:
         return None
-    _check_id(status)
+    _check_id(status.id)
     original = status.original
     repost = original if original is not None and not status.message else None
     shown = status if repost is None else repost
@@ -147,9 +179,11 @@ def _of_status(kind: str, posted: Status | None, wire: Wire) -> View | None:
         point=None if repost is not None or shown.location is None else (shown.location.lon, shown.location.lat),
         box=None if repost is not None or shown.place is None else shown.place.box,
     )
+    told = NOTHING if kind == "delete" else Shown(status.id, original=None if original is None else original.id)
     if original is None:
-        return View(event, people if len(people) == 1 else frozenset((status.uid,)))
-    return View(event, frozenset((status.uid, original.uid)), None if repost is not None else original.uid)
+        return View(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
+    quoted = None if repost is not None else original.uid
+    return View(event, frozenset((status.uid, original.uid)), quoted, status.id, told)
 
 
 def _people(status: Status, repost: Status | None) -> frozenset[str]:
@@ -165,7 +199,7 @@ def _people(status: Status, repost: Status | None) -> frozenset[str]:
     return frozenset(people)
 
 
-def _of_pair(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_pair(kind: str, _: Facts, wire: Wire) -> View | None:
     """Two people, each of whom is shown: follow, unfollow."""
     if wire.source is None or wire.target is None:
         return None
@@ -173,7 +207,7 @@ def _of_pair(kind: str, _: Status | None, wire: Wire) -> View | None:
     return View(Event(kind, author=wire.source.id, people=people, sampled=False), people)
 
 
-def _of_source(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_source(kind: str, _: Facts, wire: Wire) -> View | None:
     """The deed of one person towards another: request, block, mute and their ends."""
     if wire.source is None or wire.target is None:
         return None
@@ -181,61 +215,68 @@ def _of_source(kind: str, _: Status | None, wire: Wire) -> View | None:
     return View(Event(kind, author=source, people=people, sampled=False, public=False), frozenset((source,)))
 
 
-def _of_like(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_like(kind: str, _: Facts, wire: Wire) -> View | None:
     if wire.source is None or wire.status is None:
         return None
-    return _deed(kind, wire.source.id, wire.status, "", None)
+    return _deed(kind, wire.source.id, wire.status, "", None)._replace(shown=Shown(wire.status.id))
 
 
-def _of_comment(kind: str, _: Status | None, wire: Wire) -> View | None:
-    comment = wire.comment
+def _of_comment(kind: str, facts: Facts, wire: Wire) -> View | None:
+    """What takes a comment back is found by its words too, and shows the status, but the comment no more."""
+    comment = facts.comment or wire.comment
     if comment is None or wire.status is None:
         return None
-    return _deed(kind, comment.uid, wire.status, comment.message, comment.entities)
+    _check_id(comment.id)
+    told = Shown(wire.status.id, comment.id if kind == "comment" else None)
+    made = _deed(kind, comment.uid, wire.status, comment.message, comment.entities)
+    return made._replace(subject=comment.id, shown=told)
 
 
 def _deed(kind: str, actor: str, status: Status, text: str, entities: _Entities | None) -> View:
     """What somebody does to a status is sampled as the status is; it has no place, and says what the deed says."""
-    _check_id(status)
+    _check_id(status.id)
     people = frozenset((actor, status.uid))
     found = extract(text) if entities is None else _entities(entities)
     return View(Event(kind, author=actor, people=people, status_id=status.id, text=text, entities=found), people)
 
 
-def _of_user(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_user(kind: str, _: Facts, wire: Wire) -> View | None:
     return None if wire.user is None else _by(kind, wire.user.id, public=True)
 
 
-def _of_message(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_message(kind: str, _: Facts, wire: Wire) -> View | None:
     return None if wire.message is None else _by(kind, wire.message.uid)
 
 
-def _of_notification(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_notification(kind: str, _: Facts, wire: Wire) -> View | None:
     told = wire.notification
     if told is None:
         return None
-    shown = [told.source.id]
+    actors, shown = [told.source.id], NOTHING
     if told.comment is not None:
-        shown.append(told.comment.uid)
+        actors.append(told.comment.uid)
+        shown = shown._replace(comment=told.comment.id)
     if told.status is not None:
-        shown.append(told.status.uid)
+        actors.append(told.status.uid)
+        shown = shown._replace(status=told.status.id)
         if told.status.original is not None:
-            shown.append(told.status.original.uid)
-    return View(_by(kind, told.source.id).event, frozenset(shown))
+            actors.append(told.status.original.uid)
+            shown = shown._replace(original=told.status.original.id)
+    return View(_by(kind, told.source.id).event, frozenset(actors), shown=shown)
 
 
-def _of_list(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_list(kind: str, _: Facts, wire: Wire) -> View | None:
     return None if wire.listed is None else _by(kind, wire.listed.uid)
 
 
-def _of_group(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_group(kind: str, _: Facts, wire: Wire) -> View | None:
     """A group itself is nobody's words: its members hear of it whatever they think of its owner."""
     if wire.group is None:
         return None
     return View(_by(kind, wire.group.uid).event, frozenset())
 
 
-def _of_member(kind: str, _: Status | None, wire: Wire) -> View | None:
+def _of_member(kind: str, _: Facts, wire: Wire) -> View | None:
     return None if wire.user is None else _by(kind, wire.user.id)
 
 
@@ -244,9 +285,9 @@ def _by(kind: str, uid: str, *, public: bool = False) -> View:
     return View(Event(kind, author=uid, people=people, sampled=False, public=public), people)
 
 
-def _check_id(status: Status) -> None:
-    if not (status.id.isascii() and status.id.isdecimal()):
-        raise MalformedEntry("a status' id is a decimal number")
+def _check_id(subject: str) -> None:
+    if not (subject.isascii() and subject.isdecimal()):
+        raise MalformedEntry("the id of a status or of a comment is a decimal number")
 
 
 def _entities(found: _Entities) -> Entities:
@@ -260,7 +301,7 @@ def _entities(found: _Entities) -> Entities:
     )
 
 
-_LOOKS: dict[str, Callable[[str, Status | None, Wire], View | None]] = {
+_LOOKS: dict[str, Callable[[str, Facts, Wire], View | None]] = {
     **dict.fromkeys(("post", "delete"), _of_status),
     **dict.fromkeys(("follow", "unfollow"), _of_pair),
     **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _of_source),

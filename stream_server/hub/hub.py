@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from filters.index import Index
 from filters.key import person
-from stream_server.events import FOLLOWERS, INTERNAL_KINDS, PUBLIC, Entry, MalformedEntry, Position
+from stream_server.events import FOLLOWERS, INTERNAL_KINDS, PUBLIC, TAKES_BACK, Entry, MalformedEntry, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
 from stream_server.hub.closing import Closing
@@ -117,7 +117,7 @@ class Hub:
             self.people.close(entry.revocation().uid, None, reasons.SUSPENDED)
 
     def _offer(self, entry: Entry) -> None:
-        """To each group by its view: everybody's, or its one member's. Deletes go by the audience at posting alone."""
+        """To each group by its view: everybody's, or its one member's. What takes back goes by its audience."""
         if entry.kind == "unprotect":
             self.standing.apply(entry)  # who may see the user from now on may see that
         if entry.audience == PUBLIC:
@@ -130,18 +130,18 @@ class Hub:
                 self._offer_own(group, entry)
 
     def _offer_matching(self, entry: Entry) -> None:
-        delete, public = entry.kind == "delete", entry.audience == PUBLIC
-        clear = public and (delete or self.standing.clears(entry))
+        ends, public = entry.kind in TAKES_BACK, entry.audience == PUBLIC
+        told = self.standing.tells(entry) if public else None
         for group in self.index.match(entry.event):
             personal = group.personal
             if personal is None:
-                if clear:
-                    self._put(group, entry)
+                if told is not None:
+                    self._put(group, told)
                 elif public and not group.impersonal:
                     self._offer_plain(group, entry)
-            elif not delete or personal.following is None:
+            elif not ends or personal.following is None:
                 self._offer_own(group, entry)
-        if delete:  # goes to those who were sent the post, whom they follow by now does not matter
+        if ends:  # goes to those who were sent what it takes back, whom they follow by now does not matter
             for group in self.people.groups():
                 self._offer_own(group, entry)
 

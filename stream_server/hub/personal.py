@@ -2,24 +2,25 @@
 
 A stream whose filter follows the graph has its own copy of whom its person follows, rather than the one that all of a
 person's streams share: the copy is exactly as old as the position of its stream, also while that one catches up.
-What may be seen is another question; it goes by today, and is asked of the shared :class:`Viewer`.
+What may be seen is another question; it goes by today, and is asked of the shared :class:`Viewer`. What was sent is
+remembered for its end: a delete or an ``uncomment`` must come to whoever was shown what it takes back.
 """
 
 from collections.abc import MutableSet
 
 from filters.combine import Subscription
-from stream_server.events import FOLLOWERS, PUBLIC, Entry, Position
+from stream_server.events import BRINGS, FOLLOWERS, PUBLIC, TAKES_BACK, Entry, Position
 from stream_server.hub.viewer import Viewer
 
 REMEMBERED = 4096
-"""So many of the last delivered statuses are remembered, for their deletes."""
+"""So many of the last delivered statuses and comments are remembered, for their ends."""
 
 
 class Personal:
     """The state of a stream that is not the same for everyone who asks for the same.
 
     ``following`` is None where the filter does not follow the graph; ``known`` is the head at which it was copied:
-    graph entries up to it are in the set already. ``start`` is where the stream begins: what was posted after it and
+    graph entries up to it are in the set already. ``start`` is where the stream begins: what was said after it and
     is not remembered was never sent. ``own`` says that it is the stream of what concerns its user.
     """
 
@@ -69,18 +70,18 @@ class Personal:
         return target
 
     def pick(self, entry: Entry, subscription: Subscription, *, gone: bool = False) -> Entry | None:
-        """The entry as it is for this stream, None if it is not; a post is remembered for its delete.
+        """The entry as it is for this stream, None if it is not; a post or a comment is remembered for its end.
 
-        So is a post that could be seen when it was posted, though not today, or is ``gone``, deleted by now: the delete
-        says nothing but ids.
+        So is one that could be seen when it was written, though not today, or is ``gone``, deleted by now: its end
+        says nothing of it but ids.
         """
-        if entry.kind == "delete":
-            return entry if self._wants_delete(entry, subscription) else None
+        if entry.kind in TAKES_BACK:
+            return self.viewer.hears_end(entry, own_stream=self.own) if self._wants_end(entry, subscription) else None
         if not self._asks_for(entry, subscription):
             return None
         shown = None if gone else self.viewer.shows(entry, own_stream=self.own)
-        if entry.kind == "post" and (shown is not None or self.viewer.reached(entry)):
-            self._remember(entry.event.status_id or "")
+        if entry.kind in BRINGS and (shown is not None or self.viewer.reached(entry)):
+            self._remember(entry.subject or "")
         return shown
 
     def _asks_for(self, entry: Entry, subscription: Subscription) -> bool:
@@ -89,16 +90,16 @@ class Personal:
             return subscription.matches(entry.event)
         return self.own and entry.kind in subscription.kinds
 
-    def _wants_delete(self, entry: Entry, subscription: Subscription) -> bool:
-        """Who was sent the post hears of its delete, followed or not; who surely was not, does not."""
-        status_id = entry.event.status_id or ""
-        if status_id in self._sent:
-            return "delete" in subscription.kinds
-        surely_unsent = "post" in subscription.kinds and int(status_id or 0) > self._complete_after
+    def _wants_end(self, entry: Entry, subscription: Subscription) -> bool:
+        """Who was sent what it takes back hears of it, following or not; who surely was not, does not."""
+        subject = entry.subject or ""
+        if subject in self._sent:
+            return entry.kind in subscription.kinds
+        surely_unsent = TAKES_BACK[entry.kind] in subscription.kinds and int(subject or 0) > self._complete_after
         return not surely_unsent and self._asks_for(entry, subscription) and self.viewer.reached(entry)
 
-    def _remember(self, status_id: str) -> None:
-        self._sent[status_id] = None
+    def _remember(self, subject: str) -> None:
+        self._sent[subject] = None
         if len(self._sent) > REMEMBERED:
             forgotten = next(iter(self._sent))
             del self._sent[forgotten]

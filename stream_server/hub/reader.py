@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple, Protocol
 
-from stream_server.events import PUBLIC, Entry, MalformedEntry, Position
+from stream_server.events import PUBLIC, TAKES_BACK, Entry, MalformedEntry, Position
 from stream_server.hub.control import Gap
 from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
@@ -80,15 +80,18 @@ class Reader:
         for entry in entries:
             picked = self._pick(member, entry)
             if picked is not None:
-                wanted.append(self._shown(entry, picked))
+                wanted.append(picked)
             upto = entry.position
             if time.monotonic() > ends:
                 break
         return Page(wanted, upto, lost)
 
     def _pick(self, member: Member, entry: Entry) -> Entry | None:
+        """As this member may see it and as it is by now: what it showed may be gone."""
         try:
-            return self._picked(member, entry, gone=self._gone(entry))
+            gone = self._gone(entry)
+            picked = self._picked(member, entry, gone=gone and entry.kind not in TAKES_BACK)
+            return picked if picked is not entry else self._left(entry, gone=gone)
         except MalformedEntry:
             return None
         except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
@@ -107,17 +110,18 @@ class Reader:
             return None
         if viewer is not None:
             return viewer.tells(entry)
-        cleared = entry.audience == PUBLIC and (entry.kind == "delete" or self._standing.clears(entry))
-        return entry if cleared else None
-
-    def _shown(self, entry: Entry, picked: Entry) -> Entry:
-        """As it may be shown by now: what a repost shows of a deleted post is gone from it."""
-        deleted = entry.original_gone or (entry.original is not None and entry.original in self._ring.deleted)
-        return picked.without_original() if deleted and entry.kind == "post" and picked is entry else picked
+        return self._standing.tells(entry) if entry.audience == PUBLIC else None
 
     def _gone(self, entry: Entry) -> bool:
-        """A post deleted by now is left out of a replay; its delete comes in its own place."""
-        return entry.kind == "post" and (entry.gone or entry.event.status_id in self._ring.deleted)
+        """What shows a status or a comment that is gone is left out; what took that back comes in its own place."""
+        shown, deleted = entry.shown, self._ring.deleted
+        return entry.gone or shown.status in deleted or shown.comment in deleted
+
+    def _left(self, entry: Entry, *, gone: bool) -> Entry:
+        """Without the original that is gone; of a status that is gone, what took a comment back says its ids."""
+        if gone:
+            return entry.without_status()
+        return entry.without_original() if entry.original_gone or entry.shown.original in self._ring.deleted else entry
 
 
 def _gap(position: Position, reached: Position, *, held: bool) -> Gap | None:

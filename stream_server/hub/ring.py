@@ -3,14 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from stream_server.events import Entry, MalformedEntry, Position
+from stream_server.events import TAKES_BACK, Entry, MalformedEntry, Position
 
 
 class Ring:
     """Contiguous entries up to the head, bounded by ``max_bytes`` and ``max_age_ms``.
 
-    ``floor`` is the position after which everything is here. ``deleted`` holds the ids of statuses whose
-    delete is here: a post in the ring that is named in it must not be replayed.
+    ``floor`` is the position after which everything is here. ``deleted`` holds the ids of statuses and comments
+    whose end is here: nothing in the ring that shows one of them may be replayed as it was.
 
     Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`cool`
     is warm, all others are their bytes only.
@@ -37,8 +37,8 @@ class Ring:
         self._entries.append(entry)
         self._warm[entry] = None
         self.bytes += entry.size
-        if entry.kind == "delete":
-            self.deleted.add(_status_id(entry))
+        if entry.kind in TAKES_BACK:
+            self.deleted.add(_subject(entry))
         self._trim()
 
     def reaches(self, position: Position) -> bool:
@@ -103,12 +103,12 @@ class Ring:
     def _drop(self, entry: Entry) -> None:
         self.bytes -= entry.size
         self._warm.pop(entry, None)
-        if entry.kind == "delete":
-            self.deleted.discard(_status_id(entry))
+        if entry.kind in TAKES_BACK:
+            self.deleted.discard(_subject(entry))
 
 
-def _status_id(entry: Entry) -> str:
+def _subject(entry: Entry) -> str:
     try:
-        return entry.event.status_id or ""
+        return entry.subject or ""
     except MalformedEntry:
         return ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from stream_server.events import START, Entry, Position
+from stream_server.events import START, TAKES_BACK, Entry, Position
 
 
 class Standing:
@@ -25,6 +25,12 @@ class Standing:
     def clears(self, entry: Entry) -> bool:
         """Whether nobody is shown by it who is protected or suspended."""
         return not self.outcasts or self.outcasts.isdisjoint(entry.actors)
+
+    def tells(self, entry: Entry) -> Entry | None:
+        """A public entry as it may be shown to all: what takes back always is, without an outcast's words."""
+        if entry.kind == "delete" or self.clears(entry):
+            return entry
+        return entry.without_status() if entry.kind in TAKES_BACK else None
 
     def apply(self, entry: Entry) -> None:
         """Change as ``entry`` says."""

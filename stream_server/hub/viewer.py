@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from stream_server import sight
-from stream_server.events import EPOCH_MS, PUBLIC, START, Entry, Position
+from stream_server.events import EPOCH_MS, PUBLIC, START, TAKES_BACK, Entry, Position
 from stream_server.hub.standing import Standing
 from stream_server.sight import Fact
 
@@ -103,19 +103,25 @@ class Viewer:
         return entry.without_original() if _only_quoted(hidden, entry) else None
 
     def tells(self, entry: Entry) -> Entry | None:
-        """For a stream that remembers nothing: :meth:`shows`, and deletes as far as their posts :meth:`reached`."""
+        """For a stream that remembers nothing: :meth:`shows`, and what takes back what :meth:`reached` this user."""
         if entry.audience != PUBLIC and entry.owner is None:
             return None
-        if entry.kind == "delete":
-            return entry if self.reached(entry) else None
+        if entry.kind in TAKES_BACK:
+            return self.hears_end(entry) if self.reached(entry) else None
         return self.shows(entry)
 
+    def hears_end(self, entry: Entry, *, own_stream: bool = False) -> Entry:
+        """What takes something back that was shown to this user, without the status around it if that is hidden now."""
+        if entry.kind == "delete" or self.shows(entry, own_stream=own_stream) is not None:
+            return entry
+        return entry.without_status()
+
     def reached(self, entry: Entry) -> bool:
-        """Whether the status of a post or a delete was shown to this user when it was posted.
+        """Whether the status or the comment that an entry brings or takes back was shown to this user at the time.
 
         As far as is still known: what began since then is not counted, what ended since then is forgotten.
         """
-        then_ms = (int(entry.event.status_id or 0) >> 12) + EPOCH_MS
+        then_ms = (int(entry.subject or 0) >> 12) + EPOCH_MS
         if not self._is_for(entry, then_ms):
             return False
         hidden = self._hidden(entry, then_ms, self._company(entry, own_stream=False))

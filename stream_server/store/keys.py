@@ -52,7 +52,7 @@ TRUTH: tuple[Key, ...] = (
     Key("liked", "{core}:liked:", "<uid>", "ZSET", "what a user likes: status id -> when (ms)"),
     Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "kept statuses: status id -> when (ms)"),
     Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself"),
-    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid login status message posted(ms), `json`"),
+    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid login status message posted(ms) audience, `json`"),
     Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source>:<subject>` -> id of the notification; capped"),
     Key("asks", "{core}:asks:", "<uid>", "ZSET", "who asks to follow a protected user: user id -> when (ms)"),
     Key("asked", "{core}:asked:", "<uid>", "ZSET", "whom a user asks to follow: user id -> when (ms)"),

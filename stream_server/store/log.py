@@ -79,13 +79,14 @@ class Log:
                     return place
         return None
 
-    async def exists(self, status_ids: Iterable[str]) -> set[str]:
-        """Those of these statuses that were not deleted."""
-        asked = list(status_ids)
-        if not asked:
+    async def exists(self, status_ids: Iterable[str], comment_ids: Iterable[str] = ()) -> set[str]:
+        """The ids of those of these statuses and comments that were not deleted, in one round trip."""
+        named = [(one, keys.status(one)) for one in status_ids]
+        named += [(one, keys.named("comment", one)) for one in comment_ids]
+        if not named:
             return set()
-        told = await self._link.ask(*(("EXISTS", keys.status(status_id)) for status_id in asked))
-        return {status_id for status_id, there in zip(asked, told, strict=True) if there}
+        told = await self._link.ask(*(("EXISTS", key) for _, key in named))
+        return {one for (one, _), there in zip(named, told, strict=True) if there}
 
     def listen(self) -> AsyncGenerator[bytes | None, None]:
         """The messages of all channels in order, on a connection of its own; None comes once, first: it is in force.

@@ -24,9 +24,10 @@ local json = '{"id":"' .. id .. '","uid":"' .. actor.id .. '","login":"' .. acto
   .. '","message":' .. ARGV[6] .. ',"posted":"' .. iso(ms) .. '","entities":' .. entities .. '}'
 moved(row, 'comments', 1)
 local body = '{"wire":{"comment":' .. json .. ',"status":' .. inner_json(row) .. '}}'
-local position = append('comment', deed_audience(actor.id, row), body, ms, seq, n)
+local audience = deed_audience(actor.id, row)
+local position = append('comment', audience, body, ms, seq, n)
 redis.call('HSET', KEY.comment .. id, 'id', id, 'uid', actor.id, 'login', actor.login, 'status', status, 'message',
-  ARGV[5], 'posted', text(ms), 'json', json, 'mentioned', table.concat(mentioned, ' '))
+  ARGV[5], 'posted', text(ms), 'json', json, 'mentioned', table.concat(mentioned, ' '), 'audience', audience)
 redis.call('ZADD', KEY.comments .. status, id, id)
 redis.call('HINCRBY', KEY.status .. status, 'comments', 1)
 

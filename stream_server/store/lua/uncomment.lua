@@ -1,5 +1,6 @@
 -- parts: people sight statuses deeds comments notices
 -- A comment is taken back: who asks, and its id. One's own always, another's under a status of one's own if it is seen.
+-- It is told to those to whom the comment was told, whatever has become protected since.
 local before = answered()
 if before then
   return before
@@ -19,7 +20,7 @@ local id, status = comment.id, row.id
 moved(row, 'comments', -1)
 local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. status
   .. '","deleted":true},"status":' .. inner_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
-local position = append('uncomment', deed_audience(comment.uid, row), body, tick())
+local position = append('uncomment', comment.audience, body, tick())
 redis.call('DEL', KEY.comment .. id)
 redis.call('ZREM', KEY.comments .. status, id)
 redis.call('HINCRBY', KEY.status .. status, 'comments', -1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Got = tuple[str, str, bool]
-"""What arrived: its kind, what it is about, and whether it came without its original."""
+"""What arrived: its kind, what it is about, and whether it came without its original (or the status around it)."""
 
 
 @dataclass
@@ -26,7 +26,10 @@ class State:
 
 @dataclass
 class Happening:
-    """One entry as the oracle knows it; ``before`` is the state just before it."""
+    """One entry as the oracle knows it; ``before`` is the state just before it.
+
+    ``brought`` is the post or the comment that it takes back, ``under`` the post to which something was done.
+    """
 
     n: int
     kind: str
@@ -38,7 +41,8 @@ class Happening:
     text: str = ""
     quoted: str | None = None
     original: int | None = None
-    post: "Happening | None" = None
+    brought: "Happening | None" = None
+    under: "Happening | None" = None
     deleted_n: int | None = None
     others: tuple[str, ...] = ()
 
@@ -102,10 +106,10 @@ class Listener:
         for h in history:
             if h.n <= self.start_n:
                 continue
-            if h.kind == "delete":
-                told = self._delete(h, history)
+            if h.brought is not None:
+                told = self._end(h, h.brought, history)
                 if told is not None:
-                    expected.append((("delete", h.about, False), told))
+                    expected.append(((h.kind, h.about, self._bared(h)), told))
             elif (how := self._sees(h)) != "not" and not self._gone(h):
                 bare = how == "bare" or self._original_gone(h, history)
                 expected.append(((h.kind, h.about, bare), True))
@@ -131,7 +135,18 @@ class Listener:
         return seen(self.user, h, now, own=self.own)
 
     def _gone(self, h: Happening) -> bool:
-        return h.kind == "post" and h.deleted_n is not None and h.n <= self.opened_n and h.deleted_n <= self.opened_n
+        return h.n <= self.opened_n and any(one is not None and self._ended_by_then(one) for one in (h, h.under))
+
+    def _ended_by_then(self, h: Happening) -> bool:
+        return h.deleted_n is not None and h.deleted_n <= self.opened_n
+
+    def _bared(self, h: Happening) -> bool:
+        """Whether what takes a comment back comes without the status under which that stood."""
+        if h.kind == "delete":
+            return False
+        now = self._now(h)
+        hidden = seen_by_all(h, now) if self.impersonal else seen(self.user, h, now, own=self.own)
+        return self._gone(h) or hidden == "not"
 
     def _original_gone(self, h: Happening, history: list[Happening]) -> bool:
         if h.kind != "post" or h.original is None or h.n > self.opened_n:
@@ -139,21 +154,24 @@ class Listener:
         deleted_n = history[h.original - 1].deleted_n
         return deleted_n is not None and deleted_n <= self.opened_n
 
-    def _delete(self, h: Happening, history: list[Happening]) -> bool | None:
+    def _end(self, h: Happening, post: Happening, history: list[Happening]) -> bool | None:
         """True: it must arrive; None: it must not; False: it may."""
-        post = h.post
-        assert post is not None
         if self.impersonal:
             return True if h.audience == "public" and self.asks(post, self._now(h)) else None
         if not self.own and h.audience.startswith(("group:", "users:")):
             return None
         if post.n > self.opened_n:
             return True if self._sees(post) != "not" else None
+        if post.n > self.start_n and self._sees(post) != "not" and not self._gone(post) and not self._reached(post):
+            return self.graph  # a replay showed it, by today; a stream without memory may forget
         known, at_posting = self._now(h), post.before
         if self._forgotten(post, history[post.n : max(h.n, self.opened_n)], known):
             return False
         asked = self.asks(post, self.today if post.n > self.start_n and self.graph else known)
         return True if asked and seen(self.user, post, at_posting, own=self.own) != "not" else None
+
+    def _reached(self, post: Happening) -> bool:
+        return seen(self.user, post, post.before, own=self.own) != "not"
 
     def _forgotten(self, post: Happening, later: list[Happening], known: State) -> bool:
         """Whether what decided when it was posted has ended since, be it that it began again."""
@@ -183,6 +201,9 @@ def arrived(messages: list[dict[str, Any]]) -> list[Got]:
             continue
         status = message.get("status") or {}
         bare = kind == "post" and "original" in status and status["original"] is None
-        about = str(status["id"]) if kind in ("post", "delete") else str(message["cursor"])
+        if kind == "uncomment":
+            bare = "message" not in status
+        noun = {"post": "status", "delete": "status", "comment": "comment", "uncomment": "comment"}.get(kind)
+        about = str(message["cursor"] if noun is None else message[noun]["id"])
         found.append((kind, about, bare))
     return found

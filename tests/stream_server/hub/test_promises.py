@@ -27,6 +27,7 @@ class Play:
         self.since: dict[tuple[str, str, str], int] = {}
         self.history: list[Happening] = []
         self.posts: list[tuple[Entry, Happening]] = []
+        self.comments: list[tuple[Entry, Happening]] = []
         self.listeners: list[tuple[Listener, Socket, Any]] = []
 
     # What happens.
@@ -35,7 +36,8 @@ class Play:
         """One thing that happens."""
         acts = [
             (30, self.post), (12, self.delete), (16, self.relate), (4, self.protect), (2, self.suspend),
-            (6, self.like), (4, self.comment), (4, self.group), (3, self.message), (3, self.notify), (2, self.update),
+            (6, self.like), (8, self.comment), (4, self.uncomment), (4, self.group), (3, self.message), (3, self.notify),
+            (2, self.update),
         ]  # fmt: skip
         self.source.choices([act for _, act in acts], [weight for weight, _ in acts])[0]()
 
@@ -79,7 +81,7 @@ class Play:
         """One of the last posts is taken back."""
         if self.posts:
             entry, post = self.posts.pop(self.source.randrange(max(0, len(self.posts) - 15), len(self.posts)))
-            happening = self.told(self.world.delete(entry), post.author, post.shown, about=post.about, post=post)
+            happening = self.told(self.world.delete(entry), post.author, post.shown, about=post.about, brought=post)
             post.deleted_n = happening.n
 
     def relate(self) -> None:
@@ -139,18 +141,31 @@ class Play:
             audience = self._deed_audience(actor, post.author)
             status = {"id": post.about, "uid": post.author, "message": post.text}
             entry = self.world.tell("like", audience, source={"id": actor}, status=status)
-            self.told(entry, actor, [actor, post.author])
+            self.told(entry, actor, [actor, post.author], under=post)
 
     def comment(self) -> None:
-        """Somebody comments on a post of no group."""
-        fitting = [post for _, post in self.posts if not post.audience.startswith("group:")]
+        """Somebody comments on a post, which nobody can whose author is suspended; in a group whoever is in it."""
+        actor = self.actor()
+        mine = [f"group:{gid}" for gid in GROUPS if (actor, gid) in self.state.groups]
+        fitting = [pair for pair in self.posts if not pair[1].audience.startswith("group:") or pair[1].audience in mine]
+        fitting = [pair for pair in fitting if pair[1].author not in self.state.suspended]
         if fitting:
-            post, actor = self.source.choice(fitting), self.actor()
-            audience = self._deed_audience(actor, post.author)
-            status = {"id": post.about, "uid": post.author, "message": post.text}
-            comment = {"id": "1", "uid": actor, "status": post.about, "message": "red indeed"}
-            entry = self.world.tell("comment", audience, comment=comment, status=status)
-            self.told(entry, actor, [actor, post.author], text="red indeed")
+            entry, post = self.source.choice(fitting[-20:])
+            audience = post.audience if post.audience in mine else self._deed_audience(actor, post.author)
+            entry, text = self.world.comment("red indeed", actor, entry, audience), "red indeed"
+            about = entry.position.status_number
+            happening = self.told(entry, actor, [actor, post.author], text=text, under=post, about=about)
+            self.comments.append((entry, happening))
+
+    def uncomment(self) -> None:
+        """One of the last comments is taken back, whose post is still there."""
+        fitting = [pair for pair in self.comments[-15:] if pair[1].under is not None and not pair[1].under.deleted_n]
+        if fitting:
+            pair = self.source.choice(fitting)
+            self.comments.remove(pair)
+            entry, said = pair
+            made, more = self.world.uncomment(entry), {"text": said.text, "about": said.about}
+            said.deleted_n = self.told(made, said.author, said.shown, brought=said, under=said.under, **more).n
 
     def group(self) -> None:
         """Somebody joins or leaves a group."""
@@ -192,13 +207,13 @@ class Play:
         start_n = n if position is None else position.n
         ours = Listener(user, partial(_word, "red"), start_n, n, today)
         what = self.source.choice(["own", "track", "follow", "firehose", "me"])
-        kinds = "post,delete,follow,unfollow,like,comment,user_update,protect,unprotect"
+        kinds = "post,delete,follow,unfollow,like,comment,uncomment,user_update,protect,unprotect"
         if what == "own":
             ours.own = ours.graph = True
             ours.asks = partial(_home, user)
             stream, socket = world.own(user, position)
         elif what == "track":
-            stream, socket = world.open(position, user=user, track="red", kinds="post,delete,comment")
+            stream, socket = world.open(position, user=user, track="red", kinds="post,delete,comment,uncomment")
         elif what == "follow":
             ours.asks = partial(_people, {"1", "2"})
             stream, socket = world.open(position, user=user, follow="1,2", kinds=kinds)
@@ -236,15 +251,16 @@ class Play:
 
 
 def _word(word: str, h: Happening, _: State) -> bool:
-    return h.kind in ("post", "delete", "comment") and word in h.text
+    return h.kind in ("post", "delete", "comment", "uncomment") and word in h.text
 
 
 def _anything(h: Happening, _: State) -> bool:
-    return h.kind in ("post", "delete", "follow", "unfollow", "like", "comment", "user_update", "protect", "unprotect")
+    graph = ("follow", "unfollow", "user_update", "protect", "unprotect")
+    return h.kind in ("post", "delete", "like", "comment", "uncomment", *graph)
 
 
 def _people(ids: set[str], h: Happening, now: State) -> bool:
-    if h.kind in ("like", "comment", "follow", "unfollow"):
+    if h.kind in ("like", "comment", "uncomment", "follow", "unfollow"):
         return bool(ids & set(h.shown))
     return _anything(h, now) and bool(ids & {h.author, *h.others})
 

@@ -141,6 +141,20 @@ class World:
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
         return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
 
+    def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC) -> Entry:
+        """Say something under a post; the comment's id is its position's."""
+        position, status = self._next(), json.loads(post.wire)["status"]
+        comment = {"id": str(position.status_number), "uid": uid, "status": status["id"], "message": text}
+        return self._publish(position, "comment", {"wire": {"comment": comment, "status": _inner(status)}}, audience)
+
+    def uncomment(self, comment: Entry) -> Entry:
+        """Take a comment back: its ids and the status on the wire, the comment as it was for the filters."""
+        wire = json.loads(comment.wire)
+        said = wire["comment"]
+        gone = {"id": said["id"], "uid": said["uid"], "status": said["status"], "deleted": True}
+        body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said}}
+        return self._publish(self._next(), "uncomment", body, comment.audience)
+
     def graph(self, kind: str, source: str, target: str) -> Entry:
         """A follow or an unfollow."""
         return self._publish(self._next(), kind, {"wire": {"source": {"id": source}, "target": {"id": target}}})
@@ -222,6 +236,11 @@ def unchunk(data: bytes) -> bytes:
         body += rest[: int(size, 16)]
         data = rest[int(size, 16) + 2 :]
     return body
+
+
+def _inner(status: dict[str, object]) -> dict[str, object]:
+    """A status as it stands inside something else: without a third one."""
+    return {name: value for name, value in status.items() if name != "original"}
 
 
 def _text(message: dict[str, object]) -> str:
