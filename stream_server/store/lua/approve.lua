@@ -1,19 +1,11 @@
--- parts: people sight notices jobs follows
--- A user lets somebody follow who has asked to: user, and who asked. From here on it is a follow like any other.
-local before = answered()
-if before then
-  return before
-end
-local target, source, refused = couple(ARGV[3], ARGV[4])
-if refused then
-  return refused
-end
-if not asks(source, target) then
+-- parts: once people sight actor couple notices jobs follows
+-- Source lets target follow, who has asked to. From here on it is a follow like any other.
+if not asks(target, source) then
   return refuse('NOT_FOUND request id')
 end
 local ms, seq, n = tick()
 local position, fence
-position, fence, ms, seq, n = join(source, target, ms, seq, n)
-forget_ask(source, target)
-notify(source.id, 'approve', target, '', '', ms, seq, n)
-return answer(position, fence, recent(target.id))
+position, fence, ms, seq, n = join(target, source, ms, seq, n)
+forget_ask(target, source)
+notify(target.id, 'approve', source, '', '', ms, seq, n)
+return answer(position, fence, recent(source.id))

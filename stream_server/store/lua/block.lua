@@ -1,14 +1,6 @@
--- parts: people sight notices jobs follows
+-- parts: once people sight actor couple notices jobs follows
 -- Source blocks target. Neither follows the other any more, nor asks to: each is an entry of its own, before that of
 -- the block. Already so: nothing happens. Lists keep their members, of whom neither sees the other's words.
-local before = answered()
-if before then
-  return before
-end
-local source, target, refused = couple(ARGV[3], ARGV[4])
-if refused then
-  return refused
-end
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return answer('unchanged', '', {}, '', {})
 end

@@ -1,4 +1,4 @@
--- parts: jobs queue
+-- parts: jobs
 -- Claims up to so many due jobs (ARGV 3), each for LEASE_MS: gives their ids and fences. A refill whose last pass was
 -- begun and not ended starts over: it may have put in what must be taken out again.
 local claimed, now = {}, now_ms()

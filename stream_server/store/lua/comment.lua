@@ -1,13 +1,5 @@
--- parts: people sight statuses deeds subjects mentions notices
+-- parts: once people actor sight statuses deeds subjects mentions notices
 -- A new comment: who, under which status, its message as it is and encoded, and what the part mentions takes.
-local before = answered()
-if before then
-  return before
-end
-local actor, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local status = ARGV[4]
 local row = seen(actor.id, status)
 if not row then

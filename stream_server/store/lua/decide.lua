@@ -1,15 +1,7 @@
--- parts: people sight statuses notices jobs removal standing reports
+-- parts: once people actor statuses notices jobs removal standing reports
 -- An administrator decides a report: administrator, report, outcome, remark encoded. What the outcome does (the status
 -- goes, its author is suspended) and that it was decided are one step. The first decision stands.
-local before = answered()
-if before then
-  return before
-end
-local uid, id, outcome = ARGV[3], ARGV[4], ARGV[5]
-local _, refused = writer(uid)
-if refused then
-  return refused
-end
+local uid, id, outcome = actor.id, ARGV[4], ARGV[5]
 local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
 local reporter, user, status = kept[1], kept[2], kept[3]
 if not reporter then

@@ -1,10 +1,6 @@
--- parts: people sight statuses notices jobs removal
+-- parts: once people actor sight statuses notices jobs removal
 -- A status is taken back: who asks, and its id.
-local before = answered()
-if before then
-  return before
-end
-local uid, id = ARGV[3], ARGV[4]
+local uid, id = actor.id, ARGV[4]
 local row = status_row(id)
 if not row or status_sight(uid, row.uid, row.group) == HIDDEN then
   return refuse('NOT_FOUND status')

@@ -1,13 +1,5 @@
--- parts: people sight statuses
+-- parts: once people actor sight statuses
 -- Someone keeps a status for themselves: who, and its id. Nobody is told, so there is no entry.
-local before = answered()
-if before then
-  return before
-end
-local actor, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 if not seen(actor.id, ARGV[4]) then
   return refuse('NOT_FOUND status')
 end

@@ -1,14 +1,6 @@
--- parts: people sight notices jobs follows lists
+-- parts: once people sight actor couple notices jobs follows lists
 -- Source begins to follow target, or asks to, and puts them on a list of their own ('' for none). Already so: nothing
 -- happens, and nobody is told. The answer's last word says whether it is a request.
-local before = answered()
-if before then
-  return before
-end
-local source, target, refused = couple(ARGV[3], ARGV[4])
-if refused then
-  return refused
-end
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return refuse('BLOCKED id')
 end

@@ -1,23 +1,15 @@
--- parts: people sight groups
+-- parts: once people actor groups
 -- A new group, whose owner is in it: the owner, its kind, its name and description as they are, and both encoded.
-local before = answered()
-if before then
-  return before
-end
-local owner, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
-if redis.call('ZCARD', KEY.groups .. owner.id) >= MOST_GROUPS then
+if redis.call('ZCARD', KEY.groups .. actor.id) >= MOST_GROUPS then
   return refuse('TOO_MANY groups')
 end
 local ms, seq, n = tick()
 local id = id_at(ms, seq)
-local json = group_json({id = id, uid = owner.id, kind = ARGV[4], name_json = ARGV[7], description_json = ARGV[8],
+local json = group_json({id = id, uid = actor.id, kind = ARGV[4], name_json = ARGV[7], description_json = ARGV[8],
   members = 1, created = ms})
 local position = append('group_create', 'group:' .. id, '{"wire":{"group":' .. json .. '}}', ms, seq, n)
-redis.call('HSET', KEY.group .. id, 'id', id, 'uid', owner.id, 'kind', ARGV[4], 'name', ARGV[5], 'description', ARGV[6],
+redis.call('HSET', KEY.group .. id, 'id', id, 'uid', actor.id, 'kind', ARGV[4], 'name', ARGV[5], 'description', ARGV[6],
   'name_json', ARGV[7], 'description_json', ARGV[8], 'members', '1', 'created', text(ms))
-redis.call('ZADD', KEY.joined .. id, text(ms), owner.id)
-redis.call('ZADD', KEY.groups .. owner.id, text(ms), id)
+redis.call('ZADD', KEY.joined .. id, text(ms), actor.id)
+redis.call('ZADD', KEY.groups .. actor.id, text(ms), id)
 return answer(position .. ' ' .. json)

@@ -1,14 +1,6 @@
--- parts: people sight groups
+-- parts: once people actor sight groups
 -- A group is gone: who asks, and its id. It leaves its members at once (5,000, the most: 10 to 25 ms, in which
 -- Redis does nothing else), and with that its statuses are seen by nobody but their authors, who may still delete them.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local group, denied = own_group(ARGV[3], ARGV[4])
 if denied then
   return denied

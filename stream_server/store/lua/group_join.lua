@@ -1,15 +1,7 @@
--- parts: people sight groups
+-- parts: once people actor sight groups
 -- A user comes into a group: who asks, its id, and the user. Into a private one its owner puts people; into others they
 -- go by themselves. In it already: nothing happens, and nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local uid, other = ARGV[3], ARGV[5]
-local user, refused = writer(uid)
-if refused then
-  return refused
-end
+local uid, other, user = actor.id, ARGV[5], actor
 local group, within = seen_group(uid, ARGV[4])
 if not group then
   return refuse('NOT_FOUND group id')

@@ -1,15 +1,7 @@
--- parts: people sight groups
+-- parts: once people actor sight groups
 -- A user goes out of a group: who asks, its id, and the user. The owner takes out whom they like, and stays. Not in
 -- it: nothing happens, and nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local uid, other = ARGV[3], ARGV[5]
-local _, refused = writer(uid)
-if refused then
-  return refused
-end
+local uid, other = actor.id, ARGV[5]
 local group = seen_group(uid, ARGV[4])
 if not group then
   return refuse('NOT_FOUND group id')

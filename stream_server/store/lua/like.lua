@@ -1,14 +1,6 @@
--- parts: people sight statuses deeds subjects notices
+-- parts: once people actor sight statuses deeds subjects notices
 -- Someone likes a status: who, and its id. Already so: nothing happens, and nobody is told. The answer's last word is
 -- how many like it now.
-local before = answered()
-if before then
-  return before
-end
-local actor, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local id = ARGV[4]
 local row = seen(actor.id, id)
 if not row then

@@ -1,13 +1,5 @@
--- parts: people sight notices jobs follows lists
+-- parts: once people actor sight jobs lists
 -- A user is put on a list: who asks, its id, and the user. On it already: nothing happens, and nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local list, denied = own_list(ARGV[3], ARGV[4], 'id', ARGV[5])
 if denied then
   return denied

@@ -1,14 +1,6 @@
--- parts: people sight jobs lists
+-- parts: once people actor sight jobs lists
 -- A list is gone: who asks, and its id. From this step on nobody sees it anywhere; its timeline, its members and their
 -- `listed` go by the job.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local list, denied = own_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied

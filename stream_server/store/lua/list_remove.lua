@@ -1,14 +1,6 @@
--- parts: people sight notices jobs follows lists
+-- parts: once people actor sight jobs lists
 -- A user is taken off a list: who asks, its id, and the user, whom the owner may have blocked since. Not on it:
 -- nothing happens, and nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local list, denied = own_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied

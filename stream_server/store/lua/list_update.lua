@@ -1,23 +1,11 @@
--- parts: people sight lists
+-- parts: once people actor sight lists changes
 -- A list is changed: who asks, its id, then fields of its hash and their new values. As it was: nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local list, denied = own_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied
 end
-local key, changed = KEY.list .. list.id, false
-for at = 5, #ARGV, 2 do
-  changed = changed or redis.call('HGET', key, ARGV[at]) ~= ARGV[at + 1]
-  list[ARGV[at]] = ARGV[at + 1]
-end
-local json = list_json(list)
+local key = KEY.list .. list.id
+local changed, json = take_in(list, key), list_json(list)
 if not changed then
   return answer('unchanged ' .. json)
 end

@@ -1,22 +1,14 @@
--- parts: people sight statuses subjects notices
+-- parts: once people actor sight statuses subjects notices
 -- A user has read the notifications up to an id: user, id. The mark never goes back. Not an event: nobody is told. The
 -- answer is how many are not read then.
-local before = answered()
-if before then
-  return before
-end
-local reader, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local id, made = tonumber(ARGV[4]), redis.call('HMGET', KEY.meta, 'ms', 'seq')
 -- A mark before its time would take what is not written yet for read.
 if not made[1] or id > tonumber(id_at(tonumber(made[1]), tonumber(made[2]))) then
   return refuse('NOT_FOUND notification id')
 end
-local mark = read_mark(reader.id)
+local mark = read_mark(actor.id)
 if id > tonumber(mark) then
   mark = text(id)
-  redis.call('HSET', KEY.user .. reader.id, 'notices_read', mark)
+  redis.call('HSET', KEY.user .. actor.id, 'notices_read', mark)
 end
-return answer(text(unread(reader.id, mark)))
+return answer(text(unread(actor.id, mark)))

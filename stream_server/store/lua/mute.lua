@@ -1,13 +1,5 @@
--- parts: people sight notices jobs follows
+-- parts: once people sight actor couple
 -- Source wants to hear no more of target, who is not told. Already so: nothing happens.
-local before = answered()
-if before then
-  return before
-end
-local source, target, refused = couple(ARGV[3], ARGV[4])
-if refused then
-  return refused
-end
 if redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
   return answer('unchanged')
 end

@@ -1,17 +1,9 @@
--- parts: people sight statuses subjects mentions notices jobs
+-- parts: once people actor sight statuses groups subjects mentions notices jobs
 -- A new status: its author; what it replies to, what it reposts, its group ('' for none); its message encoded, its
 -- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; what
 -- the part mentions takes; then fields and values of the hash.
-local before = answered()
-if before then
-  return before
-end
 local uid, in_reply_to, origin, group = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local message, lang, where, more, tags = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local author, refused = writer(uid)
-if refused then
-  return refused
-end
 
 -- What it answers: its group and conversation are those of the answered.
 local answered_row
@@ -25,11 +17,10 @@ if in_reply_to ~= '' then
   group = answered_row.group
 end
 if group ~= '' then
-  local kept = redis.call('HMGET', KEY.group .. group, 'kind', 'uid')
-  local member = redis.call('ZSCORE', KEY.joined .. group, uid)
-  if not kept[1] or (not member and (kept[1] == 'private' or not knows(uid, kept[2]))) then
+  local place, within = seen_group(uid, group)
+  if not place then
     return refuse('NOT_FOUND group group')
-  elseif not member or (kept[1] == 'announcement' and kept[2] ~= uid) then
+  elseif not within or (place.kind == 'announcement' and place.uid ~= uid) then
     return refuse('NOT_YOURS group group')
   end
 end
@@ -47,7 +38,7 @@ if origin ~= '' then
     return refuse('ELSEWHERE origin')
   elseif original_row.uid ~= uid and original_row.audience ~= PUBLIC and original_row.group == '' then
     return refuse('PROTECTED origin')
-  elseif original_row.uid ~= uid and redis.call('HGET', KEY.user .. original_row.uid, 'protected') == '1' then
+  elseif original_row.uid ~= uid and protects(original_row.uid) then
     return refuse('PROTECTED origin')
   end
   origin = original_row.id
@@ -63,18 +54,18 @@ local conversation = answered_row and answered_row.conversation or id
 if original_row then
   shown = inner_json(moved(original_row, 'reposts', 1))
 end
-local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. author.login .. '","message":' .. message
+local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","message":' .. message
   .. ',"posted":"' .. iso(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
   .. ',"in_reply_to":' .. quoted(in_reply_to) .. ',"in_reply_to_uid":'
   .. quoted(answered_row and answered_row.uid or '') .. ',"origin":' .. quoted(origin) .. ',' .. more .. ',"group":'
   .. quoted(group) .. ',"conversation":"' .. conversation .. '"'
 local status = head .. (original_row and ',"original":' .. shown or '') .. counted('0', '0', '0')
-local audience = group ~= '' and 'group:' .. group or author.protected and 'followers:' .. uid or PUBLIC
+local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
 local position = append('post', audience, '{"wire":{"status":' .. status .. '}}', ms, seq, n)
 
-redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', author.login, 'posted', text(ms), 'audience',
-  audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
-  entities, 'head', head, unpack(ARGV, fields_at))
+redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', text(ms), 'audience',
+  audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'head',
+  head, unpack(ARGV, fields_at))
 local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
 if in_reply_to ~= '' then
   tie[5], tie[6], tie[7], tie[8] = 'in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid
@@ -101,7 +92,7 @@ if group ~= '' then
   redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(CAP + 1))
 else
   redis.call('ZADD', KEY.profile .. uid, id, id)
-  author.posts = redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+  actor.posts = redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
   for tag in tags:gmatch('%S+') do
     redis.call('ZADD', KEY.tag .. tag, id, id)
     redis.call('ZREMRANGEBYRANK', KEY.tag .. tag, 0, -(CAP + 1))
@@ -114,7 +105,7 @@ end
 local function tell(who, kind)
   local about = about_status(who, id)
   if about then
-    ms, seq, n = notify(who, kind, author, id, about, ms, seq, n)
+    ms, seq, n = notify(who, kind, actor, id, about, ms, seq, n)
   end
 end
 if original_row then

@@ -1,13 +1,5 @@
--- parts: people standing
+-- parts: once people actor standing
 -- A user is suspended no more: administrator, user. Already so: nothing happens.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local user = person(ARGV[4])
 if not user then
   return refuse('NOT_FOUND user id')

@@ -1,15 +1,7 @@
--- parts: people sight statuses reports
+-- parts: once people actor sight statuses reports
 -- Somebody reports a user or a status: reporter, user, status ('' for the one that it is not), reason, note encoded. The
 -- same again while the report is open is the same report. Not an event: only administrators are told, who ask.
-local before = answered()
-if before then
-  return before
-end
-local uid, user, status = ARGV[3], ARGV[4], ARGV[5]
-local _, refused = writer(uid)
-if refused then
-  return refused
-end
+local uid, user, status = actor.id, ARGV[4], ARGV[5]
 local row = status ~= '' and seen(uid, status)
 if status ~= '' and not row then
   return refuse('NOT_FOUND status status')

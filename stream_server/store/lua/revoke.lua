@@ -1,8 +1,5 @@
+-- parts: once
 -- A token is taken back: user, jti, when it would have ended (ms), and the body of the entry. Twice is once.
-local before = answered()
-if before then
-  return before
-end
 local key = KEY.revoked .. ARGV[3] .. ':' .. ARGV[4]
 if redis.call('EXISTS', key) == 1 then
   return answer('unchanged')

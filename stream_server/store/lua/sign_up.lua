@@ -1,9 +1,6 @@
+-- parts: once
 -- A new user: login, its lower case, e-mail's lower case ('' for none), card, then fields and values of the hash.
 -- Not an event: nobody is told, so it takes an id from the clock and no number on the log.
-local before = answered()
-if before then
-  return before
-end
 local login, lower, email, card = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if redis.call('HEXISTS', KEY.logins, lower) == 1 then
   return refuse('TAKEN login')

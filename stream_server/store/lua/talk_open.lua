@@ -1,36 +1,28 @@
--- parts: people sight talks
+-- parts: once people actor sight talks
 -- A talk is opened: who asks, its name encoded ('null' for none) and as it is, then the others. With one other person
 -- it is the one talk of the two, whoever asked first. Not an event: nobody is told before there is a message, so it
 -- takes an id from the clock and no number on the log.
-local before = answered()
-if before then
-  return before
-end
-local opener, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 for at = 6, #ARGV do
-  if not reaches(opener.id, ARGV[at]) then
+  if not reaches(actor.id, ARGV[at]) then
     return refuse('NOT_FOUND user people')
   end
 end
 local pair
 if #ARGV == 6 then
-  local one, other = opener.id, ARGV[6]
+  local one, other = actor.id, ARGV[6]
   if tonumber(one) > tonumber(other) then
     one, other = other, one
   end
   pair = KEY.pair .. one .. ':' .. other
   local there = redis.call('GET', pair)
   if there then
-    return answer('unchanged ' .. talk_json(opener.id, seen_talk(opener.id, there)))
+    return answer('unchanged ' .. talk_json(actor.id, seen_talk(actor.id, there)))
   end
 end
 local ms, seq = tick()
-local id, people = id_at(ms, seq), {opener.id, unpack(ARGV, 6)}
+local id, people = id_at(ms, seq), {actor.id, unpack(ARGV, 6)}
 redis.call('HSET', KEY.meta, 'ms', text(ms), 'seq', text(seq))
-redis.call('HSET', KEY.talk .. id, 'id', id, 'uid', opener.id, 'people', table.concat(people, ' '), 'name_json', ARGV[4],
+redis.call('HSET', KEY.talk .. id, 'id', id, 'uid', actor.id, 'people', table.concat(people, ' '), 'name_json', ARGV[4],
   'name', ARGV[5], 'created', text(ms))
 for _, uid in ipairs(people) do
   redis.call('ZADD', KEY.talks .. uid, id, id)
@@ -38,4 +30,4 @@ end
 if pair then
   redis.call('SET', pair, id)
 end
-return answer('opened ' .. talk_json(opener.id, seen_talk(opener.id, id)))
+return answer('opened ' .. talk_json(actor.id, seen_talk(actor.id, id)))

@@ -1,14 +1,6 @@
--- parts: people sight talks
+-- parts: once people actor sight talks
 -- A talk was read up to a message: who reads, the talk, and the message's id. The mark never goes back. Not an event.
-local before = answered()
-if before then
-  return before
-end
-local _, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
-local uid, talk, id = ARGV[3], ARGV[4], ARGV[5]
+local uid, talk, id = actor.id, ARGV[4], ARGV[5]
 if not seen_talk(uid, talk) then
   return refuse('NOT_FOUND talk id')
 end

@@ -1,13 +1,5 @@
--- parts: people sight notices jobs follows
+-- parts: once people sight actor couple
 -- Source does not block target any more. What the block has cut stays cut. Not so before: nothing happens.
-local before = answered()
-if before then
-  return before
-end
-local source, target, refused = couple(ARGV[3], ARGV[4])
-if refused then
-  return refused
-end
 if not redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return answer('unchanged')
 end

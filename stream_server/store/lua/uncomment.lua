@@ -1,14 +1,6 @@
--- parts: people sight statuses deeds comments notices
+-- parts: once people actor sight statuses comments notices
 -- A comment is taken back: who asks, and its id. One's own always, another's under a status of one's own if it is seen.
 -- It is told to those to whom the comment was told, whatever has become protected since.
-local before = answered()
-if before then
-  return before
-end
-local actor, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local comment, row, under = comment_row(actor.id, ARGV[4])
 local own = comment and comment.uid == actor.id
 if not comment or (not own and under == HIDDEN) then

@@ -1,4 +1,3 @@
--- parts: jobs
 -- Of these statuses, which are on a timeline against the truth, or are not on it against the truth, those for which no
 -- job is left that will see to it: read only. 'home' or 'list', the owner, then ids.
 local timelines, owner = ARGV[3], ARGV[4]

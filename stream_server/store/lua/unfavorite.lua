@@ -1,14 +1,6 @@
--- parts: people sight statuses
+-- parts: once people actor sight statuses
 -- Someone keeps a status no longer: who, and its id. What is kept can be dropped also when it is not to be seen any
 -- more, or gone.
-local before = answered()
-if before then
-  return before
-end
-local actor, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local kept = redis.call('ZSCORE', KEY.favorites .. actor.id, ARGV[4])
 if not kept and not seen(actor.id, ARGV[4]) then
   return refuse('NOT_FOUND status')

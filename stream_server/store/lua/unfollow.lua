@@ -1,14 +1,6 @@
--- parts: people sight notices jobs follows lists
+-- parts: once people sight actor couple notices jobs follows lists
 -- Source no longer follows target, nor asks to, and takes them off a list of their own ('' for none). Already so:
 -- nothing happens, and nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local source, target, refused = couple(ARGV[3], ARGV[4])
-if refused then
-  return refused
-end
 local list
 if ARGV[5] ~= '' then
   list, refused = own_list(source.id, ARGV[5], 'list')

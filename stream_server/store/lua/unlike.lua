@@ -1,14 +1,6 @@
--- parts: people sight statuses deeds notices
+-- parts: once people actor sight statuses deeds notices
 -- Someone likes a status no longer: who, and its id. One's own like can be taken back as long as the status is there,
 -- whatever has come between since. Not so before: nothing happens. The answer's last word is how many like it now.
-local before = answered()
-if before then
-  return before
-end
-local actor, refused = writer(ARGV[3])
-if refused then
-  return refused
-end
 local id = ARGV[4]
 local row = status_row(id)
 local liked = row and redis.call('ZSCORE', KEY.likes .. id, actor.id)

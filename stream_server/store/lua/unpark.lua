@@ -1,4 +1,4 @@
--- parts: jobs queue
+-- parts: jobs
 -- A parked job gets another chance: its id. Gives 1 if it was parked. What names no job is forgotten.
 local id = ARGV[3]
 if not redis.call('ZSCORE', KEY.parked, id) then

@@ -1,3 +1,3 @@
--- parts: people sight statuses subjects notices
+-- parts: sight statuses subjects notices
 -- How many notifications of a user are not read: read only. The user.
 return unread(ARGV[3], read_mark(ARGV[3]))

@@ -1,41 +1,32 @@
--- parts: people
+-- parts: once people actor
 -- What users say about themselves: user; name, bio, url, place, lang and protected, each as JSON, '' for what stays;
 -- then fields and values of the hash, '' for what is taken away. Nothing new: nobody is told.
-local before = answered()
-if before then
-  return before
-end
-local uid = ARGV[3]
-local key = KEY.user .. uid
-local who, refused = writer(uid)
-if refused then
-  return refused
-end
+local uid, key = actor.id, KEY.user .. actor.id
 
 -- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one.
-local said = {who.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)$')}
-local was_told, was_protected = table.concat(said, ',', 1, 5), who.protected
+local said = {actor.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)$')}
+local was_told, was_protected = table.concat(said, ',', 1, 5), actor.protected
 for at = 1, 6 do
   said[at] = ARGV[3 + at] ~= '' and ARGV[3 + at] or said[at]
 end
-who.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s', unpack(said))
-who.protected = said[6] == 'true'
+actor.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s', unpack(said))
+actor.protected = said[6] == 'true'
 
 local position = 'unchanged'
 local function tell(kind)
   local ms, seq, n = tick()
-  position = append(kind, PUBLIC, '{"wire":{"user":' .. person_json(who) .. '}}', ms, seq, n)
+  position = append(kind, PUBLIC, '{"wire":{"user":' .. person_json(actor) .. '}}', ms, seq, n)
 end
 -- Protection first: what is said from then on is said under it.
-if who.protected ~= was_protected then
-  tell(who.protected and 'protect' or 'unprotect')
-  redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, uid)
+if actor.protected ~= was_protected then
+  tell(actor.protected and 'protect' or 'unprotect')
+  redis.call(actor.protected and 'SADD' or 'SREM', KEY.protected, uid)
 end
 if table.concat(said, ',', 1, 5) ~= was_told then
   tell('user_update')
 end
 if position ~= 'unchanged' then
-  redis.call('HSET', key, 'card', who.card)
+  redis.call('HSET', key, 'card', actor.card)
   for at = 10, #ARGV, 2 do
     if ARGV[at + 1] == '' then
       redis.call('HDEL', key, ARGV[at])

@@ -1,4 +1,4 @@
--- parts: people sight statuses jobs lists
+-- parts: sight statuses lists
 -- Of these statuses, ids of a derived timeline, those that a viewer sees, as id and JSON: read only. Viewer, the list
 -- whose timeline it is ('' for the viewer's home), how many at most, how many to pass over, then ids. Behind them, how
 -- many ids were looked at, and how many passed over.

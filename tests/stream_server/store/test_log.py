@@ -81,7 +81,7 @@ async def test_numbers_are_contiguous_under_concurrent_writers(store: Store, peo
 
     made = await asyncio.gather(*(write(a, b) for a, b in itertools.pairwise([*users, users[0]])))
     places = [entry.position for entry in await store.log.read(START, 1000)]
-    assert [place.n for place in places] == list(range(1, 20 * 12 + 1))
+    assert [place.n for place in places] == list(range(1, 20 * 13 + 1))  # a follow is told, too
     assert places == sorted(places)
     ids = [status_id for one in made for status_id in one]
     assert len(set(ids)) == 200
@@ -130,13 +130,13 @@ async def test_what_is_published_is_what_is_on_the_log(store: Store, people: Peo
     await store.follows.unfollow(ann, bob, Request.fresh())
     await store.statuses.delete(ann, first["id"], Request.fresh())
     await store.sessions.revoke(ann, "j", 4_000_000_000_000, Request.fresh())
-    await eventually(lambda: len(heard) == 6)
+    await eventually(lambda: len(heard) == 7)
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)
     assert heard[0] is None
     messages = [parse_message(message) for message in heard[1:] if message is not None]
     entries = await store.log.read(START, 10)
-    assert [entry.kind for entry in entries] == ["post", "follow", "unfollow", "delete", "revoke"]
+    assert [entry.kind for entry in entries] == ["post", "follow", "notification", "unfollow", "delete", "revoke"]
     assert [(m.position, m.kind, m.audience, m.body) for m in messages] == [
         (e.position, e.kind, e.audience, e.body) for e in entries
     ]

@@ -13,8 +13,8 @@ local function deed_audience(actor, row)
   if row.group ~= '' then
     return 'group:' .. row.group
   end
-  local hidden_actor = redis.call('HGET', KEY.user .. actor, 'protected') == '1'
-  local hidden_author = redis.call('HGET', KEY.user .. row.uid, 'protected') == '1'
+  local hidden_actor = protects(actor)
+  local hidden_author = protects(row.uid)
   if hidden_actor and hidden_author and actor ~= row.uid then
     return 'users:' .. actor .. ',' .. row.uid
   end

@@ -1,27 +1,5 @@
 -- The relation of two persons, changed in one step with both counters. Needs the parts people, sight, notices, jobs.
 
--- Two persons, of whom the first does something to the second; or nothing, nothing, and the refusal. Whom one may
--- not know of, because of being blocked or of a suspension, is as good as not there.
-local function couple(source_id, target_id)
-  local source, refused = writer(source_id)
-  if refused then
-    return nil, nil, refused
-  end
-  if source_id == target_id then
-    return nil, nil, refuse('ONESELF id')
-  end
-  local target = knows(source_id, target_id) and person(target_id)
-  if not target then
-    return nil, nil, refuse('NOT_FOUND user id')
-  end
-  return source, target
-end
-
--- The source's newest own statuses, which a timeline takes in or gives up.
-local function recent(uid)
-  return redis.call('ZRANGE', KEY.profile .. uid, 0, CAP - 1, 'REV')
-end
-
 -- The source follows the target: gives the position, the fence of the merge, and the place of the last entry.
 local function join(source, target, ms, seq, n)
   source.following = source.following + 1

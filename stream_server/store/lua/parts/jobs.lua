@@ -4,7 +4,6 @@
 -- `again`: 'wanted' when a pass of an older fence may still be writing, so that this job, when it is done, is done
 -- once more after everything older must be over; 'done' in that second round.
 local GRACE_MS, LEASE_MS = 3000, 10000
-local EARLIEST = '0'
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -29,6 +28,11 @@ local function first_readers(author)
     return people, {}
   end
   return people, redis.call('ZRANGE', KEY.listed .. author, 0, PASS - 1 - #people / 2, 'WITHSCORES')
+end
+
+-- The newest own statuses of an author, which a timeline takes in or gives up.
+local function recent(author)
+  return redis.call('ZRANGE', KEY.profile .. author, 0, CAP - 1, 'REV')
 end
 
 -- Leaves a job, or turns the one of that name to another mode and its beginning; gives its fence, with which the

@@ -18,6 +18,11 @@ local function person_json(who)
     .. ',"signup":"' .. iso(who.signup) .. '"}'
 end
 
+-- Whether what a user does is for approved followers, at this moment.
+local function protects(uid)
+  return redis.call('HGET', KEY.user .. uid, 'protected') == '1'
+end
+
 -- Who writes, or nothing and the refusal: a token outlives neither its user nor the user's good standing.
 local function writer(uid)
   local who = person(uid)

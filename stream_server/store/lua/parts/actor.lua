@@ -1,0 +1,5 @@
+-- Who does it, a write's first argument, in good standing. Needs the part people.
+local actor, refused = writer(ARGV[3])
+if refused then
+  return refused
+end
