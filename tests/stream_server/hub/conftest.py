@@ -31,6 +31,14 @@ async def ringless() -> AsyncIterator[World]:
         yield made
 
 
+@pytest.fixture(params=["ring", "log"])
+async def narrow(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """A hub that refuses a socket which holds a frame; whoever is behind reads the ring, or the log."""
+    ring_bytes = LIMITS.ring_bytes if request.param == "ring" else 0
+    async for made in _made(replace(LIMITS, buffer_bytes=150, ring_bytes=ring_bytes)):
+        yield made
+
+
 @pytest.fixture
 async def impatient() -> AsyncIterator[World]:
     """A hub with short deadlines."""

@@ -107,26 +107,35 @@ class Listener:
             if h.n <= self.start_n:
                 continue
             if h.brought is not None:
-                told = self._end(h, h.brought, history)
+                told = self.end(h, h.brought, history)
                 if told is not None:
                     expected.append(((h.kind, h.about, self._bared(h)), told))
-            elif (how := self._sees(h)) != "not" and not self._gone(h):
+            elif (how := self.sees(h)) != "not" and not self._gone(h):
                 bare = how == "bare" or self._original_gone(h, history)
                 expected.append(((h.kind, h.about, bare), True))
         return expected
 
+    def scanned_n(self, h: Happening) -> int | None:
+        """The head at which it was read for this stream; None if that heard it live."""
+        return self.opened_n if h.n <= self.opened_n else None
+
+    def scanned(self, h: Happening) -> State:
+        """The state when it was read for this stream."""
+        return self.today
+
     def _now(self, h: Happening) -> State:
-        if h.n <= self.opened_n:
-            return self.today
+        if self.scanned_n(h) is not None:
+            return self.scanned(h)
         if h.kind != "unprotect":
             return h.before
         after = deepcopy(h.before)
         after.protected.discard(h.author)
         return after
 
-    def _sees(self, h: Happening) -> str:
+    def sees(self, h: Happening) -> str:
+        """How this stream must have it: ``whole``, ``bare`` or ``not``."""
         now = self._now(h)
-        if not self.asks(h, now):
+        if not self.asks(h, self.today if h.n <= self.opened_n else h.before):
             return "not"
         if self.impersonal:
             return seen_by_all(h, now)
@@ -135,10 +144,10 @@ class Listener:
         return seen(self.user, h, now, own=self.own)
 
     def _gone(self, h: Happening) -> bool:
-        return h.n <= self.opened_n and any(one is not None and self._ended_by_then(one) for one in (h, h.under))
+        return any(one is not None and self._gone_by(one, self.scanned_n(h)) for one in (h, h.under))
 
-    def _ended_by_then(self, h: Happening) -> bool:
-        return h.deleted_n is not None and h.deleted_n <= self.opened_n
+    def _gone_by(self, h: Happening, n: int | None) -> bool:
+        return n is not None and h.deleted_n is not None and h.deleted_n <= n
 
     def _bared(self, h: Happening) -> bool:
         """Whether what takes a comment back comes without the status under which that stood."""
@@ -149,31 +158,29 @@ class Listener:
         return self._gone(h) or hidden == "not"
 
     def _original_gone(self, h: Happening, history: list[Happening]) -> bool:
-        if h.kind != "post" or h.original is None or h.n > self.opened_n:
-            return False
-        deleted_n = history[h.original - 1].deleted_n
-        return deleted_n is not None and deleted_n <= self.opened_n
+        return h.original is not None and self._gone_by(history[h.original - 1], self.scanned_n(h))
 
-    def _end(self, h: Happening, post: Happening, history: list[Happening]) -> bool | None:
+    def end(self, h: Happening, post: Happening, history: list[Happening]) -> bool | None:
         """True: it must arrive; None: it must not; False: it may."""
         if self.impersonal:
             return True if h.audience == "public" and self.asks(post, self._now(h)) else None
         if not self.own and h.audience.startswith(("group:", "users:")):
             return None
         if post.n > self.opened_n:
-            return True if self._sees(post) != "not" else None
-        if post.n > self.start_n and self._sees(post) != "not" and not self._gone(post) and not self._reached(post):
+            return True if self.sees(post) != "not" else None
+        if post.n > self.start_n and self.sees(post) != "not" and not self._gone(post) and not self.reached(post):
             return self.graph  # a replay showed it, by today; a stream without memory may forget
         known, at_posting = self._now(h), post.before
-        if self._forgotten(post, history[post.n : max(h.n, self.opened_n)], known):
+        if self.forgotten(post, history[post.n : max(h.n, self.opened_n)], known):
             return False
         asked = self.asks(post, self.today if post.n > self.start_n and self.graph else known)
         return True if asked and seen(self.user, post, at_posting, own=self.own) != "not" else None
 
-    def _reached(self, post: Happening) -> bool:
+    def reached(self, post: Happening) -> bool:
+        """Whether it could be seen when it was written."""
         return seen(self.user, post, post.before, own=self.own) != "not"
 
-    def _forgotten(self, post: Happening, later: list[Happening], known: State) -> bool:
+    def forgotten(self, post: Happening, later: list[Happening], known: State) -> bool:
         """Whether what decided when it was posted has ended since, be it that it began again."""
         states = [*(h.before for h in later), known]
         group = post.audience.partition(":")[2]

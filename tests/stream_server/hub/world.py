@@ -32,17 +32,22 @@ LIMITS = Limits(
 
 
 class Log:
-    """The log behind the ring: every entry ever written, from ``floor_n`` on."""
+    """The log behind the ring: every entry ever written, from ``floor_n`` on; ``gone`` are ids of what was deleted."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.gone: set[str | None] = set()
         self.floor_n = 0
         self.reads = 0
 
     async def page(self, after: Position, most: int) -> LogPage:
-        """As the real one: after a position, at most so many; it takes a turn of the loop."""
+        """As the real one: after a position, at most so many, and marked; it takes a turn of the loop."""
         self.reads += 1
         await asyncio.sleep(0)
+        for entry in self.entries:
+            shown = entry.shown
+            entry.gone = shown.status in self.gone or shown.comment in self.gone
+            entry.original_gone = shown.original in self.gone
         known = [e for e in self.entries if e.position.n > self.floor_n]
         held = after in [e.position for e in known] or not known or after < known[0].position
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
@@ -139,6 +144,7 @@ class World:
         """Delete a post: ids on the wire, the post as it was for the filters, the audience that it had."""
         status = json.loads(post.wire)["status"]
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
+        self.log.gone.add(status["id"])
         return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
 
     def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC) -> Entry:
@@ -151,6 +157,7 @@ class World:
         """Take a comment back: its ids and the status on the wire, the comment as it was for the filters."""
         wire = json.loads(comment.wire)
         said = wire["comment"]
+        self.log.gone.add(said["id"])
         gone = {"id": said["id"], "uid": said["uid"], "status": said["status"], "deleted": True}
         body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said}}
         return self._publish(self._next(), "uncomment", body, comment.audience)
