@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from filters.entities import extract
 from filters.tokens import fold
-from stream_server.errors import BadRequest
+from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.sight import Sight
 from stream_server.store import keys
 from stream_server.store.importance import Figures, rank
@@ -46,6 +46,8 @@ class Timelines:
         """The home timeline, the most important first; see :mod:`stream_server.store.importance`."""
         name = "importance:" + viewer
         place, backwards = start(piece, name)
+        if place is not None and not place.member.isdecimal():  # a mark is no signature: a cursor can be made up
+            raise InvalidCursor("this is no cursor of this list", param="after" if backwards else "before")
         (ids,) = await self._link.ask(("ZRANGE", keys.home(viewer), 0, -1))
         places = await self._ranked(viewer, ids)
         if place is not None:

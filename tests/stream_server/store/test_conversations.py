@@ -5,13 +5,18 @@ import json
 import pytest
 import redis
 
-from stream_server.errors import BadRequest, Forbidden, NotFound
+from stream_server.errors import ApiError, BadRequest, Forbidden, NotFound
 from stream_server.store import keys
-from stream_server.store.page import Piece
+from stream_server.store.page import Piece, Place
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend, told, whole
+
+
+def _mark(name: str) -> str:
+    """How a cursor names its list, which is no secret."""
+    return Place(0, "0").cursor(name).rpartition("-")[2]
 
 
 async def thread(store: Store, viewer: str, status: str) -> list[str]:
@@ -34,6 +39,27 @@ async def test_a_thread_has_one_id_and_is_read_from_anywhere(store: Store, peopl
     assert ids(await store.timelines.replies(ann, first["id"], Piece())) == [second["id"]]
     alone = await people.status(ann)
     assert alone["conversation"] == alone["id"]
+
+
+async def test_a_cursor_does_not_tell_in_which_thread_a_hidden_reply_stands(store: Store, people: People) -> None:
+    """Whatever the cursor, a hidden reply is refused as one is that never was."""
+    ann, bob, eve = await people.users(3)
+    await protect(store, ann)
+    root = (await people.status(bob))["id"]
+    await people.status(bob, "and", in_reply_to=root)
+    hidden = (await people.status(ann, "yes", in_reply_to=root))["id"]
+
+    async def refused(status: str, cursor: str) -> type[ApiError]:
+        with pytest.raises(ApiError) as refusal:
+            await store.timelines.conversation(eve, status, Piece(before=cursor))
+        return refusal.type
+
+    cursor = (await store.timelines.conversation(eve, root, Piece(count=1))).next
+    assert cursor is not None
+    assert await refused(hidden, cursor) is await refused("1", cursor)
+    place = cursor.rpartition("-")[0]
+    made_up = {each: f"{place}-{_mark(keys.named('thread', each))}" for each in (hidden, "1")}
+    assert await refused(hidden, made_up[hidden]) is await refused("1", made_up["1"])
 
 
 async def test_a_thread_outlives_its_root(store: Store, people: People) -> None:

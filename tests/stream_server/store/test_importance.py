@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stream_server.errors import InvalidCursor
 from stream_server.store.importance import HALF_LIFE_MS, Figures, importance, rank
 from stream_server.store.page import Piece
 from stream_server.store.store import Store
@@ -91,6 +92,20 @@ async def test_equally_important_statuses_are_ordered_by_id(store: Store, people
     first = await store.timelines.importance(ada, Piece(count=3))
     second = await store.timelines.importance(ada, Piece(count=3, before=first.next))
     assert _ids(first) + _ids(second) == list(reversed(ids))
+
+
+@pytest.mark.parametrize("member", ["abc", ":", "c1:2"])
+async def test_a_made_up_cursor_is_refused(store: Store, people: People, member: str) -> None:
+    """Anybody can work out the mark of a list: what stands before it may still be no status."""
+    ada = await people.user("ada")
+    await people.status(ada)
+    await people.status(ada)
+    given = (await store.timelines.importance(ada, Piece(count=1))).next
+    assert given is not None
+    score, _, mark = given.split("-")
+    for piece in (Piece(before=f"{score}-{member}-{mark}"), Piece(after=f"{score}-{member}-{mark}")):
+        with pytest.raises(InvalidCursor):
+            await store.timelines.importance(ada, piece)
 
 
 async def test_liking_somebody_brings_them_closer(store: Store, people: People) -> None:
