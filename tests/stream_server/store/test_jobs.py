@@ -99,7 +99,7 @@ async def test_failures_pause_a_job_longer_each_time(store: Store, people: Peopl
         await receivers(store).empty()
         seconds, micros = raw.time()
         pauses.append(raw.zscore("{core}:due", job) - seconds * 1000 - micros // 1000)
-    assert pauses == sorted(pauses)
+    assert pauses[:-1] == sorted(pauses[:-1])  # the last two are both a minute
     assert 300 <= pauses[0] <= 500
     assert 55_000 <= pauses[-1] <= 60_000
 
