@@ -59,28 +59,41 @@ def read_cursor(cursor: str, name: str, param: str) -> Place:
 
 
 async def walk(
-    scripts: Scripts, verb: str, key: str, piece: Piece, *arguments: str | int, oldest_first: bool = False
+    scripts: Scripts,
+    verb: str,
+    key: str,
+    piece: Piece,
+    *arguments: str | int,
+    oldest_first: bool = False,
+    name: str | None = None,
 ) -> Page:
     """A piece of the sorted set ``key``, as the reading script ``verb`` shows its members, in one round trip.
 
-    Only a piece before which more than a thousand members are not shown takes more. Raises InvalidCursor, and what
-    the script refuses with.
+    Only a piece before which more than a thousand members are not shown takes more. ``name`` is what cursors know the
+    list by, where it is not the whole set. Raises InvalidCursor, and what the script refuses with.
     """
-    return (await walk_with(scripts, verb, key, piece, *arguments, oldest_first=oldest_first))[0]
+    return (await walk_with(scripts, verb, key, piece, *arguments, oldest_first=oldest_first, name=name))[0]
 
 
 async def walk_with(
-    scripts: Scripts, verb: str, key: str, piece: Piece, *arguments: str | int, oldest_first: bool = False
+    scripts: Scripts,
+    verb: str,
+    key: str,
+    piece: Piece,
+    *arguments: str | int,
+    oldest_first: bool = False,
+    name: str | None = None,
 ) -> tuple[Page, list[Any]]:
     """As :func:`walk`, and what else the script has to say."""
-    place, backwards = start(piece, key)
+    named = name or key
+    place, backwards = start(piece, named)
     direction = "before" if backwards == oldest_first else "after"
     skip = 0 if piece.page is None else (piece.page - 1) * piece.count
     found, stopped, more = await _collect(scripts, verb, key, direction, place, piece.count + 1, skip, arguments)
-    made = cut(found, piece, key, backwards=backwards, begun=place is not None)
+    made = cut(found, piece, named, backwards=backwards, begun=place is not None)
     if stopped is None:
         return made, more
-    further = stopped.cursor(key)
+    further = stopped.cursor(named)
     return made._replace(prev=further) if backwards else made._replace(next=further), more
 
 
