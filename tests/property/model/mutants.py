@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
     Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
     Mutant("protection hides nothing", "bits = bits + PROTECTED", "bits = bits", SEEING),
-    Mutant("a protected post is told to all", "author.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
+    Mutant("a protected post is told to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "a private group is open",
         "(not kind or kind == 'private') and CLOSED or 0",
@@ -52,13 +52,13 @@ MUTANTS = (
     ),
     Mutant(
         "a follow merges nothing",
-        "return redis.call('ZRANGE', KEY.profile .. uid, 0, CAP - 1, 'REV')",
+        "return redis.call('ZRANGE', KEY.profile .. author, 0, CAP - 1, 'REV')",
         "return {}",
         TIMES,
     ),
     Mutant("no timeline is refilled", "tonumber(size) < CAP * 3 / 4", "false", TIMES),
     Mutant("a timeline is refilled too early", "tonumber(size) < CAP * 3 / 4", "tonumber(size) < CAP", TIMES),
-    Mutant("nobody is told of an approval", "notify(source.id, 'approve', target, '', '', ms, seq, n)", "", ASKING),
+    Mutant("nobody is told of an approval", "notify(target.id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
     Mutant(
         "a private list is told to its members",
         "list.private ~= '1' and user.id",
