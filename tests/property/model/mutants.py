@@ -88,7 +88,9 @@ def infect(store: Store, mutant: Mutant) -> None:
         for verb, script in scripts.items()
         if mutant.old in script.text
     }
-    assert broken, f"{mutant.name}: nothing has the text {mutant.old!r} any more"
+    if not broken:  # an AssertionError would pass for the comparison having seen it
+        message = f"{mutant.name}: nothing has the text {mutant.old!r} any more"
+        raise LookupError(message)
     for verb, text in broken.items():
         scripts[verb] = Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
     store._scripts._scripts = scripts
