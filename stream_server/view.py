@@ -6,7 +6,6 @@ of a replay.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
@@ -115,7 +114,7 @@ class Facts(msgspec.Struct, frozen=True):
 NO_FACTS = Facts()
 
 
-class Shown(NamedTuple):
+class Shown(msgspec.Struct, frozen=True, gc=False):
     """The ids of those whose words stand in an entry; ``original`` stands inside the status, which can do without it.
 
     A replay leaves an entry out whose status or comment is gone. Whoever deletes a status takes its comments along, and
@@ -130,7 +129,7 @@ class Shown(NamedTuple):
 NOTHING = Shown()
 
 
-class View(NamedTuple):
+class View(msgspec.Struct, frozen=True):
     """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words.
 
     ``subject`` is the status or the comment that the entry brings or takes back, ``shown`` what can be read in it.
@@ -179,7 +178,7 @@ def _of_status(kind: str, facts: Facts, wire: Wire) -> View | None:
         point=None if repost is not None or shown.location is None else (shown.location.lon, shown.location.lat),
         box=None if repost is not None or shown.place is None else shown.place.box,
     )
-    told = NOTHING if kind == "delete" else Shown(status.id, original=None if original is None else original.id)
+    told = NOTHING if kind == "delete" else Shown(status.id, None, None if original is None else original.id)
     if original is None:
         return View(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
     quoted = None if repost is not None else original.uid
@@ -216,28 +215,28 @@ def _of_source(kind: str, _: Facts, wire: Wire) -> View | None:
 
 
 def _of_like(kind: str, _: Facts, wire: Wire) -> View | None:
+    """What somebody does to a status is sampled as the status is."""
     if wire.source is None or wire.status is None:
         return None
-    return _deed(kind, wire.source.id, wire.status, "", None)._replace(shown=Shown(wire.status.id))
+    status = wire.status
+    _check_id(status.id)
+    people = frozenset((wire.source.id, status.uid))
+    event = Event(kind, author=wire.source.id, people=people, status_id=status.id)
+    return View(event, people, shown=Shown(status.id))
 
 
 def _of_comment(kind: str, facts: Facts, wire: Wire) -> View | None:
-    """What takes a comment back is found by its words too, and shows the status, but the comment no more."""
-    comment = facts.comment or wire.comment
-    if comment is None or wire.status is None:
+    """It has no place. What takes a comment back is found by its words too, and shows the comment no more."""
+    comment, status = facts.comment or wire.comment, wire.status
+    if comment is None or status is None:
         return None
     _check_id(comment.id)
-    told = Shown(wire.status.id, comment.id if kind == "comment" else None)
-    made = _deed(kind, comment.uid, wire.status, comment.message, comment.entities)
-    return made._replace(subject=comment.id, shown=told)
-
-
-def _deed(kind: str, actor: str, status: Status, text: str, entities: _Entities | None) -> View:
-    """What somebody does to a status is sampled as the status is; it has no place, and says what the deed says."""
     _check_id(status.id)
-    people = frozenset((actor, status.uid))
-    found = extract(text) if entities is None else _entities(entities)
-    return View(Event(kind, author=actor, people=people, status_id=status.id, text=text, entities=found), people)
+    people, text = frozenset((comment.uid, status.uid)), comment.message
+    found = extract(text) if comment.entities is None else _entities(comment.entities)
+    event = Event(kind, author=comment.uid, people=people, status_id=status.id, text=text, entities=found)
+    told = Shown(status.id, comment.id if kind == "comment" else None)
+    return View(event, people, subject=comment.id, shown=told)
 
 
 def _of_user(kind: str, _: Facts, wire: Wire) -> View | None:
@@ -252,17 +251,12 @@ def _of_notification(kind: str, _: Facts, wire: Wire) -> View | None:
     told = wire.notification
     if told is None:
         return None
-    actors, shown = [told.source.id], NOTHING
-    if told.comment is not None:
-        actors.append(told.comment.uid)
-        shown = shown._replace(comment=told.comment.id)
-    if told.status is not None:
-        actors.append(told.status.uid)
-        shown = shown._replace(status=told.status.id)
-        if told.status.original is not None:
-            actors.append(told.status.original.uid)
-            shown = shown._replace(original=told.status.original.id)
-    return View(_by(kind, told.source.id).event, frozenset(actors), shown=shown)
+    comment, status = told.comment, told.status
+    original = None if status is None else status.original
+    spoken = [one for one in (status, comment, original) if one is not None]
+    shown = Shown(*(None if one is None else one.id for one in (status, comment, original)))
+    actors = frozenset((told.source.id, *(one.uid for one in spoken)))
+    return View(_by(kind, told.source.id).event, actors, shown=shown)
 
 
 def _of_list(kind: str, _: Facts, wire: Wire) -> View | None:

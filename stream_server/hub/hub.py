@@ -28,6 +28,8 @@ BEAT_SECONDS = 0.5
 LOOK_SECONDS = 0.1
 """How often who waits for the log looks whether it is over meanwhile."""
 
+STEERING = frozenset(INTERNAL_KINDS)
+
 REGRAPHING = GRAPH_KINDS | GROUP_KINDS | STANDING_KINDS
 """Kinds that change who may see what."""
 
@@ -104,7 +106,7 @@ class Hub:
             self._regraph(entry)
 
     def _route(self, entry: Entry) -> None:
-        if entry.kind in INTERNAL_KINDS:
+        if entry.kind in STEERING:
             self._steer(entry)
         elif self._groups:
             self._offer(entry)
