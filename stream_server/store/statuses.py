@@ -54,7 +54,7 @@ class Statuses:
         """Those of these statuses that the viewer may see, as JSON, in this order, in one round trip."""
         if not ids:
             return []
-        flat, _, _ = await self._scripts.read("show", keys.META, viewer, int(Sight.QUIET), len(ids), 0, *ids)
+        flat, _, _ = await self._scripts.read("show", keys.META, viewer, int(Sight.QUIET), "", len(ids), 0, *ids)
         shown: list[bytes] = flat[1::2]
         return shown
 

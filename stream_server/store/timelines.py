@@ -15,10 +15,13 @@ from stream_server.store import keys
 from stream_server.store.importance import Figures, rank
 from stream_server.store.link import Link
 from stream_server.store.page import Found, Page, Piece, Place, cut, start, walk
-from stream_server.store.scripts import Scripts
+from stream_server.store.scripts import Argument, Scripts
 
 Places = list[Place]
 Ids = list[str]
+
+WEIGHED = 200
+"""Statuses that one step weighs, a few milliseconds; a home is weighed in several, all in one round trip."""
 
 SPARE = 16
 """So many ids more than are needed are read, so that a few that are not shown cost no further round trip."""
@@ -112,7 +115,7 @@ class Timelines:
         while True:
             ids = await self._ids(key, edge, batch, backwards=backwards)
             shown, _, skipped = await self._scripts.read(
-                "window", keys.META, viewer, list_id, most - len(found), skip, *ids
+                "show", keys.META, viewer, int(Sight.SHOWN), list_id, most - len(found), skip, *ids
             )
             found += [(Place(int(shown[i]), shown[i].decode()), shown[i + 1]) for i in range(0, len(shown), 2)]
             if len(found) >= most or len(ids) < batch:
@@ -136,10 +139,13 @@ class Timelines:
         """What the viewer sees of these, the most important first."""
         if not ids:
             return []
-        figures, liked = await self._scripts.read("weigh", keys.META, viewer, *ids)
-        given = Counter(author.decode() for author in liked)
+        parts = [ids[at : at + WEIGHED] for at in range(0, len(ids), WEIGHED)]
+        calls: list[tuple[Argument, ...]] = [(viewer, int(at == 0), *part) for at, part in enumerate(parts)]
+        weighed = await self._scripts.read_each("weigh", keys.META, calls)
+        given = Counter(author.decode() for _, liked in weighed for author in liked)
         places = [
             Place(rank(_figures(numbers, given[uid.decode()], own=uid.decode() == viewer)), status_id.decode())
+            for figures, _ in weighed
             for status_id, uid, *numbers in figures
         ]
         return sorted(places, key=_order, reverse=True)
@@ -147,7 +153,7 @@ class Timelines:
     async def _bodies(self, viewer: str, ids: Ids) -> dict[str, bytes]:
         if not ids:
             return {}
-        shown, _, _ = await self._scripts.read("window", keys.META, viewer, "", len(ids), 0, *ids)
+        shown, _, _ = await self._scripts.read("show", keys.META, viewer, int(Sight.SHOWN), "", len(ids), 0, *ids)
         return {shown[i].decode(): shown[i + 1] for i in range(0, len(shown), 2)}
 
 

@@ -1,9 +1,13 @@
--- parts: sight statuses
--- Of these statuses those that a viewer sees, as id and JSON: read only. Viewer, how much sight is needed, how many
--- at most, how many to pass over, then ids. The last is how many ids were looked at.
-local viewer, least, most, skip = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+-- parts: sight statuses lists
+-- Of these statuses those that a viewer sees, as id and JSON: read only. Viewer, how much sight is needed, the list on
+-- whose timeline they stand ('' for none), how many at most, how many to pass over, then ids. Behind them, how many ids
+-- were looked at, and how many passed over.
+local viewer, least, list, most, skip = ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
+if list ~= '' and not seen_list(viewer, list) then
+  return refuse('NOT_FOUND list id')
+end
 local found, looked, skipped = {}, 0, 0
-for at = 7, #ARGV do
+for at = 8, #ARGV do
   looked = looked + 1
   local json = show(viewer, ARGV[at], least)
   if json and skipped < skip then

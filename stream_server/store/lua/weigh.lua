@@ -1,7 +1,7 @@
 -- parts: sight statuses
--- What importance goes by: read only. Viewer, then ids. For each status that the viewer sees: id, author, when it was
+-- What importance goes by: read only. Viewer, '1' to be told of what the viewer likes, then ids. For each status that the viewer sees: id, author, when it was
 -- posted (ms), likes, comments and reposts (of the original, where it has no words of its own), and '1' if viewer and
--- author follow each other. Behind them, the authors of the newest LIKED statuses that the viewer likes.
+-- author follow each other. Behind them, if wanted, the authors of the newest LIKED statuses that the viewer likes.
 local LIKED = 100
 local viewer = ARGV[3]
 local figures, liked, mutual = {}, {}, {}
@@ -14,7 +14,7 @@ local function follow_each_other(author)
   return mutual[author]
 end
 
-for at = 4, #ARGV do
+for at = 5, #ARGV do
   local row = status_row(ARGV[at])
   if row and row_json(viewer, row, SHOWN) then
     local counted_on = row.wordless and row.origin or row.id
@@ -23,7 +23,7 @@ for at = 4, #ARGV do
       counts[2] or '0', counts[3] or '0', follow_each_other(row.uid)}
   end
 end
-for _, id in ipairs(redis.call('ZRANGE', KEY.liked .. viewer, 0, LIKED - 1, 'REV')) do
+for _, id in ipairs(ARGV[4] == '1' and redis.call('ZRANGE', KEY.liked .. viewer, 0, LIKED - 1, 'REV') or {}) do
   liked[#liked + 1] = redis.call('HGET', KEY.status .. id, 'uid') or ''
 end
 return {figures, liked}
