@@ -20,16 +20,10 @@ if asking and not asks(source, target) then
 elseif not following and not asking then
   position, fence, ms, seq, n = join(source, target, ms, seq, n)
   forget_ask(source, target)
-  ms, seq, n = notify(target.id, 'follow', source, '', '', ms, seq, n)
+  notify(target.id, 'follow', source, '', '', ms, seq, n)
 end
 if list then
-  if position ~= 'unchanged' then
-    ms, seq, n = tick()
-  end
-  local enlisted, made = enlist(list, target, ms, seq, n)
-  if enlisted then
-    position, list_fence = position == 'unchanged' and enlisted or position, made
-  end
+  position, list_fence = also(enlist, list, target, position)
 end
 return answer(position .. (asking and ' requested' or ''), fence, list_fence,
   fence .. list_fence ~= '' and recent(target.id) or {})

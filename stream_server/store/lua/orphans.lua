@@ -1,22 +1,10 @@
--- parts: jobs
+-- parts: notices jobs burden
 -- What is left of things that are gone. First word: 'jobs' for jobs that are neither due nor parked, 'statuses' for
 -- statuses of which likes, comments, replies or reposts are kept and no job will see to it, 'users' or 'lists' for
 -- owners of timelines who are not there. Second: '1' mends: the jobs are due, what hung on the statuses goes (up to
 -- PASS of each set; the rest the next time); timelines are derived, so not here. Then ids. Gives those found.
 local kind, mend = ARGV[3], ARGV[4] == '1'
 local found = {}
-
-local function strip(status)
-  for _, uid in ipairs(redis.call('ZRANGE', KEY.likes .. status, 0, PASS - 1)) do
-    redis.call('ZREM', KEY.liked .. uid, status)
-    redis.call('ZREM', KEY.likes .. status, uid)
-  end
-  for _, comment in ipairs(redis.call('ZRANGE', KEY.comments .. status, 0, PASS - 1)) do
-    redis.call('DEL', KEY.comment .. comment)
-    redis.call('ZREM', KEY.comments .. status, comment)
-  end
-  redis.call('DEL', KEY.replies .. status, KEY.reposts .. status)
-end
 
 local lost = {
   jobs = function(id)
@@ -41,7 +29,7 @@ for at = 5, #ARGV do
     if mend and kind == 'jobs' then
       redis.call('ZADD', KEY.due, text(now_ms()), id)
     elseif mend and kind == 'statuses' then
-      strip(id)
+      unburden(id, '')
     end
   end
 end

@@ -16,12 +16,6 @@ elseif asks(source, target) then
   position = unask(source, target, ms, seq, n)
 end
 if list then
-  if position ~= 'unchanged' then
-    ms, seq, n = tick()
-  end
-  local delisted, made = delist(list, target, ms, seq, n)
-  if delisted then
-    position, list_fence = position == 'unchanged' and delisted or position, made
-  end
+  position, list_fence = also(delist, list, target, position)
 end
 return answer(position, fence, list_fence, fence .. list_fence ~= '' and recent(target.id) or {})

@@ -12,25 +12,31 @@ local function strip(key, part)
   return #members
 end
 
--- Up to PASS of the likes and PASS of the comments of a deleted status go, and with the last of them its job, which is
--- due again in `hold_ms` otherwise; nobody is told of them any more. Gives 'more', 'again' or 'done'.
-local function lighten(job, hold_ms)
-  go_on(job, 'rest', '', '', hold_ms)
-  local likers = strip(KEY.likes .. job.status, function(uid)
-    redis.call('ZREM', KEY.liked .. uid, job.status)
-    unnotify(job.uid, 'like', uid, job.status)
+-- Up to PASS of the likes and PASS of the comments of a status that is gone, which was by `uid` ('' if nobody knows any
+-- more), go, and nobody is told of them any more; gives whether that was all.
+local function unburden(status, uid)
+  local likers = strip(KEY.likes .. status, function(liker)
+    redis.call('ZREM', KEY.liked .. liker, status)
+    unnotify(uid, 'like', liker, status)
   end)
-  local comments = likers < PASS and strip(KEY.comments .. job.status, function(comment)
+  local comments = likers < PASS and strip(KEY.comments .. status, function(comment)
     local kept = redis.call('HMGET', KEY.comment .. comment, 'uid', 'mentioned')
-    unnotify(job.uid, 'comment', kept[1] or '', comment)
+    unnotify(uid, 'comment', kept[1] or '', comment)
     for who in (kept[2] or ''):gmatch('%S+') do
       unnotify(who, 'mention', kept[1], 'c' .. comment)
     end
     redis.call('DEL', KEY.comment .. comment)
   end) or PASS
   if comments == PASS then
-    return 'more'
+    return false
   end
-  redis.call('DEL', KEY.replies .. job.status, KEY.reposts .. job.status)
-  return finish(job)
+  redis.call('DEL', KEY.replies .. status, KEY.reposts .. status)
+  return true
+end
+
+-- A deleted status is rid of a page of what hung on it, and with the last of it of its job, which is due again in
+-- `hold_ms` otherwise. Gives 'more', 'again' or 'done'.
+local function lighten(job, hold_ms)
+  go_on(job, 'rest', '', '', hold_ms)
+  return unburden(job.status, job.uid) and finish(job) or 'more'
 end

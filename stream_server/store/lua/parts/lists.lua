@@ -81,3 +81,10 @@ local function delist(list, user, ms, seq, n)
   local job = 'list-' .. list.id .. '-' .. user.id
   return position, leave(job, 'remove', ms, 'owner', list.id, 'author', user.id)
 end
+
+-- A step that may have made an entry also puts a user on a list, or takes them off: `change` is `enlist` or `delist`.
+-- Gives the position of the step, which is that of its first entry, and the fence of the list's job, '' for none.
+local function also(change, list, user, position)
+  local changed, fence = change(list, user, tick())
+  return position == 'unchanged' and changed or position, fence or ''
+end
