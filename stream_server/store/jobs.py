@@ -10,13 +10,10 @@ from typing import NamedTuple
 
 from stream_server.store import keys
 from stream_server.store.link import Link
-from stream_server.store.scripts import Scripts
+from stream_server.store.scripts import LEASE_MS, Scripts
 
 MAX_FAILURES = 10
 """After so many failed passes in a row a job is parked, for a person to look at."""
-
-LEASE_MS = 10_000
-"""How long a claimed job is held; the scripts say the same."""
 
 
 class Job(NamedTuple):

@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from stream_server.store import keys
-from stream_server.store.jobs import LEASE_MS, Job, Jobs, Pass, Step
+from stream_server.store.jobs import Job, Jobs, Pass, Step
 from stream_server.store.link import Command, Link
-from stream_server.store.scripts import Sizes
+from stream_server.store.scripts import FOLLOWED, LEASE_MS, Sizes
 
 BOTH = {"home": keys.home, "list": keys.timeline}
 """The key of a timeline by its kind."""
-
-FOLLOWED = 50
-"""Users of one pass of a refill; the script says the same."""
 
 ENDED = frozenset({"done", "again", "stale"})
 """Words after which there is nothing more to do now."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from stream_server.store import keys
 from stream_server.store.jobs import Jobs
 from stream_server.store.link import Link
-from stream_server.store.passes import BOTH, FOLLOWED
-from stream_server.store.scripts import Scripts
+from stream_server.store.passes import BOTH
+from stream_server.store.scripts import FOLLOWED, Scripts
 
 SCANNED = 500
 """Keys of one page of the walk."""

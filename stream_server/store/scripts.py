@@ -21,6 +21,15 @@ from stream_server.store.link import Command, Link, Lost
 from stream_server.store.refusals import refused
 from stream_server.store.request import Request
 
+GRACE_MS = 3000
+"""A job left by a write is due so much later; until then it is the request's that made it."""
+
+LEASE_MS = 10_000
+"""How long a claimed job is held."""
+
+FOLLOWED = 50
+"""Users of one pass of a refill."""
+
 REPEAT_SHARE = 0.5
 """A repetition has half the time of the first attempt, so that both together stay under two time-outs."""
 
@@ -152,9 +161,7 @@ def load(sizes: Sizes) -> Mapping[str, Script]:
     folder = resources.files(__package__).joinpath("lua")
     prelude = folder.joinpath("prelude.lua").read_text("utf-8")
     verbs = [file for file in folder.iterdir() if file.name.endswith(".lua") and file.name != "prelude.lua"]
-    return {
-        file.name.removesuffix(".lua"): _script(prelude, file.read_text("utf-8"), folder, sizes) for file in verbs
-    }
+    return {file.name.removesuffix(".lua"): _script(prelude, file.read_text("utf-8"), folder, sizes) for file in verbs}
 
 
 def _script(prelude: str, verb: str, folder: Traversable, sizes: Sizes) -> Script:
@@ -164,6 +171,7 @@ def _script(prelude: str, verb: str, folder: Traversable, sizes: Sizes) -> Scrip
     head = (
         f"{keys.lua_table(set(_KEY.findall(body)))}\n"
         f"local LIMIT,CAP,PASS='{sizes.log_max_entries}',{sizes.timeline_max},{sizes.pass_size}\n"
+        f"local GRACE_MS,LEASE_MS,FOLLOWED={GRACE_MS},{LEASE_MS},{FOLLOWED}\n"
         f"local SIGHT='{sight.table()}'\n"
     )
     text = head + body

@@ -9,12 +9,9 @@ from typing import NamedTuple
 
 from stream_server.store.jobs import Job, Jobs, Pass, pairs
 from stream_server.store.passes import ENDED, Passes
-from stream_server.store.scripts import Sizes
+from stream_server.store.scripts import GRACE_MS, Sizes
 
 logger = logging.getLogger(__name__)
-
-GRACE_MS = 3000
-"""A job left by a write is due so much later; until then it is the request's that made it."""
 
 
 class Pair(NamedTuple):

@@ -32,7 +32,7 @@ if job.status ~= '' and job.phase ~= 'rest' then
     lists = page_after(KEY.listed .. job.uid, score, member, PASS - #page / 2)
   end
 elseif job.mode == 'merge' or job.mode == 'remove' then
-  newest = profile(job.author)
+  newest = recent(job.author)
 elseif job.mode == 'refill' and job.phase == 'merge' then
   page, newest, authors, deleted = followed()
 end

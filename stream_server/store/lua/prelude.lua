@@ -1,6 +1,6 @@
 -- Before every script. Above it stand lines that Python makes: KEY, the names of the keys that it uses (store/keys.py);
 -- LIMIT, about how many entries the log keeps; CAP and PASS, how long a timeline is and how many people a pass takes;
--- SIGHT, the answers of sight.py. Between it and a verb stand the parts that the verb's first line names, in order.
+-- GRACE_MS, LEASE_MS and FOLLOWED of store/scripts.py; SIGHT, the answers of sight.py. Between it and a verb stand the parts that the verb's first line names, in order.
 -- A script declares one key, its request key: all that it touches carries the same hash tag, so it is on the same
 -- shard. ARGV 1 and 2 are the request's fingerprint and how long its answer is kept (ms); the verb's own follow.
 local REQUEST, FINGERPRINT, KEPT_MS = KEYS[1], ARGV[1], ARGV[2]

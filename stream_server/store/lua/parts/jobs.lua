@@ -3,7 +3,6 @@
 -- one has lost it. `left` and `deleted` are the author's versions when the page of truth was read that a pass is about.
 -- `again`: 'wanted' when a pass of an older fence may still be writing, so that this job, when it is done, is done
 -- once more after everything older must be over; 'done' in that second round.
-local GRACE_MS, LEASE_MS = 3000, 10000
 
 local function now_ms()
   local time = redis.call('TIME')

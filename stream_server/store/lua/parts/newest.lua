@@ -1,8 +1,10 @@
 -- What belongs on a timeline, by the truth. Needs the part queue.
-local FOLLOWED = 50
 
 -- Two lists of ids, newest first, as one of at most CAP.
 local function merged(one, other)
+  if #other == 0 then
+    return one
+  end
   local both, at, from = {}, 1, 1
   while #both < CAP and (one[at] or other[from]) do
     if not other[from] or (one[at] and tonumber(one[at]) >= tonumber(other[from])) then
@@ -14,10 +16,6 @@ local function merged(one, other)
     end
   end
   return both
-end
-
-local function profile(uid)
-  return redis.call('ZRANGE', KEY.profile .. uid, 0, CAP - 1, 'REV')
 end
 
 -- The next of those from whom a timeline is filled, FOLLOWED of them behind (score, member), with their scores; the
@@ -32,7 +30,10 @@ local function newest_of(timelines, owner, score, member)
     authors[#authors + 1] = page[at]
   end
   for _, author in ipairs(authors) do
-    newest = merged(newest, profile(author))
+    -- Behind CAP newer ones nothing of an older one comes any more: it is not even read.
+    local above = newest[CAP] and '(' .. newest[CAP] or '-inf'
+    newest = merged(newest,
+      redis.call('ZRANGE', KEY.profile .. author, '+inf', above, 'BYSCORE', 'REV', 'LIMIT', 0, CAP))
   end
   return page, newest, authors
 end
