@@ -3,12 +3,9 @@
 -- the walk's arguments: viewer, the two users whom the sets belong to, and the second set.
 local viewer, one, other, second = ARGV[9], ARGV[10], ARGV[11], ARGV[12]
 local WHOLE = 4096
-if not knows(viewer, one) then
-  return refuse('NOT_FOUND user id')
-elseif one == other then
-  return refuse('ONESELF other')
-elseif not knows(viewer, other) then
-  return refuse('NOT_FOUND user other')
+local refused = not_two(viewer, one, other)
+if refused then
+  return refused
 end
 
 local function show(member, score)

@@ -3,12 +3,9 @@
 -- followed, asks, is asked by, and of the viewer towards the other person: blocks, mutes. What only the two are told
 -- (who asks whom) is nothing to a third.
 local viewer, one, other = ARGV[3], ARGV[4], ARGV[5]
-if not knows(viewer, one) then
-  return refuse('NOT_FOUND user id')
-elseif one == other then
-  return refuse('ONESELF other')
-elseif not knows(viewer, other) then
-  return refuse('NOT_FOUND user other')
+local refused = not_two(viewer, one, other)
+if refused then
+  return refused
 end
 local function is(key, member)
   return redis.call('ZSCORE', key, member) and 1 or 0

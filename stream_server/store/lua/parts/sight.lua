@@ -61,6 +61,17 @@ local function knows(viewer, uid)
   return not redis.call('ZSCORE', KEY.blockers .. viewer, uid)
 end
 
+-- Why a viewer may not ask about two users, as a refusal, or nil: they know of both, who are not the same.
+local function not_two(viewer, one, other)
+  if not knows(viewer, one) then
+    return refuse('NOT_FOUND user id')
+  elseif one == other then
+    return refuse('ONESELF other')
+  elseif not knows(viewer, other) then
+    return refuse('NOT_FOUND user other')
+  end
+end
+
 -- Whether a user may draw another into something: knows them, and neither blocks the other.
 local function reaches(uid, other)
   return knows(uid, other) and not redis.call('ZSCORE', KEY.blocks .. uid, other)
