@@ -129,7 +129,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Shown()
 
 
-class View(msgspec.Struct, frozen=True):
+class View(msgspec.Struct, frozen=True, gc=False):
     """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words.
 
     ``subject`` is the status or the comment that the entry brings or takes back, ``shown`` what can be read in it.

@@ -133,7 +133,7 @@ class Hub:
 
     def _offer_matching(self, entry: Entry) -> None:
         ends, public = entry.kind in TAKES_BACK, entry.audience == PUBLIC
-        told = self.standing.tells(entry) if public else None
+        told = None if not public else self.standing.tells(entry) if self.standing.outcasts else entry
         for group in self.index.match(entry.event):
             personal = group.personal
             if personal is None:

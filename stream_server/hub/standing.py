@@ -28,7 +28,7 @@ class Standing:
 
     def tells(self, entry: Entry) -> Entry | None:
         """A public entry as it may be shown to all: what takes back always is, without an outcast's words."""
-        if not self.outcasts or entry.kind == "delete" or self.clears(entry):
+        if entry.kind == "delete" or self.clears(entry):
             return entry
         return entry.without_status() if entry.kind in TAKES_BACK else None
 
