@@ -319,6 +319,29 @@ async def test_pages_of_the_log_are_read_once_for_all_and_mark_what_is_gone(link
     assert [entry.gone for entry in pages[0].entries] == [number % 2 == 0 for number in range(1, 21)]
 
 
+async def test_a_page_asks_once_for_all_that_its_entries_show(link: Link) -> None:
+    """Statuses, comments and originals that are gone are marked, in whatever entry they stand; junk shows nothing."""
+    status, comment = {"id": "1", "uid": "7"}, {"id": "2", "uid": "8"}
+    quote = {"id": "3", "uid": "8", "message": "q", "original": {"id": "4", "uid": "7"}}
+    notice = {"source": {"id": "8"}, "status": status, "comment": {"id": "5", "uid": "8"}}
+    wires: list[tuple[str, Any]] = [
+        ("like", {"source": {"id": "8"}, "status": status}), ("comment", {"comment": comment, "status": status}),
+        ("uncomment", {"comment": comment, "status": status}), ("post", {"status": quote}), ("post", {"junk": 1}),
+        ("notification", {"notification": notice}), ("delete", {"status": {"id": "9", "uid": "7"}}),
+    ]  # fmt: skip
+    for n, (kind, wire) in enumerate(wires, 1):
+        fields: dict[Any, Any] = {"n": n, "k": kind, "a": "public", "e": msgspec.json.encode({"wire": wire})}
+        link.client.xadd(keys.LOG, fields, id=f"{link.base + n}-0")
+    for key in (keys.status("1"), keys.status("3"), keys.named("comment", "5")):
+        link.client.hset(key, "id", "x")
+    page = await LogReader(link.store.log).page(START, 256)
+    assert [entry.gone for entry in page.entries] == [False, True, False, False, False, False, False]
+    assert [entry.original_gone for entry in page.entries] == [False, False, False, True, False, False, False]
+    link.client.delete(keys.status("1"))
+    page = await LogReader(link.store.log).page(START, 256)
+    assert [entry.gone for entry in page.entries] == [True, True, True, False, False, True, False]
+
+
 def _reads(client: Any) -> int:
     info: Any = client.info("commandstats")
     return int(info["cmdstat_xrange"]["calls"])

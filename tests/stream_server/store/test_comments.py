@@ -244,3 +244,17 @@ async def test_the_same_key_gets_the_same_bytes(store: Store, people: People, ra
     again = await store.comments.create(bob, status, "y", later)
     raw.xtrim(keys.LOG, maxlen=0, approximate=False)
     assert await store.comments.create(bob, status, "y", later) == again
+
+
+async def test_a_comment_ends_for_those_to_whom_it_was_told(store: Store, people: People) -> None:
+    """Whatever has become protected since, and whatever has ceased to be."""
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    openly = await comment(store, bob, status)
+    await protect(store, bob)
+    closed = await comment(store, bob, status)
+    await store.comments.delete(bob, openly["id"], Request.fresh())
+    await protect(store, bob, on=False)
+    await store.comments.delete(bob, closed["id"], Request.fresh())
+    assert [entry.audience for entry in await told(store, "comment")] == ["public", f"followers:{bob}"]
+    assert [entry.audience for entry in await told(store, "uncomment")] == ["public", f"followers:{bob}"]
