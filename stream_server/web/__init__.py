@@ -8,7 +8,7 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``middleware``    every request's frame: its id, its refusals, its token
 ``edges``         what happens before a request is one: parse errors, deadlines, limits of the protocol
 ``keys``          what an app and a request carry
-``answers``       JSON answers and refusals
+``answers``       JSON answers and refusals; ``pieces`` those that are a piece of a list
 ``openapi``       the table as a document; ``operations`` is a row of it, ``streamed`` what a stream takes
 ``body``          reading a body within bounds
 ``query``         reading a query as one of the shapes

@@ -2,12 +2,11 @@
 
 from aiohttp import web
 
-from stream_server.web import query, schema
-from stream_server.web.answers import created, json_answer, page
+from stream_server.web import pieces, query, schema
+from stream_server.web.answers import created, json_answer
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, CONFIG, STORE
 from stream_server.web.shapes.comments import NewComment
-from stream_server.web.shapes.queries import Piece
 from stream_server.web.statuses import check_text
 
 
@@ -23,9 +22,7 @@ async def post(request: web.Request) -> web.Response:
 
 async def under(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/comments``: oldest first, without those of people whom one does not want to hear."""
-    asked, status = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].comments.page(request[CLAIMS].sub, status, asked.piece())
-    return page("comments", *found)
+    return await pieces.of(request, "comments", request.app[STORE].comments.page)
 
 
 async def one(request: web.Request) -> web.Response:

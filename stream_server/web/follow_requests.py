@@ -2,23 +2,20 @@
 
 from aiohttp import web
 
-from stream_server.web import query
-from stream_server.web.answers import encoded, page
+from stream_server.web import pieces, query
+from stream_server.web.answers import encoded
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.queries import Piece
 
 
 async def received(request: web.Request) -> web.Response:
     """``GET /v1/users/me/requests``: who asks to follow oneself, newest first, each with ``since``."""
-    asked = query.given(request, Piece)
-    return page("users", *await request.app[STORE].follow_requests.received(request[CLAIMS].sub, asked.piece()))
+    return await pieces.mine(request, "users", request.app[STORE].follow_requests.received)
 
 
 async def sent(request: web.Request) -> web.Response:
     """``GET /v1/users/me/requests/sent``: whom one asks to follow, newest first, each with ``since``."""
-    asked = query.given(request, Piece)
-    return page("users", *await request.app[STORE].follow_requests.sent(request[CLAIMS].sub, asked.piece()))
+    return await pieces.mine(request, "users", request.app[STORE].follow_requests.sent)
 
 
 async def approve(request: web.Request) -> web.Response:

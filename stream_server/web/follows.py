@@ -3,12 +3,11 @@
 from aiohttp import web
 
 from stream_server.errors import BadRequest, TooLarge
-from stream_server.web import query, schema
-from stream_server.web.answers import encoded, json_answer, page
+from stream_server.web import pieces, query, schema
+from stream_server.web.answers import encoded, json_answer
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
 from stream_server.web.shapes.follows import MAX_BATCH, FollowBatch, OnList
-from stream_server.web.shapes.queries import Piece
 
 
 async def follow(request: web.Request) -> web.Response:
@@ -43,13 +42,9 @@ async def batch(request: web.Request) -> web.Response:
 
 async def followers(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/followers``: who follows a user, newest first, each with ``since``."""
-    asked, uid = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].follows.followers(request[CLAIMS].sub, uid, asked.piece())
-    return page("users", *found)
+    return await pieces.of(request, "users", request.app[STORE].follows.followers)
 
 
 async def following(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/following``: whom a user follows, newest first, each with ``since``."""
-    asked, uid = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].follows.followed(request[CLAIMS].sub, uid, asked.piece())
-    return page("users", *found)
+    return await pieces.of(request, "users", request.app[STORE].follows.followed)

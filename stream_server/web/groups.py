@@ -1,9 +1,8 @@
 """Groups, and who is in them. What is posted in one is a status with ``group``."""
 
-import msgspec
 from aiohttp import web
 
-from stream_server.web import query, schema
+from stream_server.web import pieces, query, schema
 from stream_server.web.answers import created, json_answer, page
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
@@ -33,8 +32,7 @@ async def update(request: web.Request) -> web.Response:
     group = query.path_id(request)
     changes, body = await schema.read_body_as(GroupChanges, request)
     key = request_key(request, body)
-    given = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not msgspec.UNSET}
-    return json_answer(await request.app[STORE].groups.update(request[CLAIMS].sub, group, given, key))
+    return json_answer(await request.app[STORE].groups.update(request[CLAIMS].sub, group, changes.given(), key))
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -45,9 +43,7 @@ async def delete(request: web.Request) -> web.Response:
 
 async def members(request: web.Request) -> web.Response:
     """``GET /v1/groups/{id}/members``: who is in a group, the latest first, each with ``since``."""
-    asked, group = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].groups.members(request[CLAIMS].sub, group, asked.piece())
-    return page("users", *found)
+    return await pieces.of(request, "users", request.app[STORE].groups.members)
 
 
 async def add(request: web.Request) -> web.Response:

@@ -2,11 +2,10 @@
 
 from aiohttp import web
 
-from stream_server.web import query
-from stream_server.web.answers import encoded, page
+from stream_server.web import pieces, query
+from stream_server.web.answers import encoded
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.queries import Piece
 
 
 async def like(request: web.Request) -> web.Response:
@@ -31,6 +30,4 @@ async def has(request: web.Request) -> web.Response:
 
 async def likers(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/likes``: who likes a status, newest first, each with ``since``."""
-    asked, status = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].likes.page(request[CLAIMS].sub, status, asked.piece())
-    return page("users", *found)
+    return await pieces.of(request, "users", request.app[STORE].likes.page)

@@ -1,14 +1,12 @@
 """Lists of people, and who is on them."""
 
-import msgspec
 from aiohttp import web
 
-from stream_server.web import query, schema
-from stream_server.web.answers import created, json_answer, page
+from stream_server.web import pieces, query, schema
+from stream_server.web.answers import created, json_answer
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
 from stream_server.web.shapes.lists import ListChanges, NewList
-from stream_server.web.shapes.queries import Piece
 
 
 async def create(request: web.Request) -> web.Response:
@@ -30,8 +28,7 @@ async def update(request: web.Request) -> web.Response:
     list_id = query.path_id(request)
     changes, body = await schema.read_body_as(ListChanges, request)
     key = request_key(request, body)
-    given = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not msgspec.UNSET}
-    return json_answer(await request.app[STORE].lists.update(request[CLAIMS].sub, list_id, given, key))
+    return json_answer(await request.app[STORE].lists.update(request[CLAIMS].sub, list_id, changes.given(), key))
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -42,9 +39,7 @@ async def delete(request: web.Request) -> web.Response:
 
 async def members(request: web.Request) -> web.Response:
     """``GET /v1/lists/{id}/members``: who is on a list, the latest first, each with ``since``."""
-    asked, list_id = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].lists.members(request[CLAIMS].sub, list_id, asked.piece())
-    return page("users", *found)
+    return await pieces.of(request, "users", request.app[STORE].lists.members)
 
 
 async def add(request: web.Request) -> web.Response:
@@ -63,11 +58,9 @@ async def remove(request: web.Request) -> web.Response:
 
 async def of_user(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/lists``: a user's lists, newest first: all of one's own, another's public ones."""
-    asked, uid = query.given(request, Piece), query.path_id(request)
-    return page("lists", *await request.app[STORE].lists.of(request[CLAIMS].sub, uid, asked.piece()))
+    return await pieces.of(request, "lists", request.app[STORE].lists.of)
 
 
 async def listed(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/listed``: the lists that a user is on, the latest first, as far as one may see them."""
-    asked, uid = query.given(request, Piece), query.path_id(request)
-    return page("lists", *await request.app[STORE].lists.listed(request[CLAIMS].sub, uid, asked.piece()))
+    return await pieces.of(request, "lists", request.app[STORE].lists.listed)

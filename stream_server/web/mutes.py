@@ -2,11 +2,10 @@
 
 from aiohttp import web
 
-from stream_server.web import query
-from stream_server.web.answers import encoded, page
+from stream_server.web import pieces, query
+from stream_server.web.answers import encoded
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.queries import Piece
 
 
 async def mute(request: web.Request) -> web.Response:
@@ -25,5 +24,4 @@ async def unmute(request: web.Request) -> web.Response:
 
 async def listed(request: web.Request) -> web.Response:
     """``GET /v1/users/me/mutes``: whom one mutes, newest first, each with ``since``."""
-    asked = query.given(request, Piece)
-    return page("users", *await request.app[STORE].mutes.page(request[CLAIMS].sub, asked.piece()))
+    return await pieces.mine(request, "users", request.app[STORE].mutes.page)

@@ -2,11 +2,10 @@
 
 from aiohttp import web
 
-from stream_server.web import query, schema
-from stream_server.web.answers import created, json_answer, page
+from stream_server.web import pieces, query, schema
+from stream_server.web.answers import created, json_answer
 from stream_server.web.idempotency import request_key
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.queries import Piece
 from stream_server.web.shapes.talks import NewMessage, NewTalk, TalkMark
 
 
@@ -20,8 +19,7 @@ async def begin(request: web.Request) -> web.Response:
 
 async def mine(request: web.Request) -> web.Response:
     """``GET /v1/talks``: one's talks, those with the latest messages first."""
-    asked = query.given(request, Piece)
-    return page("talks", *await request.app[STORE].talks.of(request[CLAIMS].sub, asked.piece()))
+    return await pieces.mine(request, "talks", request.app[STORE].talks.of)
 
 
 async def one(request: web.Request) -> web.Response:
@@ -46,9 +44,7 @@ async def message(request: web.Request) -> web.Response:
 
 async def messages(request: web.Request) -> web.Response:
     """``GET /v1/talks/{id}/messages``: newest first, for those in the talk."""
-    asked, talk = query.given(request, Piece), query.path_id(request)
-    found = await request.app[STORE].talks.messages(request[CLAIMS].sub, talk, asked.piece())
-    return page("messages", *found)
+    return await pieces.of(request, "messages", request.app[STORE].talks.messages)
 
 
 async def read(request: web.Request) -> web.Response:

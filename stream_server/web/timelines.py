@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from stream_server.web import query
+from stream_server.web import pieces, query
 from stream_server.web.answers import page
 from stream_server.web.keys import CLAIMS, STORE
 from stream_server.web.shapes.queries import Paged
@@ -19,49 +19,37 @@ async def home(request: web.Request) -> web.Response:
 
 async def profile(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/statuses``: what a user wrote, newest first."""
-    asked, uid = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.profile(request[CLAIMS].sub, uid, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.profile)
 
 
 async def liked(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/likes``: what a user likes, the latest like first."""
-    asked, uid = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.liked(request[CLAIMS].sub, uid, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.liked)
 
 
 async def mentions(request: web.Request) -> web.Response:
     """``GET /v1/users/me/mentions``: the recent statuses that mention one, newest first."""
-    asked = query.given(request, Paged)
-    return page("statuses", *await request.app[STORE].timelines.mentions(request[CLAIMS].sub, asked.piece()))
+    return await pieces.mine(request, "statuses", request.app[STORE].timelines.mentions)
 
 
 async def favorites(request: web.Request) -> web.Response:
     """``GET /v1/users/me/favorites``: what one has kept and may still see, the latest first."""
-    asked = query.given(request, Paged)
-    return page("statuses", *await request.app[STORE].timelines.favorites(request[CLAIMS].sub, asked.piece()))
+    return await pieces.mine(request, "statuses", request.app[STORE].timelines.favorites)
 
 
 async def reposts(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/reposts``: reposts and quotes of a status, newest first."""
-    asked, status_id = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.reposts(request[CLAIMS].sub, status_id, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.reposts)
 
 
 async def replies(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/replies``: direct replies to a status, newest first."""
-    asked, status_id = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.replies(request[CLAIMS].sub, status_id, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.replies)
 
 
 async def conversation(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/conversation``: the whole thread in which a status stands, oldest first."""
-    asked, status_id = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.conversation(request[CLAIMS].sub, status_id, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.conversation)
 
 
 async def tag(request: web.Request) -> web.Response:
@@ -73,13 +61,9 @@ async def tag(request: web.Request) -> web.Response:
 
 async def of_list(request: web.Request) -> web.Response:
     """``GET /v1/lists/{id}/statuses``: what the members of a list wrote, newest first."""
-    asked, list_id = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.list(request[CLAIMS].sub, list_id, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.list)
 
 
 async def of_group(request: web.Request) -> web.Response:
     """``GET /v1/groups/{id}/statuses``: what was posted in a group, newest first."""
-    asked, group_id = query.given(request, Paged), query.path_id(request)
-    found = await request.app[STORE].timelines.group(request[CLAIMS].sub, group_id, asked.piece())
-    return page("statuses", *found)
+    return await pieces.of(request, "statuses", request.app[STORE].timelines.group)

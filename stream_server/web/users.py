@@ -1,6 +1,5 @@
 """Users: sign up, look up, change."""
 
-import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, Conflict, NotFound
@@ -62,8 +61,7 @@ async def update(request: web.Request) -> web.Response:
     """``PATCH /v1/users/me``: change what one says of oneself, and whether only those may read who were let."""
     changes, body = await schema.read_body_as(UserChanges, request)
     key = request_key(request, body)
-    given = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not msgspec.UNSET}
-    return json_answer(await request.app[STORE].users.update(request[CLAIMS].sub, given, key))
+    return json_answer(await request.app[STORE].users.update(request[CLAIMS].sub, changes.given(), key))
 
 
 def _refuse_taken(free: dict[str, bool]) -> None:

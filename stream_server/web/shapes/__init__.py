@@ -4,7 +4,7 @@ The one decision: **what is asked is closed, what is answered is open**. A body 
 here is refused by name, and so is one of another type: nothing is guessed. An answer may gain members, and never
 loses or renames one. The OpenAPI document is made from these classes, so a class here is a promise to clients.
 
-``queries``       the queries that many routes share: ids, a piece of a list
+``queries``       the queries that many routes share: ids, a piece of a list; ``changes`` what a PATCH asks
 ``errors``        the one shape of refusals
 ``users``         sign up, look up, lists of users
 ``sessions``      log in

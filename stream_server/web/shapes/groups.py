@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.schema import Cursor, Id, Name, Number, Time, check_name
+from stream_server.web.shapes.changes import Changes
 from stream_server.web.shapes.lists import Description, check_description
 
 Kind = Annotated[
@@ -29,7 +30,7 @@ class NewGroup(msgspec.Struct, forbid_unknown_fields=True):
         check_description(self.description)
 
 
-class GroupChanges(msgspec.Struct, forbid_unknown_fields=True):
+class GroupChanges(Changes):
     """``PATCH /v1/groups/{id}``: what is there is changed."""
 
     name: Name | UnsetType = UNSET

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.schema import Cursor, Id, Name, Number, Time, check_name
+from stream_server.web.shapes.changes import Changes
 
 Description = Annotated[str, Meta(max_length=200, description="up to 200 code points; lines, no other controls")]
 
@@ -29,7 +30,7 @@ class NewList(msgspec.Struct, forbid_unknown_fields=True):
         check_description(self.description)
 
 
-class ListChanges(msgspec.Struct, forbid_unknown_fields=True):
+class ListChanges(Changes):
     """``PATCH /v1/lists/{id}``: what is there is changed."""
 
     name: Name | UnsetType = UNSET

@@ -19,6 +19,7 @@ from stream_server.web.schema import (
     Time,
     check_name,
 )
+from stream_server.web.shapes.changes import Changes
 
 Bio = Annotated[str, Meta(min_length=1, max_length=500, description="1 to 500 code points; lines, no other controls")]
 Whereabouts = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
@@ -50,7 +51,7 @@ class Free(msgspec.Struct):
     email: bool | UnsetType = UNSET
 
 
-class UserChanges(msgspec.Struct, forbid_unknown_fields=True):
+class UserChanges(Changes):
     """``PATCH /v1/users/me``: what is there is changed; null takes a member away that may be null."""
 
     name: Name | UnsetType = UNSET
