@@ -14,11 +14,12 @@ Every filter comes in by the entry-point group ``stream_server.filters``, the bu
 ``tokens``     case and form folding, and the words of a text; ``alphabet`` the classes of characters
 ``key``        the strings by which events and filters find each other; ``grid`` those of places
 ``base``       the contract of a filter
-``track``      phrases; ``follow`` people; ``location`` boxes on the map
-``sample``     a share of all statuses; ``firehose`` everything public, ``partition`` a share of its authors
+``track``      phrases; ``follow`` people; ``location`` boxes on the map; ``home`` what concerns one
+``sample``     a share of all statuses; ``firehose`` everything public, ``partition`` a share of its authors;
+               ``share`` says who is in one
 ``language``   narrows by language; ``kind`` by kind of event
 ``combine``    a subscription: what filters ask for together
-``params``     from query parameters to a subscription; ``error`` their refusal
+``params``     from query parameters to a subscription; ``commas`` their lists, ``error`` their refusal
 ``registry``   the plugin door
 ``index``      which subscriptions match an event; ``postings`` its lists, ``trie`` those of phrases
 ``testing``    the contract test that any filter has to pass, third parties' too

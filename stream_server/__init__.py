@@ -2,17 +2,20 @@
 
 One line a module; the walk of the data is drawn in ``docs/architecture.md``.
 
-``cli``        the commands; ``__main__`` starts them
+``cli``        the commands, which are in ``commands``; ``__main__`` starts them
 ``config``     the settings: one table, from which flags, environment and docs derive
 ``process``    one server process, or a supervisor of several; ``supervisor`` keeps them running
 ``app``        wires the rooms together and owns their lifetimes
 ``errors``     every refusal, with its code and status
-``events``     an entry of the log: its place, its kind, its bytes, its view for the filters
+``events``     an entry of the log: its place, its kind, its bytes; ``view`` what filters and streams see of it
+``sight``      who sees what
 ``auth``       JSON Web Tokens, ``jwks`` the keys of others; ``passwords`` the argon2 hashes
 ``store``      Redis, and Redis only there
+``jobs``       what writes left to be done: receivers, and the caretaker who looks everything over
 ``feed``       hears the log and hands it to the hub
 ``hub``        who is connected, what matches, who is live and who is catching up
 ``web``        HTTP, and HTTP only there
+``metrics``    what is counted, by name; ``logs`` what is told in words
 ``client``     a Python client that reconnects by cursor; ``demo`` what to try it on,
                ``demo_world`` its people and what they did
 ``embedded``   the private Redis of a server that was given none, ``shim`` what keeps it from being orphaned

@@ -7,7 +7,7 @@ key that signs tokens and the accounts to sign them for, is taken from the runni
 ``worker``     receivers of jobs without a server
 ``token``      a token for somebody
 ``replay``     a file of statuses through the HTTP API; ``recording`` reads it, ``accounts`` maps its authors,
-               ``lanes`` keep each author's order, ``pace`` says when
+               ``lanes`` keep each author's order, ``pace`` says when, ``tally`` what became of it
 ``tail``       a stream in the terminal; ``screen`` makes it readable and harmless
 ``repair``     what in Redis is not as it should be
 ``doctor``     what is wrong with this machine; ``checks`` are its questions

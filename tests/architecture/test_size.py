@@ -43,6 +43,15 @@ def test_packages_open_with_their_contract_and_hold_no_logic() -> None:
             assert all(isinstance(node, plain) for node in body), f"{name} has logic"
 
 
+def test_packages_name_their_files() -> None:
+    """Whoever opens a package reads what each file of it is for, also of the newest one."""
+    for name, path in modules().items():
+        if path.name == "__init__.py":
+            told = ast.get_docstring(tree(path)) or ""
+            files = {one.rpartition(".")[2] for one in modules() if one.rpartition(".")[0] == name}
+            assert sorted(one for one in files if f"``{one}``" not in told and f"``{one}/``" not in told) == [], name
+
+
 def test_nothing_is_called_by_no_noun() -> None:
     """`utils`, `helpers`, `common`, `misc` name nothing."""
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "base2", "manager"}
