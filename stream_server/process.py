@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,9 +128,11 @@ async def _redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
 async def _supervised(config: Config, supervised: Supervised) -> int:
     """One of several workers: the supervisor's pipe is its life line."""
     listen = partial(supervisor.listen, config.host, config.port, supervised.listening)
-    async with serving(config, listen) as app:
-        feeding, receiving = app[FEEDING], app[RECEIVING]
-        return await _until_stopped(feeding, receiving, supervisor.Beat.from_fd(supervised.line).run())
+    beat = supervisor.Beat.from_fd(supervised.line)
+    async with AsyncExitStack() as stack:
+        with beat.starting():
+            app = await stack.enter_async_context(serving(config, listen))
+        return await _until_stopped(app[FEEDING], app[RECEIVING], beat.run())
 
 
 async def _until_stopped(*duties: Awaitable[Any]) -> int:

@@ -18,12 +18,13 @@ the parent only, which then sends SIGTERM.
 
 import asyncio
 import faulthandler
+import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Self
 
@@ -130,6 +131,19 @@ class Beat:
     def from_fd(cls, fd: int, on_orphaned: Callable[[], None] | None = None) -> Self:
         """The beat over the descriptor that came with ``--supervised``; raises OSError if it is no socket."""
         return cls(socket.socket(fileno=fd), on_orphaned)
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """While the worker starts: it ends at once if its supervisor does, there is nothing to end in good order yet.
+
+        It may wait for a Redis that went with the supervisor, for ever.
+        """
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._line, os._exit, 1)
+        try:
+            yield
+        finally:
+            loop.remove_reader(self._line)
 
     async def run(self) -> None:
         """Beat until the supervisor is gone or this is cancelled.

@@ -22,6 +22,13 @@ class Standing(NamedTuple):
     suspended: bool
 
 
+class Taken(NamedTuple):
+    """Whose refresh token was used up, and whether the session it belongs to was ended before."""
+
+    uid: str
+    revoked: bool
+
+
 class Sessions:
     """The sessions of one store."""
 
@@ -53,11 +60,16 @@ class Sessions:
             raise NotFound("there is no such user")
         return Kept(*row).own()
 
-    async def take_refresh(self, digest: str) -> str | None:
-        """The user of an unused refresh token, which is used by this; None if there is none."""
-        uid: bytes | None
-        (uid,) = await self._once(("GETDEL", keys.refresh(digest)))
-        return None if uid is None else uid.decode()
+    async def take_refresh(self, digest: str, jti: str, request: Request) -> Taken | None:
+        """The user of an unused refresh token, which is used by this; None if there is none.
+
+        Raises Forbidden ``suspended``, and then it is not used: the user may be reinstated.
+        """
+        answer = await self._scripts.write("refresh", request, digest, jti)
+        if not answer.value:
+            return None
+        uid, _, revoked = answer.value.decode().partition(" ")
+        return Taken(uid, bool(revoked))
 
     async def _once(self, *commands: Command) -> list[Any]:
         """Not on the log and not repeated: whoever loses the answer logs in again."""

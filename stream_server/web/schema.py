@@ -39,10 +39,19 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, descriptio
 Cursor = Annotated[str, Meta(description="opaque; good for the list that gave it")]
 
 
+_TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Bidirectional controls (Unicode Annex 9 §2)."""
+
+
 def check_name(name: str) -> None:
-    """Raises ValueError for a name that is blank or has control characters."""
-    if not name.strip() or any(unicodedata.category(c) == "Cc" for c in name):
-        raise ValueError("`name`: not blank, no control characters")
+    """Raises ValueError for a name in which nothing is to be seen, or that has control characters.
+
+    Those that turn the direction of text count too: they would turn what stands beside the name.
+    """
+    if not any(unicodedata.category(c)[0] in "LNPS" for c in name):
+        raise ValueError("`name`: not blank")
+    if any(unicodedata.category(c) == "Cc" or unicodedata.bidirectional(c) in _TURNS for c in name):
+        raise ValueError("`name`: no control characters")
 
 
 def check_meta(meta: dict[str, Any]) -> None:

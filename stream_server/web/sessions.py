@@ -75,17 +75,17 @@ async def _proven(request: web.Request, name: str, password: str) -> str:
 
 
 async def _refreshed(request: web.Request, token: str) -> str:
-    """The user of a refresh token, which is used up by this; raises Unauthorized, Forbidden ``suspended``."""
-    sessions = request.app[STORE].sessions
-    uid = await sessions.take_refresh(_digest(token))
-    if uid is None:
+    """The user of a refresh token, which is used up by this; raises Unauthorized.
+
+    Raises Forbidden ``suspended`` too, and the token is good still when that has ended.
+    """
+    jti = token.partition(".")[0]
+    taken = await request.app[STORE].sessions.take_refresh(_digest(token), jti, Request.fresh())
+    if taken is None:
         raise Unauthorized("the refresh token is unknown, used or expired")
-    standing = await sessions.standing(uid, token.partition(".")[0])
-    if standing.revoked:
+    if taken.revoked:
         raise Unauthorized("the session was ended", code="token_revoked")
-    if standing.suspended:
-        raise _suspended()
-    return uid
+    return taken.uid
 
 
 def _suspended() -> Forbidden:

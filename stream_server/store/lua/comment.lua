@@ -9,7 +9,7 @@ refused = outsider(actor.id, row)
 if refused then
   return refused
 end
-local entities, mentioned = mentions(7)
+local entities, mentioned = mentions(actor.id, 7)
 local ms, seq, n = tick()
 local id = id_at(ms, seq)
 local json = '{"id":"' .. id .. '","uid":"' .. actor.id .. '","login":"' .. actor.login .. '","status":"' .. status

@@ -46,7 +46,7 @@ if origin ~= '' then
 end
 local wordless = origin ~= '' and message == '""'
 
-local entities, mentioned, fields_at = mentions(12)
+local entities, mentioned, fields_at = mentions(uid, 12)
 
 local ms, seq, n = tick()
 local id = id_at(ms, seq)
@@ -64,8 +64,8 @@ local audience = group ~= '' and 'group:' .. group or actor.protected and 'follo
 local position = append('post', audience, '{"wire":{"status":' .. status .. '}}', ms, seq, n)
 
 redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', text(ms), 'audience',
-  audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'head',
-  head, unpack(ARGV, fields_at))
+  audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
+  entities, 'head', head, unpack(ARGV, fields_at))
 local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
 if in_reply_to ~= '' then
   tie[5], tie[6], tie[7], tie[8] = 'in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid
@@ -79,9 +79,9 @@ if origin ~= '' then
   redis.call('HINCRBY', KEY.status .. origin, 'reposts', 1)
   redis.call('ZADD', KEY.reposts .. origin, id, id)
 end
+-- Neither mentions nor tags are capped: what their readers may not see would crowd out what they may.
 for _, who in ipairs(mentioned) do
   redis.call('ZADD', KEY.mentions .. who, id, id)
-  redis.call('ZREMRANGEBYRANK', KEY.mentions .. who, 0, -(CAP + 1))
 end
 
 -- What is in a group stays there: no profile, no tag, no home.
@@ -95,7 +95,6 @@ else
   actor.posts = redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
   for tag in tags:gmatch('%S+') do
     redis.call('ZADD', KEY.tag .. tag, id, id)
-    redis.call('ZREMRANGEBYRANK', KEY.tag .. tag, 0, -(CAP + 1))
   end
   fence = leave('status-' .. id, 'spread', ms, 'uid', uid, 'status', id)
   people, lists = first_readers(uid)

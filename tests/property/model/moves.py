@@ -19,7 +19,7 @@ def made_id(made: bytes | None) -> str:
     return UNKNOWN if made is None else str(json.loads(made)["id"])
 
 
-def words(walk: Walk, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def words(walk: Walk, author: str, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """A message, whom it mentions, and its folded tags."""
     message = f"m{len(walk.trace)}"
     mentions: tuple[str, ...] = ()
@@ -27,7 +27,9 @@ def words(walk: Walk, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...
     if number % 3 == 1:
         login = LOGINS[number % len(walk.people)]
         message += f" @{login.upper()}"
-        mentions = (walk.people[number % len(walk.people)],)
+        mentioned = walk.people[number % len(walk.people)]
+        # Whom the author may not know of is a name like any other.
+        mentions = (mentioned,) if walk.world.eyes.knows(author, mentioned) else ()
     if number % 4 == 3:
         tag = TAGS[number % len(TAGS)]
         message += f" #{tag}"
@@ -36,7 +38,7 @@ def words(walk: Walk, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...
 
 
 async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
-    message, mentions, tags = words(walk, text) if text is not None else ("", (), ())
+    message, mentions, tags = words(walk, uid, text) if text is not None else ("", (), ())
 
     def model(made: bytes | None) -> None:
         walk.world.posts.create(
@@ -185,7 +187,7 @@ def _on_status(verb: str, noun: str) -> Move:
 async def comment(walk: Walk, a: int, b: int, c: int) -> None:
     """Comment on what is there or not."""
     uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
-    message, mentions, _ = words(walk, c)
+    message, mentions, _ = words(walk, uid, c)
 
     def model(made: bytes | None) -> None:
         walk.world.comments.create(Comment(made_id(made), uid, sid, message, mentions))

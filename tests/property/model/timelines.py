@@ -25,12 +25,12 @@ class Timelines:
     def posted(self, status: Status) -> None:
         """A post goes where it is read: one in a group there only."""
         for uid in status.mentions:
-            self._add(self.mentions, uid, [status.id])
+            self.mentions.setdefault(uid, set()).add(status.id)
         if status.group is not None:
             self._add(self.groups, status.group, [status.id])
             return
         for tag in status.tags:
-            self._add(self.tags, tag, [status.id])
+            self.tags.setdefault(tag, set()).add(status.id)
         for uid in (status.uid, *sources(self._ground.follows, status.uid)):
             self._add(self.homes, uid, [status.id])
         for roll in self._ground.lists.values():

@@ -1,7 +1,6 @@
-"""Mentions and hashtags: kept, read, capped, and gone with their status."""
+"""Mentions and hashtags: kept, read, never crowded out, and gone with their status."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import redis
@@ -122,14 +121,26 @@ async def test_what_is_in_a_group_has_no_tag(store: Store, people: People, raw: 
     assert not raw.exists(keys.named("tag", "tag"))
 
 
-async def test_mentions_and_tags_are_capped(small: Store, raw: "redis.Redis") -> None:
-    """The newest stay; a deleted one leaves its place to none that fell out."""
+async def test_what_is_hidden_crowds_nothing_out(small: Store, raw: "redis.Redis") -> None:
+    """However much the blocked, the muted and the protected mention and tag, what may be seen is still found."""
     people = People(small)
-    ann, bob = await people.users(2)
-    made = [(await people.status(ann, f"{i} @u1 #tag"))["id"] for i in range(5)]
-    assert await mentions(small, bob) == made[:1:-1]
-    assert await tagged(small, bob, "tag") == made[:1:-1]
-    sizes: list[Any] = [raw.zcard(keys.named("mentions", bob)), raw.zcard(keys.named("tag", "tag"))]
-    assert sizes == [3, 3]
-    await small.statuses.delete(ann, made[4], Request.fresh())
-    assert await mentions(small, bob) == made[3:1:-1]
+    ann, bob, eve, meg = await people.users(4)
+    await small.blocks.block(bob, eve, Request.fresh())
+    await small.mutes.mute(bob, meg, Request.fresh())
+    await protect(small, meg)
+    seen = (await people.status(ann, "hi @u1 #tag"))["id"]
+    for author in (eve, meg):
+        for number in range(5):
+            await people.status(author, f"{number} @u1 #tag")
+    assert await mentions(small, bob) == [seen]
+    assert await tagged(small, bob, "tag") == [seen]
+
+
+async def test_whom_one_may_not_know_of_is_not_found(store: Store, people: People, raw: "redis.Redis") -> None:
+    """A mention of who blocks the author, or is suspended, stays a name: an id would tell of them."""
+    ann, bob, eve = await people.users(3)
+    await store.blocks.block(bob, ann, Request.fresh())
+    suspend(raw, eve)
+    made = await people.status(ann, "@u1 @u2 @u0")
+    assert [mention.get("id") for mention in made["entities"]["mentions"]] == [None, None, ann]
+    assert raw.exists(keys.named("mentions", bob), keys.named("mentions", eve)) == 0

@@ -6,7 +6,7 @@ import json
 import pytest
 import redis
 
-from stream_server.errors import NotFound
+from stream_server.errors import Forbidden, NotFound
 from stream_server.events import START
 from stream_server.store.request import Request
 from stream_server.store.store import Store
@@ -59,8 +59,26 @@ async def test_a_refresh_token_is_used_once(store: Store, people: People) -> Non
     uid = await people.user("ann")
     user = json.loads(await store.sessions.begin("d1", uid, 60))
     assert user == json.loads(await store.users.me(uid))
-    shown = await asyncio.gather(*(store.sessions.take_refresh("d1") for _ in range(20)))
-    assert sorted(shown, key=str) == [uid] + [None] * 19
+    shown = await asyncio.gather(*(store.sessions.take_refresh("d1", "jti", Request.fresh()) for _ in range(20)))
+    assert [one for one in shown if one is not None] == [(uid, False)]
+
+
+async def test_a_refresh_token_outlives_a_suspension(store: Store, people: People) -> None:
+    """It is refused while that lasts, and good for one use afterwards; that of an ended session says so."""
+    root, uid = await people.user("root"), await people.user("ann")
+    for digest in ("d1", "d2"):
+        await store.sessions.begin(digest, uid, 60)
+    await store.suspensions.suspend(root, uid, Request.fresh())
+    with pytest.raises(Forbidden) as refusal:
+        await store.sessions.take_refresh("d1", "jti", Request.fresh())
+    assert refusal.value.error_code == "suspended"
+    await store.suspensions.reinstate(root, uid, Request.fresh())
+    request = Request.fresh()
+    assert await store.sessions.take_refresh("d1", "jti", request) == (uid, False)
+    assert await store.sessions.take_refresh("d1", "jti", request) == (uid, False)  # a lost answer, asked for again
+    assert await store.sessions.take_refresh("d1", "jti", Request.fresh()) is None
+    await store.sessions.revoke(uid, "ended", 4_000_000_000_000, Request.fresh())
+    assert await store.sessions.take_refresh("d2", "ended", Request.fresh()) == (uid, True)
 
 
 async def test_nobody_has_no_session(store: Store) -> None:
