@@ -132,7 +132,8 @@ async def _supervised(config: Config, supervised: Supervised) -> int:
     async with AsyncExitStack() as stack:
         with beat.starting():
             app = await stack.enter_async_context(serving(config, listen))
-        return await _until_stopped(app[FEEDING], app[RECEIVING], beat.run())
+        feeding, receiving = app[FEEDING], app[RECEIVING]
+        return await _until_stopped(feeding, receiving, beat.run())
 
 
 async def _until_stopped(*duties: Awaitable[Any]) -> int:

@@ -236,7 +236,7 @@ async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
 
     found = binaries()
     with RedisProcess(found.get("path") or found["wheel"]) as server:
-        async with await asyncio.start_unix_server(accept, path / "redis.sock") as proxy:
+        async with await asyncio.start_unix_server(accept, path / "redis.sock"):
             yield f"unix://{path / 'redis.sock'}", tried
         async with asyncio.timeout(10):
             await asyncio.gather(*connections)
