@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import redis
-
 from stream_server.events import START
 from stream_server.store import keys
 from stream_server.store.page import Page
 from stream_server.store.request import Request
 from stream_server.store.store import Store
+from tests.stream_server.store.people import People
 
 
 class Told(NamedTuple):
@@ -56,16 +55,41 @@ async def befriend(store: Store, source: str, target: str) -> None:
         await store.follow_requests.approve(target, source, Request.fresh())
 
 
-def group(raw: "redis.Redis", gid: str, kind: str, owner: str, *members: str) -> str:
-    """A group of these people, as its scripts keep it."""
-    raw.hset(keys.named("group", gid), mapping={"id": gid, "uid": owner, "kind": kind, "members": 1 + len(members)})
-    raw.zadd(keys.named("joined", gid), dict.fromkeys((owner, *members), 1))
+async def group(store: Store, kind: str, owner: str, *members: str) -> str:
+    """The id of a new group of these people."""
+    gid = str(json.loads(await store.groups.create(owner, "g", kind, "", Request.fresh()))["id"])
+    for uid in members:
+        await store.groups.add(owner if kind == "private" else uid, gid, uid, Request.fresh())
     return gid
 
 
-def suspend(raw: "redis.Redis", uid: str) -> None:
-    """A user has lost the good standing."""
-    raw.hset(keys.user(uid), "suspended", "1")
+async def suspend(store: Store, admin: str, uid: str) -> None:
+    """A user has lost the good standing, by somebody else."""
+    await store.suspensions.suspend(admin, uid, Request.fresh())
+
+
+class Unseen(NamedTuple):
+    """Four users, and statuses that the second will not see: none, one gone, of the others, in a private group."""
+
+    users: list[str]
+    statuses: list[str]
+
+
+async def soon_unseen(people: People) -> Unseen:
+    """All of it is there, and all but the last may be seen by everybody until :func:`hide`."""
+    ann, bob, eve, sue = users = await people.users(4)
+    open_ones = [(await people.status(author))["id"] for author in (bob, ann, eve, sue)]
+    closed = await group(people.store, "private", ann)
+    return Unseen(users, ["1", *open_ones, (await people.status(ann, group=closed))["id"]])
+
+
+async def hide(store: Store, unseen: Unseen) -> None:
+    """The second deletes theirs; of the others one blocks them, one is protected now and one suspended."""
+    ann, bob, eve, sue = unseen.users
+    await store.statuses.delete(bob, unseen.statuses[1], Request.fresh())
+    await store.blocks.block(ann, bob, Request.fresh())
+    await protect(store, eve)
+    await suspend(store, ann, sue)
 
 
 def whole(raw: Any) -> dict[bytes, Any]:

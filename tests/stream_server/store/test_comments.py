@@ -16,10 +16,12 @@ from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import (
     befriend,
     group,
+    hide,
     ids,
     kept_notices,
     notices,
     protect,
+    soon_unseen,
     suspend,
     told,
     whole,
@@ -132,17 +134,12 @@ async def test_ones_own_words_can_always_be_taken_back(store: Store, people: Peo
 
 async def test_what_is_not_seen_cannot_be_commented_on(store: Store, people: People, raw: "redis.Redis") -> None:
     """Unknown, deleted, blocked, protected, suspended, in a private group: the same 404, and nothing changes."""
-    ann, bob, eve, sue = await people.users(4)
-    gone = (await people.status(bob))["id"]
-    hidden = ["1", gone, *[(await people.status(author))["id"] for author in (ann, eve, sue)]]
-    under = [(await comment(store, bob, status))["id"] for status in hidden[1:]]
-    hidden.append((await people.status(ann, group=group(raw, "7", "private", ann)))["id"])
-    await store.statuses.delete(bob, gone, Request.fresh())
-    await store.blocks.block(ann, bob, Request.fresh())
-    await protect(store, eve)
-    suspend(raw, sue)
+    unseen = await soon_unseen(people)
+    bob = unseen.users[1]
+    under = [(await comment(store, bob, status))["id"] for status in unseen.statuses[1:5]]
+    await hide(store, unseen)
     before = whole(raw)
-    for status in hidden:
+    for status in unseen.statuses:
         for refused in (
             store.comments.create(bob, status, "x", Request.fresh()),
             store.comments.page(bob, status, Piece()),
@@ -156,7 +153,7 @@ async def test_what_is_not_seen_cannot_be_commented_on(store: Store, people: Peo
     assert whole(raw) == before
 
 
-async def test_whose_comments_one_sees(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_whose_comments_one_sees(store: Store, people: People) -> None:
     """Of the muted by id only; not of the blocked, the suspended, nor of the protected whom one does not follow."""
     ann, viewer, blocked, blocking, sue, shy, friend, muted, plain = await people.users(9)
     status = (await people.status(ann))["id"]
@@ -166,7 +163,7 @@ async def test_whose_comments_one_sees(store: Store, people: People, raw: "redis
     await store.blocks.block(viewer, blocked, Request.fresh())
     await store.blocks.block(blocking, viewer, Request.fresh())
     await store.mutes.mute(viewer, muted, Request.fresh())
-    suspend(raw, sue)
+    await suspend(store, ann, sue)
     for uid in (shy, friend):
         await protect(store, uid)
     assert await page(store, viewer, status) == [made[uid] for uid in (viewer, friend, plain)]
@@ -216,10 +213,11 @@ async def test_who_is_told_of_a_comment(store: Store, people: People) -> None:
 async def test_in_a_group_only_members_comment(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
     """Also where only the owner posts; the protected are seen by the other members, and mentions stay inside."""
     ann, bob, eve, out = await people.users(4)
-    status = (await people.status(ann, group=group(raw, "7", kind, ann, bob, eve)))["id"]
+    gid = await group(store, kind, ann, bob, eve)
+    status = (await people.status(ann, group=gid))["id"]
     await protect(store, bob)
     made = (await comment(store, bob, status, "@u2 @u3"))["id"]
-    assert [one.audience for one in await told(store, "comment")] == ["group:7"]
+    assert [one.audience for one in await told(store, "comment")] == [f"group:{gid}"]
     assert await notices(store, ann) == [("comment", bob)]
     assert await notices(store, eve) == [("mention", bob)]
     assert await notices(store, out) == []

@@ -11,7 +11,7 @@ from stream_server.store.page import Piece, Place
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
-from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend, told, whole
+from tests.stream_server.store.scenes import befriend, group, hide, ids, notices, protect, soon_unseen, told, whole
 
 
 def _mark(name: str) -> str:
@@ -81,16 +81,11 @@ async def test_a_thread_outlives_its_root(store: Store, people: People) -> None:
 
 async def test_what_is_not_seen_cannot_be_answered(store: Store, people: People, raw: "redis.Redis") -> None:
     """Unknown, deleted, blocked, protected, suspended, in a private group: 404 of `in_reply_to`; nothing changes."""
-    ann, bob, eve, sue = await people.users(4)
-    gone = (await people.status(bob))["id"]
-    hidden = ["1", gone, *[(await people.status(author))["id"] for author in (ann, eve, sue)]]
-    hidden.append((await people.status(ann, group=group(raw, "7", "private", ann)))["id"])
-    await store.statuses.delete(bob, gone, Request.fresh())
-    await store.blocks.block(ann, bob, Request.fresh())
-    await protect(store, eve)
-    suspend(raw, sue)
+    unseen = await soon_unseen(people)
+    bob = unseen.users[1]
+    await hide(store, unseen)
     before = whole(raw)
-    for status in hidden:
+    for status in unseen.statuses:
         with pytest.raises(NotFound) as refusal:
             await people.status(bob, "x", in_reply_to=status)
         assert refusal.value.param == "in_reply_to"
@@ -126,11 +121,11 @@ async def test_a_thread_shows_to_each_what_they_may_see(store: Store, people: Pe
 async def test_a_reply_stays_in_the_group(store: Store, people: People, raw: "redis.Redis") -> None:
     """It is the group's without being told so, and nowhere else; who may not post there may not answer there."""
     ann, bob, eve = await people.users(3)
-    gid = group(raw, "7", "public", ann, bob)
+    gid = await group(store, "public", ann, bob)
     root = (await people.status(ann, group=gid))["id"]
     reply = await people.status(bob, "yes #tag @u0", in_reply_to=root)
     assert (reply["group"], reply["conversation"]) == (gid, root)
-    assert [one.audience for one in await told(store, "post")] == ["group:7", "group:7"]
+    assert [one.audience for one in await told(store, "post")] == [f"group:{gid}"] * 2
     assert ids(await store.timelines.group(eve, gid, Piece())) == [reply["id"], root]
     assert ids(await store.timelines.profile(bob, bob, Piece())) == []
     assert not raw.exists(keys.named("tag", "tag"))
@@ -144,10 +139,10 @@ async def test_a_reply_stays_in_the_group(store: Store, people: People, raw: "re
         await people.status(bob, "x", in_reply_to=elsewhere, group=gid)
 
 
-async def test_only_the_owner_announces(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_only_the_owner_announces(store: Store, people: People) -> None:
     """In an announcement group members may read, like and comment; posts and replies are its owner's."""
     ann, bob = await people.users(2)
-    gid = group(raw, "7", "announcement", ann, bob)
+    gid = await group(store, "announcement", ann, bob)
     root = (await people.status(ann, group=gid))["id"]
     for more in ({"group": gid}, {"in_reply_to": root}):
         with pytest.raises(Forbidden) as refusal:

@@ -9,7 +9,7 @@ from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
-from tests.stream_server.store.scenes import befriend, group, ids, protect, suspend, whole
+from tests.stream_server.store.scenes import befriend, hide, ids, protect, soon_unseen, whole
 
 
 async def test_keeping_tells_nobody(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -41,16 +41,11 @@ async def test_twice_is_once(store: Store, people: People, raw: "redis.Redis") -
 
 async def test_what_is_not_seen_cannot_be_kept(store: Store, people: People, raw: "redis.Redis") -> None:
     """Unknown, deleted, blocked, protected, suspended, in a private group: the same 404."""
-    ann, bob, eve, sue = await people.users(4)
-    gone = (await people.status(bob))["id"]
-    hidden = ["1", gone, *[(await people.status(author))["id"] for author in (ann, eve, sue)]]
-    hidden.append((await people.status(ann, group=group(raw, "7", "private", ann)))["id"])
-    await store.statuses.delete(bob, gone, Request.fresh())
-    await store.blocks.block(ann, bob, Request.fresh())
-    await protect(store, eve)
-    suspend(raw, sue)
+    unseen = await soon_unseen(people)
+    bob = unseen.users[1]
+    await hide(store, unseen)
     before = whole(raw)
-    for status in hidden:
+    for status in unseen.statuses:
         for refused in (
             store.favorites.keep(bob, status, Request.fresh()),
             store.favorites.drop(bob, status, Request.fresh()),

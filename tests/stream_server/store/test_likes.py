@@ -15,10 +15,12 @@ from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import (
     befriend,
     group,
+    hide,
     ids,
     kept_notices,
     notices,
     protect,
+    soon_unseen,
     suspend,
     told,
     whole,
@@ -109,17 +111,11 @@ async def test_a_wordless_repost_is_liked_itself(store: Store, people: People) -
 
 async def test_what_is_not_there_cannot_be_liked(store: Store, people: People, raw: "redis.Redis") -> None:
     """Unknown, deleted, blocked, protected, suspended, in a private group: one and the same 404, nothing changes."""
-    ann, bob, eve, sue = await people.users(4)
-    gone = (await people.status(bob))["id"]
-    hidden = ["1", gone, *[(await people.status(author))["id"] for author in (ann, eve, sue)]]
-    await store.statuses.delete(bob, gone, Request.fresh())
-    closed = group(raw, "7", "private", ann)
-    hidden.append((await people.status(ann, group=closed))["id"])
-    await store.blocks.block(ann, bob, Request.fresh())
-    await protect(store, eve)
-    suspend(raw, sue)
+    unseen = await soon_unseen(people)
+    bob = unseen.users[1]
+    await hide(store, unseen)
     before = whole(raw)
-    for status in hidden:
+    for status in unseen.statuses:
         for refused in (
             store.likes.like(bob, status, Request.fresh()),
             store.likes.unlike(bob, status, Request.fresh()),
@@ -148,14 +144,15 @@ async def test_a_like_can_be_taken_back_when_the_status_is_not_seen_any_more(sto
 async def test_in_a_group_only_members_like(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
     """Also where only the owner posts; what they do stays in the group."""
     ann, bob, eve = await people.users(3)
-    status = (await people.status(ann, group=group(raw, "7", kind, ann, bob)))["id"]
+    gid = await group(store, kind, ann, bob)
+    status = (await people.status(ann, group=gid))["id"]
     assert (await store.likes.like(bob, status, Request.fresh())).likes == 1
-    assert [one.audience for one in await told(store, "like")] == ["group:7"]
+    assert [one.audience for one in await told(store, "like")] == [f"group:{gid}"]
     before = whole(raw)
     with pytest.raises(NotFound if kind == "private" else Forbidden):
         await store.likes.like(eve, status, Request.fresh())
     assert whole(raw) == before
-    raw.zrem(keys.named("joined", "7"), bob)
+    raw.zrem(keys.named("joined", gid), bob)
     if kind != "private":
         assert (await store.likes.unlike(bob, status, Request.fresh())).likes == 0
 
@@ -205,7 +202,7 @@ async def test_who_likes_comes_newest_first_in_pieces(store: Store, people: Peop
         await store.likes.page(ann, another, Piece(3, before=first.next))
 
 
-async def test_among_who_likes_are_only_those_whom_one_sees(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_among_who_likes_are_only_those_whom_one_sees(store: Store, people: People) -> None:
     """Not the blocked, the blocking, the suspended, and of the protected only those one follows."""
     ann, viewer, blocked, blocking, sue, shy, friend, plain = await people.users(8)
     status = (await people.status(ann))["id"]
@@ -214,7 +211,7 @@ async def test_among_who_likes_are_only_those_whom_one_sees(store: Store, people
     await befriend(store, viewer, friend)
     await store.blocks.block(viewer, blocked, Request.fresh())
     await store.blocks.block(blocking, viewer, Request.fresh())
-    suspend(raw, sue)
+    await suspend(store, ann, sue)
     for uid in (shy, friend):
         await protect(store, uid)
     assert set(ids(await store.likes.page(viewer, status, Piece()))) == {friend, plain}

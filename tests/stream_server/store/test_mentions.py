@@ -47,9 +47,7 @@ async def test_mentions_are_kept_once_and_go_with_the_status(store: Store, peopl
     assert not raw.exists(keys.named("mentions", bob))
 
 
-async def test_mentions_of_those_not_to_be_heard_are_not_shown(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
+async def test_mentions_of_those_not_to_be_heard_are_not_shown(store: Store, people: People) -> None:
     """Muted, blocked, suspended, protected and not followed: neither shown nor told; a mute that ends shows again."""
     viewer, muted, blocked, sue, shy, friend = await people.users(6)
     await store.mutes.mute(viewer, muted, Request.fresh())
@@ -58,17 +56,17 @@ async def test_mentions_of_those_not_to_be_heard_are_not_shown(
         await protect(store, uid)
     await befriend(store, viewer, friend)
     made = {uid: (await people.status(uid, "@u0"))["id"] for uid in (muted, blocked, sue, shy, friend)}
-    suspend(raw, sue)
+    await suspend(store, viewer, sue)
     assert await mentions(store, viewer) == [made[friend]]
     assert [who for kind, who in await notices(store, viewer) if kind == "mention"] == [sue, friend]
     await store.mutes.unmute(viewer, muted, Request.fresh())
     assert await mentions(store, viewer) == [made[friend], made[muted]]
 
 
-async def test_a_mention_in_a_private_group_stays_inside(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_a_mention_in_a_private_group_stays_inside(store: Store, people: People) -> None:
     """A member reads it; who is outside is not told, and does not see it."""
     ann, bob, out = await people.users(3)
-    made = (await people.status(ann, "@u1 @u2", group=group(raw, "7", "private", ann, bob)))["id"]
+    made = (await people.status(ann, "@u1 @u2", group=await group(store, "private", ann, bob)))["id"]
     assert (await mentions(store, bob), await mentions(store, out)) == ([made], [])
     assert (await notices(store, bob), await notices(store, out)) == ([("mention", ann)], [])
 
@@ -116,12 +114,12 @@ async def test_a_protected_post_is_in_the_tag_for_followers_only(store: Store, p
 async def test_what_is_in_a_group_has_no_tag(store: Store, people: People, raw: "redis.Redis") -> None:
     """Not even for its members; it stays in the group."""
     ann = await people.user("Ann")
-    await people.status(ann, "#tag", group=group(raw, "7", "public", ann))
+    await people.status(ann, "#tag", group=await group(store, "public", ann))
     assert await tagged(store, ann, "tag") == []
     assert not raw.exists(keys.named("tag", "tag"))
 
 
-async def test_what_is_hidden_crowds_nothing_out(small: Store, raw: "redis.Redis") -> None:
+async def test_what_is_hidden_crowds_nothing_out(small: Store) -> None:
     """However much the blocked, the muted and the protected mention and tag, what may be seen is still found."""
     people = People(small)
     ann, bob, eve, meg = await people.users(4)
@@ -140,7 +138,7 @@ async def test_whom_one_may_not_know_of_is_not_found(store: Store, people: Peopl
     """A mention of who blocks the author, or is suspended, stays a name: an id would tell of them."""
     ann, bob, eve = await people.users(3)
     await store.blocks.block(bob, ann, Request.fresh())
-    suspend(raw, eve)
+    await suspend(store, ann, eve)
     made = await people.status(ann, "@u1 @u2 @u0")
     assert [mention.get("id") for mention in made["entities"]["mentions"]] == [None, None, ann]
     assert raw.exists(keys.named("mentions", bob), keys.named("mentions", eve)) == 0

@@ -12,7 +12,7 @@ from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
-from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend, told, whole
+from tests.stream_server.store.scenes import befriend, group, hide, ids, notices, protect, soon_unseen, told, whole
 
 
 async def got(store: Store, viewer: str, status: str) -> Any:
@@ -68,16 +68,11 @@ async def test_the_original_gone_is_shown_as_gone(store: Store, people: People) 
 
 async def test_what_is_not_seen_cannot_be_reposted(store: Store, people: People, raw: "redis.Redis") -> None:
     """With or without words: 404 of `origin`; nothing changes."""
-    ann, bob, eve, sue = await people.users(4)
-    gone = (await people.status(bob))["id"]
-    hidden = ["1", gone, *[(await people.status(author))["id"] for author in (ann, eve, sue)]]
-    hidden.append((await people.status(ann, group=group(raw, "7", "private", ann)))["id"])
-    await store.statuses.delete(bob, gone, Request.fresh())
-    await store.blocks.block(ann, bob, Request.fresh())
-    await protect(store, eve)
-    suspend(raw, sue)
+    unseen = await soon_unseen(people)
+    bob = unseen.users[1]
+    await hide(store, unseen)
     before = whole(raw)
-    for status in hidden:
+    for status in unseen.statuses:
         for message in ("", "look"):
             with pytest.raises(NotFound) as refusal:
                 await people.status(bob, message, origin=status)
@@ -112,7 +107,7 @@ async def test_what_is_protected_is_reposted_by_its_author_only(
 async def test_what_is_in_a_group_is_reposted_there_only(store: Store, people: People, raw: "redis.Redis") -> None:
     """Into another group or into the open: refused; what is open may be passed on into a group."""
     ann, bob = await people.users(2)
-    here, there = group(raw, "7", "private", ann, bob), group(raw, "8", "public", bob)
+    here, there = await group(store, "private", ann, bob), await group(store, "public", bob)
     inside = (await people.status(ann, group=here))["id"]
     outside = (await people.status(ann))["id"]
     before = whole(raw)

@@ -39,11 +39,11 @@ VERBS: dict[str, Verb] = {
 KEPT_FROM = ["the protected", "the blocking", "the blocked", "the suspended", "a private group", "the deleted"]
 
 
-async def status_of(kind: str, store: Store, raw: "redis.Redis", author: str, viewer: str) -> str:
+async def status_of(kind: str, store: Store, author: str, viewer: str) -> str:
     """A status of the author, from which the viewer is kept by that."""
     people = People(store)
     if kind == "a private group":
-        return str((await people.status(author, group=group(raw, "7", "private", author)))["id"])
+        return str((await people.status(author, group=await group(store, "private", author)))["id"])
     status = str((await people.status(author))["id"])
     if kind == "the protected":
         await protect(store, author)
@@ -52,7 +52,7 @@ async def status_of(kind: str, store: Store, raw: "redis.Redis", author: str, vi
     elif kind == "the blocked":
         await store.blocks.block(viewer, author, Request.fresh())
     elif kind == "the suspended":
-        suspend(raw, author)
+        await suspend(store, viewer, author)
     else:
         await store.statuses.delete(author, status, Request.fresh())
     return status
@@ -64,7 +64,7 @@ async def test_each_verb_takes_it_for_what_does_not_exist(
 ) -> None:
     """The refusal is the one of an id that there never was, to the letter; nothing is changed."""
     author, viewer = await people.users(2)
-    status = await status_of(kind, store, raw, author, viewer)
+    status = await status_of(kind, store, author, viewer)
     before = whole(raw)
     for name, verb in VERBS.items():
         refusals = []
@@ -94,7 +94,7 @@ async def test_the_suspended_do_nothing(store: Store, people: People, raw: "redi
     """Each verb that writes refuses them as such, and changes nothing."""
     author, sue = await people.users(2)
     status = (await people.status(author))["id"]
-    suspend(raw, sue)
+    await suspend(store, author, sue)
     before = whole(raw)
     for name in ("like", "unlike", "keep", "drop", "comment", "reply", "repost", "quote"):
         with pytest.raises(ApiError) as refusal:
