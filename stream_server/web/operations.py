@@ -52,9 +52,15 @@ def shapes(rows: tuple[Route, ...]) -> tuple[dict[type, Json], dict[str, Json]]:
 
 
 def portable(schema: Any) -> Any:
-    """A schema for others than Python, whose `$` matches before a last line feed as well; in Markdown."""
+    """A schema for others than Python, whose `$` matches before a last line feed as well; in Markdown.
+
+    A pair says by `maxItems` how long it is. That nothing comes after it, `"items": false`, says the same again, and
+    generators of clients that know no schema but objects give up at it.
+    """
     if isinstance(schema, dict):
-        return {name: portable(one) for name, one in schema.items()}
+        bounded = "prefixItems" in schema and schema.get("maxItems") == len(schema["prefixItems"])
+        told = {name: one for name, one in schema.items() if not (bounded and (name, one) == ("items", False))}
+        return {name: portable(one) for name, one in told.items()}
     if isinstance(schema, list):
         return [portable(one) for one in schema]
     return schema.replace(_NOT_A_LINE_END, "").replace("``", "`") if isinstance(schema, str) else schema

@@ -43,6 +43,14 @@ def test_it_is_valid() -> None:
         assert jsonschema_rs.meta.is_valid(schema), name
 
 
+def test_pairs_are_bounded_without_a_schema_that_is_false() -> None:
+    """Too long and too short ones are refused, in words that generators of clients can read."""
+    made = document()
+    assert "'items': False" not in str(made)
+    indices = jsonschema_rs.validator_for(made["components"]["schemas"]["Tag"]["properties"]["indices"])
+    assert [indices.is_valid(list(range(count))) for count in range(4)] == [False, False, True, False]
+
+
 def test_every_reference_leads_somewhere() -> None:
     """And every component is led to."""
     made = document()
