@@ -32,6 +32,16 @@ class Note:
     address: str
 
 
+_UNNAMED = (
+    "which server? Give its --data-dir, or its --redis (the Redis of a server that was started with neither, as the "
+    "demo, is that server's alone)"
+)
+_UNNAMED_KEY = (
+    "which server? Give its --data-dir (a server started without one, as the demo, keeps its key to itself: "
+    "use the token that it printed), or its --redis and --jwt-secret"
+)
+
+
 def read_note(data_dir: str) -> Note | None:
     """The note in the data folder; None if there is none, or none that can be read."""
     try:
@@ -48,16 +58,15 @@ def address(url: str | None, config: Config) -> str:
     return url or (note.address if note is not None else f"http://{host}:{config.port}")
 
 
-def find(config: Config) -> Config:
-    """``config`` with the Redis of the running server; a :class:`Failure` says what to do if it is not to be had."""
+def find(config: Config, *, signs: bool = False) -> Config:
+    """``config`` with the Redis of the running server; a :class:`Failure` says what to do if it is not to be had.
+
+    Whoever ``signs`` tokens needs the server's key as well, which lies in its data folder or is in its settings.
+    """
     if config.redis:
         return config
     if not config.data_dir:
-        raise Failure(
-            "which server? Give its --data-dir (a server started without one, as the demo, keeps its key to itself: "
-            "use the token that it printed), or its --redis and --jwt-secret",
-            USAGE,
-        )
+        raise Failure(_UNNAMED_KEY if signs else _UNNAMED, USAGE)
     note = read_note(config.data_dir)
     if note is None:
         raise Failure(f"no server is running on the data folder {config.data_dir}", UNREACHABLE)
@@ -82,7 +91,7 @@ class Backstage:
             return made[0][0]
         found = await self._store.users.resolve([login])
         if login.lower() not in found:
-            raise Failure(f"nobody has the login {login}; --create makes the account")
+            raise Failure(f"nobody has the login {login}; `stream-server token --create` makes the account")
         return found[login.lower()]
 
 
@@ -105,7 +114,7 @@ async def store(config: Config) -> AsyncIterator[Store]:
 @asynccontextmanager
 async def opened(config: Config) -> AsyncIterator[Backstage]:
     """The backstage of the server that ``config`` finds; a :class:`Failure` says what is missing."""
-    config = find(config)
+    config = find(config, signs=True)
     auth = Auth(config, _secret(config))
     async with store(config) as kept:
         yield Backstage(kept, auth)

@@ -32,7 +32,7 @@ Exit codes: 0 nothing was found, 1 something was, mended or not. Every server do
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG, short_help="Find and mend what is not as it should be.")
 @click.option("--dry-run", is_flag=True, help="Only look, and change nothing.")
 @settings.options(*(name for name in SETTINGS if name != "receivers"))
 @click.pass_context

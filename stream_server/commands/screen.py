@@ -50,7 +50,8 @@ def _post(data: dict[str, Any]) -> Text:
     status = _member(data, "status")
     line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
     if status.get("origin"):
-        line.append(f"reposts @{_text(_member(status, 'original'), 'login')} ", style="green")
+        verb, end = ("quotes", ": ") if status.get("message") else ("reposts", " ")
+        line.append(f"{verb} @{_text(_member(status, 'original'), 'login')}{end}", style="green")
     said = Text(harmless(_said(status)))
     for pattern, style in HIGHLIGHTS:
         said.highlight_regex(pattern, style)

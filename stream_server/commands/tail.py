@@ -20,7 +20,7 @@ FILTERS = {
     "locations": "Boxes: west,south,east,north.",
     "sample": "Percent of all posts.",
     "language": "Only these languages: en,fr.",
-    "kinds": "Only these kinds: post,delete,follow,unfollow.",
+    "kinds": "Only these kinds: post,delete,follow,like,comment and others; post,delete if absent.",
     "partition": "k/n: one of n parts of the firehose.",
 }
 

@@ -31,7 +31,7 @@ Give it the --timeline-max, --pass-size and --log-max-entries of the servers.
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EPILOG, short_help="Do what writes have left to be done.")
 @settings.options(*SETTINGS)
 def worker(**flags: Any) -> None:
     """Do what writes have left to be done: timelines of many followers, clean-ups, refills.

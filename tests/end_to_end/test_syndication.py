@@ -177,7 +177,10 @@ def test_repair_tells_and_mends(own_folder: Path) -> None:
 def test_worker_and_repair_need_a_server(tmp_path: Path) -> None:
     """Which one is asked for by a sentence, and an absent one told."""
     for command in ("worker", "repair"):
-        assert run(command).code == 2
+        unnamed = run(command)
+        assert unnamed.code == 2
+        assert "--redis" in unnamed.err
+        assert "--jwt-secret" not in unnamed.err  # of which these commands know nothing
         absent = run(command, "--data-dir", tmp_path)
         assert absent.code == 3
         assert "no server is running" in absent.err

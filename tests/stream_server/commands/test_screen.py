@@ -66,6 +66,14 @@ def _encodable(value: dict[str, str]) -> bool:
     return not any(0xD800 <= ord(c) <= 0xDFFF for pair in value.items() for text in pair for c in text)
 
 
+@pytest.mark.parametrize(("message", "shown"), [("", "reposts @bob bread"), ("yes!", "quotes @bob: yes!")])
+def test_a_repost_and_a_quote_say_whose_words_come(message: str, shown: str) -> None:
+    """What is said of somebody's post is not shown as if they had said it."""
+    status = {"login": "ada", "message": message, "origin": "1", "original": {"login": "bob", "message": "bread"}}
+    line = {"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}
+    assert render(parse(json.dumps(line).encode())).plain == f"12:34:56 @ada {shown}"
+
+
 def test_other_scripts_and_emoji_stay_as_they_are() -> None:
     """Only what a terminal would obey is changed; a line break becomes a sign."""
     text = "日本語 שלום 👩‍👩‍👧 é\nnext"
