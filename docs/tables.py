@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from filters.base import Filter
 from filters.registry import Registry
 from stream_server.config import SETTINGS
 from stream_server.errors import CODES
@@ -41,10 +42,14 @@ def errors() -> str:
     return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in CODES.items()))
 
 
+def built_in() -> list[type[Filter]]:
+    """The filters that come with the server, in alphabetical order."""
+    return [one for one in Registry.from_entry_points().all() if one.__module__.partition(".")[0] == "filters"]
+
+
 def filters() -> str:
-    """Every registered filter."""
-    registry = Registry.from_entry_points()
-    rows = ((f"`{name}`", registry.get(name).role, registry.get(name).help) for name in sorted(registry.names()))
+    """Every filter of this repository; others may be installed beside them."""
+    rows = ((f"`{one.name}`", one.role, one.help) for one in built_in())
     return _table(("parameter", "role", "meaning"), rows)
 
 

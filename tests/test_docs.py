@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from filters.registry import Registry
 from stream_server import __version__
 from stream_server.config import SETTINGS
 from stream_server.store import keys
@@ -39,7 +38,7 @@ def test_every_setting_and_filter_is_in_the_readme() -> None:
     """What cannot be found there does not exist for most people."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [s.flag for s in SETTINGS if s.flag not in readme] == []
-    assert [name for name in Registry.from_entry_points().names() if f"`{name}`" not in readme] == []
+    assert [one.name for one in tables.built_in() if f"`{one.name}`" not in readme] == []
 
 
 def test_the_changelog_knows_this_version() -> None:
