@@ -1,136 +1,19 @@
-"""Likes, favorites and comments as writes: made once, whole or not at all, and the log tells exactly what is there."""
+"""Likes and comments by many at once: the log tells exactly what is there."""
 
 import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import redis
 
-from stream_server.errors import ApiError, Conflict, OutcomeUnknown, Unavailable
+from stream_server.errors import ApiError
 from stream_server.events import START
 from stream_server.store import keys
 from stream_server.store.request import Request
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess
-from tests.stream_server.store.cutting import CuttingProxy
 from tests.stream_server.store.people import People
-from tests.stream_server.store.scenes import whole
-
-Write = Callable[[Store, "Scene", Request], Awaitable[Any]]
-
-
-class Scene:
-    """Bob's deeds on two statuses of Ann's: on the one he has done everything, on the other nothing."""
-
-    bob: str
-    fresh: str
-    done: str
-    comment: str
-
-    async def settle(self, store: Store) -> None:
-        """Make it so."""
-        people = People(store)
-        ann, self.bob = await people.users(2)
-        self.fresh, self.done = [str((await people.status(ann))["id"]) for _ in range(2)]
-        await store.likes.like(self.bob, self.done, Request.fresh())
-        await store.favorites.keep(self.bob, self.done, Request.fresh())
-        made = await store.comments.create(self.bob, self.done, "@u0 well", Request.fresh())
-        self.comment = json.loads(made)["id"]
-
-
-WRITES: dict[str, Write] = {
-    "like": lambda s, scene, r: s.likes.like(scene.bob, scene.fresh, r),
-    "unlike": lambda s, scene, r: s.likes.unlike(scene.bob, scene.done, r),
-    "favorite": lambda s, scene, r: s.favorites.keep(scene.bob, scene.fresh, r),
-    "unfavorite": lambda s, scene, r: s.favorites.drop(scene.bob, scene.done, r),
-    "comment": lambda s, scene, r: s.comments.create(scene.bob, scene.fresh, "@u0 well", r),
-    "uncomment": lambda s, scene, r: s.comments.delete(scene.bob, scene.comment, r),
-}
-
-
-@pytest.fixture(params=sorted(WRITES))
-def write(request: pytest.FixtureRequest) -> Write:
-    """Each write in turn."""
-    return WRITES[request.param]
-
-
-@pytest.fixture
-async def scene(store: Store) -> Scene:
-    """Settled in the store."""
-    made = Scene()
-    await made.settle(store)
-    return made
-
-
-async def test_the_same_request_is_one_write(store: Store, raw: "redis.Redis", scene: Scene, write: Write) -> None:
-    """The second asking gets the first one's answer; the same key for something else is refused."""
-    before = whole(raw)
-    request = Request.of_client(scene.bob, "key", b"payload")
-    first = await write(store, scene, request)
-    after = whole(raw)
-    assert after != before
-    assert await write(store, scene, request) == first
-    with pytest.raises(Conflict):
-        await write(store, scene, Request.of_client(scene.bob, "key", b"another"))
-    assert whole(raw) == after
-
-
-async def test_a_lost_answer_is_asked_for_again(
-    store: Store, redis_server: RedisProcess, raw: "redis.Redis", scene: Scene, write: Write
-) -> None:
-    """It was written once, whether the second answer comes or is lost as well."""
-    for lost in (1, 2):
-        request = Request.fresh()
-        async with CuttingProxy(redis_server.socket) as proxy:
-            cut = Store(proxy.url)
-            await cut.open()
-            proxy.cut = lost
-            if lost == 1:
-                await write(cut, scene, request)
-            else:
-                with pytest.raises(OutcomeUnknown):
-                    await write(cut, scene, request)
-            await cut.close()
-        assert proxy.fired == lost
-        after = whole(raw)
-        if lost == 1:
-            await write(store, scene, request)
-        assert whole(raw) == after
-    check(raw)
-
-
-async def test_a_full_redis_refuses_and_nothing_changes(
-    store: Store, raw: "redis.Redis", scene: Scene, write: Write
-) -> None:
-    """The first write of the script is one that Redis refuses then, also where the rest would only remove."""
-    before = whole(raw)
-    raw.config_set("maxmemory", 1)
-    try:
-        with pytest.raises(Unavailable):
-            await write(store, scene, Request.fresh())
-    finally:
-        raw.config_set("maxmemory", 0)
-    assert whole(raw) == before
-    await write(store, scene, Request.fresh())
-    assert whole(raw) != before
-
-
-async def test_a_replica_refuses_and_nothing_changes(
-    store: Store, raw: "redis.Redis", scene: Scene, write: Write
-) -> None:
-    """After a failover the old primary takes no writes; that is 503."""
-    before = whole(raw)
-    raw.replicaof("127.0.0.1", "1")
-    try:
-        with pytest.raises(Unavailable):
-            await write(store, scene, Request.fresh())
-    finally:
-        raw.replicaof("NO", "ONE")
-    assert whole(raw) == before
 
 
 def check(raw: Any) -> None:

@@ -13,7 +13,7 @@ from stream_server.store.relations import Relationship
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
-from tests.stream_server.store.scenes import ids, protect
+from tests.stream_server.store.scenes import ids, protect, whole
 
 COMMON = ["common_following", "common_followers"]
 
@@ -139,3 +139,20 @@ async def test_a_cursor_belongs_to_its_pair(store: Store, people: People) -> Non
     for read, pair in (("common_following", (bob, ann)), ("common_followers", (ann, bob))):
         with pytest.raises(InvalidCursor):
             await getattr(store.relations, read)(ann, *pair, Piece(1, before=cursor))
+
+
+async def test_reading_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
+    """No list and no relationship leaves a key behind."""
+    ann, bob, carl = await people.users(3)
+    await protect(store, bob)
+    await store.follows.follow(ann, bob, Request.fresh())
+    await store.blocks.block(ann, carl, Request.fresh())
+    await store.mutes.mute(ann, carl, Request.fresh())
+    before = whole(raw), raw.dbsize()
+    for one, other in ((ann, bob), (bob, ann)):
+        await store.relations.relationship(one, one, other)
+        await store.relations.common_following(one, one, other, Piece())
+        await store.relations.common_followers(one, one, other, Piece())
+    for page in (store.follow_requests.received, store.follow_requests.sent, store.blocks.page, store.mutes.page):
+        await page(ann, Piece())
+    assert (whole(raw), raw.dbsize()) == before

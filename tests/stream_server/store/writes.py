@@ -1,0 +1,137 @@
+"""Every write of the store as one row, and a small world in which each of them changes something."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from stream_server.store.draft import Draft
+from stream_server.store.page import Piece
+from stream_server.store.reports import Outcome
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import PASSWORD_HASH, People
+from tests.stream_server.store.scenes import ids, protect, suspend
+
+
+class Scene:
+    """Bob follows Ann, and did everything about her post ``done``, nothing about ``fresh``; Carl reported that one.
+
+    Ann has a list and a private group with Bob, and a talk with a message of his. Dora and Eli are protected, and she
+    asks to follow him; she blocks and mutes Fay. Gus is suspended by Root.
+    """
+
+    users: list[str]
+    fresh: str
+    done: str
+    comment: str
+    list: str
+    group: str
+    talk: str
+    message: str
+    report: str
+    notice: str
+
+    async def settle(self, store: Store) -> None:
+        """Make it so."""
+        people = People(store)
+        self.users = await people.users(8)
+        self.ann, self.bob, self.carl, self.dora, self.eli, self.fay, self.gus, self.root = self.users
+        self.fresh, self.done = [str((await people.status(self.ann))["id"]) for _ in range(2)]
+        await self._follow(store)
+        await self._do(store)
+        await self._gather(store)
+
+    async def _follow(self, store: Store) -> None:
+        await store.follows.follow(self.bob, self.ann, Request.fresh())
+        for uid in (self.dora, self.eli):
+            await protect(store, uid)
+        await store.follows.follow(self.dora, self.eli, Request.fresh())
+        await store.blocks.block(self.dora, self.fay, Request.fresh())
+        await store.mutes.mute(self.dora, self.fay, Request.fresh())
+        await suspend(store, self.root, self.gus)
+
+    async def _do(self, store: Store) -> None:
+        await store.likes.like(self.bob, self.done, Request.fresh())
+        await store.favorites.keep(self.bob, self.done, Request.fresh())
+        self.comment = _id(await store.comments.create(self.bob, self.done, "@u0 well", Request.fresh()))
+        made, _ = await store.reports.create(
+            self.carl, status=self.fresh, reason="spam", note="", request=Request.fresh()
+        )
+        self.report = _id(made)
+        self.notice = ids(await store.notifications.page(self.ann, Piece()))[0]
+
+    async def _gather(self, store: Store) -> None:
+        self.list = _id(await store.lists.create(self.ann, "a", "", False, Request.fresh()))
+        await store.lists.add(self.ann, self.list, self.bob, Request.fresh())
+        self.group = _id(await store.groups.create(self.ann, "a", "private", "", Request.fresh()))
+        await store.groups.add(self.ann, self.group, self.bob, Request.fresh())
+        self.talk = _id((await store.talks.open(self.ann, [self.bob], None, Request.fresh()))[0])
+        self.message = _id(await store.talks.send(self.bob, self.talk, "hello", Request.fresh()))
+
+
+def _id(made: bytes) -> str:
+    return str(json.loads(made)["id"])
+
+
+class Write(NamedTuple):
+    """A write, how many entries it makes, and whether it is somebody's, whom a suspension keeps from it."""
+
+    do: Callable[[Store, Scene, Request], Awaitable[Any]]
+    entries: int
+    somebodys: bool = True
+
+
+WRITES: dict[str, Write] = {
+    "sign_up": Write(lambda s, x, r: s.users.create("New", "New", "new@example.org", PASSWORD_HASH, r), 0, False),
+    "sign_up_many": Write(lambda s, x, r: s.users.create_many([("New", "New"), ("u0", "there")], r), 0, False),
+    "revoke": Write(lambda s, x, r: s.sessions.revoke(x.ann, "jti", 4_000_000_000_000, r), 1, False),
+    "update_user": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
+    "post": Write(lambda s, x, r: s.statuses.create(x.ann, Draft(message="@u1 hello", in_reply_to=x.fresh), r), 2),
+    "repost": Write(lambda s, x, r: s.statuses.create(x.ann, Draft(origin=x.fresh), r), 1),
+    "delete": Write(lambda s, x, r: s.statuses.delete(x.ann, x.done, r), 1),
+    "like": Write(lambda s, x, r: s.likes.like(x.bob, x.fresh, r), 2),
+    "unlike": Write(lambda s, x, r: s.likes.unlike(x.bob, x.done, r), 1),
+    "favorite": Write(lambda s, x, r: s.favorites.keep(x.bob, x.fresh, r), 0),
+    "unfavorite": Write(lambda s, x, r: s.favorites.drop(x.bob, x.done, r), 0),
+    "comment": Write(lambda s, x, r: s.comments.create(x.bob, x.fresh, "@u0 well", r), 2),
+    "uncomment": Write(lambda s, x, r: s.comments.delete(x.bob, x.comment, r), 1),
+    "mark_read": Write(lambda s, x, r: s.notifications.mark_read(x.ann, x.notice, r), 0),
+    "follow": Write(lambda s, x, r: s.follows.follow(x.ann, x.bob, r), 2),
+    "unfollow": Write(lambda s, x, r: s.follows.unfollow(x.bob, x.ann, r), 1),
+    "ask": Write(lambda s, x, r: s.follows.follow(x.eli, x.dora, r), 2),
+    "withdraw": Write(lambda s, x, r: s.follows.unfollow(x.dora, x.eli, r), 1),
+    "approve": Write(lambda s, x, r: s.follow_requests.approve(x.eli, x.dora, r), 2),
+    "refuse": Write(lambda s, x, r: s.follow_requests.refuse(x.eli, x.dora, r), 1),
+    "block": Write(lambda s, x, r: s.blocks.block(x.dora, x.eli, r), 2),
+    "be_blocked": Write(lambda s, x, r: s.blocks.block(x.eli, x.dora, r), 2),
+    "unblock": Write(lambda s, x, r: s.blocks.unblock(x.dora, x.fay, r), 1),
+    "mute": Write(lambda s, x, r: s.mutes.mute(x.dora, x.eli, r), 1),
+    "unmute": Write(lambda s, x, r: s.mutes.unmute(x.dora, x.fay, r), 1),
+    "list_create": Write(lambda s, x, r: s.lists.create(x.ann, "b", "", True, r), 1),
+    "list_update": Write(lambda s, x, r: s.lists.update(x.ann, x.list, {"name": "b", "private": True}, r), 1),
+    "list_delete": Write(lambda s, x, r: s.lists.delete(x.ann, x.list, r), 1),
+    "list_add": Write(lambda s, x, r: s.lists.add(x.ann, x.list, x.carl, r), 1),
+    "list_remove": Write(lambda s, x, r: s.lists.remove(x.ann, x.list, x.bob, r), 1),
+    "group_create": Write(lambda s, x, r: s.groups.create(x.ann, "b", "public", "", r), 1),
+    "group_update": Write(lambda s, x, r: s.groups.update(x.ann, x.group, {"description": "b"}, r), 1),
+    "group_delete": Write(lambda s, x, r: s.groups.delete(x.ann, x.group, r), 1),
+    "group_join": Write(lambda s, x, r: s.groups.add(x.ann, x.group, x.carl, r), 1),
+    "group_leave": Write(lambda s, x, r: s.groups.leave(x.bob, x.group, r), 1),
+    "talk_open": Write(lambda s, x, r: s.talks.open(x.ann, [x.carl], None, r), 0),
+    "talk_open_several": Write(lambda s, x, r: s.talks.open(x.ann, [x.bob, x.carl], "b", r), 0),
+    "talk_send": Write(lambda s, x, r: s.talks.send(x.ann, x.talk, "hi", r), 1),
+    "talk_read": Write(lambda s, x, r: s.talks.read(x.ann, x.talk, x.message, r), 0),
+    "report": Write(
+        lambda s, x, r: s.reports.create(x.bob, status=x.done, reason="spam", note="", request=r), 0
+    ),
+    "decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, Outcome.REMOVED, "", r), 1),
+    "suspend": Write(lambda s, x, r: s.suspensions.suspend(x.root, x.bob, r), 1),
+    "reinstate": Write(lambda s, x, r: s.suspensions.reinstate(x.root, x.gus, r), 1),
+}
+"""By the names of their scripts, but for :data:`FORMS`."""
+
+FORMS = frozenset({"repost", "ask", "withdraw", "be_blocked", "talk_open_several"})
+"""Rows that are another form of a script that has a row already."""
+
+ELSEWHERE = frozenset({"batch", "refresh"})
+"""Scripts that are tried in the tests of their nouns: they write nothing but their own answer, or take a token."""
