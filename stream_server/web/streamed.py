@@ -41,7 +41,8 @@ def body(row: Route) -> Json:
     """The same parameters in a form or as JSON, where lists may be lists."""
     members = {name: {"description": told} for name, (told, _) in _asked(row).items()}
     form = {name: {**one, "type": "string"} for name, one in members.items()}
-    free = {name: {**one, "type": ["string", "number", "boolean", "array", "null"]} for name, one in members.items()}
+    single = ["string", "number", "boolean", "null"]
+    free = {name: {**one, "type": [*single, "array"], "items": {"type": single}} for name, one in members.items()}
     content = {
         FORM: {"schema": {"type": "object", "properties": form, "additionalProperties": False}},
         JSON: {"schema": {"type": "object", "properties": free, "additionalProperties": False}},

@@ -30,7 +30,7 @@ class Following(msgspec.Struct):
     requested: bool
 
 
-class Outcome(msgspec.Struct):
+class Followed(msgspec.Struct):
     """What became of one id of a batch."""
 
     id: Id
@@ -40,4 +40,4 @@ class Outcome(msgspec.Struct):
 class Outcomes(msgspec.Struct):
     """Each id of both lists, in the order of the asking."""
 
-    results: list[Outcome]
+    results: list[Followed]
