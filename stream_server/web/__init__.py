@@ -12,7 +12,8 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``openapi``       the table as a document; ``operations`` is a row of it, ``streamed`` what a stream takes
 ``body``          reading a body within bounds
 ``query``         reading a query as one of the shapes
-``schema``        the types of members, and reading a body; ``shapes/`` has the bodies, queries and answers
+``schema``        the types of members, and reading a body; ``shapes/`` has the bodies, queries and answers,
+                  ``wording`` what their refusals say
 ``idempotency``   the key under which a write is done once
 ``users``, ``sessions``, ``statuses``, ``timelines``, ``likes``, ``favorites``, ``comments``, ``follows``,
                   ``relations``, ``follow_requests``, ``blocks``, ``mutes``, ``notifications``, ``reports``,

@@ -54,7 +54,7 @@ def read_query(request: web.Request, kind: type[Kind]) -> Kind:
     try:
         return msgspec.convert(parameters, kind)
     except msgspec.ValidationError as error:
-        refused = refusal_of(str(error))
+        refused = refusal_of(str(error), kind)
         refused.param = (refused.param or "").partition("[")[0] or None  # an item of a list is no parameter
         raise refused from None
 
@@ -71,7 +71,7 @@ def path_id(request: web.Request, name: str = "id") -> str:
     """The id that stands for ``{name}`` in the path; raises BadRequest where it is none."""
     text = request.match_info[name]
     if not _ID.fullmatch(text):
-        raise BadRequest("an id is a decimal number", param=name)
+        raise BadRequest("an id is a decimal number; `me` stands for one only where the path says so", param=name)
     return text
 
 

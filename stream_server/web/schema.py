@@ -14,6 +14,7 @@ from msgspec import Meta
 from stream_server.errors import ApiError, BadRequest, TooLarge
 from stream_server.web.body import read_json
 from stream_server.web.keys import CONFIG
+from stream_server.web.wording import plain
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
@@ -26,13 +27,25 @@ LOGIN = re.compile(r"[A-Za-z0-9_]{1,20}")
 # `$` matches before a last line feed as well, hence the look-ahead.
 Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,20}$(?!\n)", description="1 to 20 letters, digits or _")]
 Name = Annotated[str, Meta(min_length=1, max_length=50, description="1 to 50 code points, no control characters")]
-Email = Annotated[str, Meta(max_length=254, pattern=r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)")]
+Email = Annotated[
+    str,
+    Meta(
+        max_length=254,
+        pattern=r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)",
+        description="an address such as ada@example.org",
+    ),
+]
 Password = Annotated[str, Meta(min_length=8, max_length=256)]
 Id = Annotated[str, Meta(pattern=r"^[0-9]{1,20}$(?!\n)", description="a decimal number")]
-Language = Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)")]
+Language = Annotated[
+    str, Meta(max_length=35, pattern=r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)", description="BCP 47, such as en-GB")
+]
 Longitude = Annotated[float, Meta(ge=-180, le=180)]
 Latitude = Annotated[float, Meta(ge=-90, le=90)]
-Link = Annotated[str, Meta(max_length=2048, pattern=r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)")]
+Link = Annotated[
+    str,
+    Meta(max_length=2048, pattern=r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)", description="begins http:// or https://"),
+]
 Secret = Annotated[str, Meta(min_length=1, max_length=512)]
 Number = Annotated[int, Meta(ge=0)]
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601 in UTC, with milliseconds")]
@@ -82,7 +95,7 @@ def decode(kind: type[Body], body: bytes) -> Body:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise refusal_of(str(error)) from None
+        raise refusal_of(str(error), kind) from None
     except RecursionError:
         raise BadRequest("the JSON is nested too deeply", code="malformed_body") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -95,8 +108,8 @@ _MISSING = re.compile(r"Object missing required field `(.*)`\Z", re.DOTALL)
 _NAMED = re.compile(r"`(\w+)`: (.*)\Z", re.DOTALL)
 
 
-def refusal_of(text: str) -> ApiError:
-    """Our refusal for msgspec's, which tells the member's path at the end of a sentence."""
+def refusal_of(text: str, kind: type) -> ApiError:
+    """Our refusal for msgspec's of a ``kind``, which tells the member's path at the end of a sentence."""
     located = _PATH.match(text)
     text, path = (located["text"], located["path"]) if located else (text, "")
     for pattern, code, message in (
@@ -111,7 +124,7 @@ def refusal_of(text: str) -> ApiError:
         return BadRequest("the body must be a JSON object", code="malformed_body")
     if text.startswith("Expected `array` of length <="):
         return TooLarge(text.replace("`", ""), code="too_many", param=path)
-    return BadRequest(text.replace("`", ""), param=path)
+    return BadRequest(plain(text, kind, path), param=path)
 
 
 def _join(path: str, member: str) -> str:
