@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
-from tests.end_to_end.test_social_streams import Person, close, persons, settle, told, word
+from tests.end_to_end.ears import Person, close, persons, settle, told, word
 
 KINDS = "post,delete,like,unlike,comment,uncomment"
 

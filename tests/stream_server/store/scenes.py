@@ -1,9 +1,12 @@
 """What tests of likes, comments and the like set up and look at."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any, NamedTuple
 
+import pytest
+
+from stream_server.errors import ApiError
 from stream_server.events import START
 from stream_server.store import keys
 from stream_server.store.page import Page
@@ -41,6 +44,18 @@ def ids(page: Page | Iterable[bytes]) -> list[str]:
     """The ids of what is on a page."""
     items = page.items if isinstance(page, Page) else page
     return [json.loads(item)["id"] for item in items]
+
+
+async def refusal(awaited: Awaitable[object]) -> tuple[int, str, str | None]:
+    """Status, code and parameter of what must be refused."""
+    with pytest.raises(ApiError) as caught:
+        await awaited
+    return caught.value.status, caught.value.error_code, caught.value.param
+
+
+async def post(store: Store, uid: str, group: str | None, **more: Any) -> str:
+    """The id of a new status with the tag ``club``, in a group, or None for the open."""
+    return str((await People(store).status(uid, "hello #club", group=group, **more))["id"])
 
 
 async def protect(store: Store, uid: str, *, on: bool = True) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge
+from stream_server.errors import BadRequest, Forbidden, NotFound, TooLarge
 from stream_server.events import START
-from stream_server.store.draft import Draft
-from stream_server.store.page import Page, Piece
+from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
+from tests.stream_server.store.scenes import group as new_group
+from tests.stream_server.store.scenes import ids, post, refusal
 
 ALL = Piece(200)
 KINDS = ("public", "private", "announcement")
@@ -22,29 +23,9 @@ KINDS = ("public", "private", "announcement")
 any_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-async def make(store: Store, uid: str, kind: str = "public", *members: str) -> str:
-    """The id of a new group, with these members."""
-    group = str(json.loads(await store.groups.create(uid, "club", kind, "", Request.fresh()))["id"])
-    for member in members:
-        await store.groups.add(uid if kind == "private" else member, group, member, Request.fresh())
-    return group
-
-
-def ids(page: Page) -> list[str]:
-    """The ids on a page."""
-    return [json.loads(item)["id"] for item in page.items]
-
-
 async def heard(store: Store) -> list[tuple[str, str, Any]]:
     """All entries of the log: kind, audience and wire."""
     return [(e.kind, e.audience, json.loads(e.body)["wire"]) for e in await store.log.read(START, 100_000)]
-
-
-async def refusal(awaited: Any) -> tuple[int, str, str | None]:
-    """Status, code and parameter of what must be refused."""
-    with pytest.raises(ApiError) as caught:
-        await awaited
-    return caught.value.status, caught.value.error_code, caught.value.param
 
 
 @any_kind
@@ -81,7 +62,7 @@ async def test_a_group_is_made_changed_and_deleted(store: Store, people: People,
 async def test_people_join_and_leave_an_open_group(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
     """Twice is once; the group is told; who was taken out may come again; nobody else puts people in."""
     ann, bob, carl = await people.users(3)
-    group = await make(store, ann, kind)
+    group = await new_group(store, kind, ann)
     for _ in range(2):
         assert json.loads(await store.groups.join(bob, group, Request.fresh()))["members"] == 2
     assert ids(await store.groups.members(carl, group, ALL)) == [bob, ann]
@@ -103,7 +84,7 @@ async def test_people_join_and_leave_an_open_group(store: Store, people: People,
 async def test_a_private_group_is_known_to_its_members_alone(store: Store, people: People, raw: "redis.Redis") -> None:
     """For others it is not there, under every verb; the owner puts people in; after leaving it is not there again."""
     ann, bob, carl = await people.users(3)
-    group = await make(store, ann, "private")
+    group = await new_group(store, "private", ann)
     missing = (404, "not_found", "id")
 
     async def check_outside(uid: str) -> None:
@@ -141,7 +122,7 @@ async def test_a_private_group_is_known_to_its_members_alone(store: Store, peopl
 async def test_the_owner_stays(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
     """An owner who wants out deletes the group; by both doors 400."""
     ann = await people.user("ann")
-    group = await make(store, ann, kind)
+    group = await new_group(store, kind, ann)
     before = footprint(raw)
     assert await refusal(store.groups.leave(ann, group, Request.fresh())) == (400, "invalid_parameter", "uid")
     assert await refusal(store.groups.remove(ann, group, ann, Request.fresh())) == (400, "invalid_parameter", "uid")
@@ -152,7 +133,7 @@ async def test_the_owner_stays(store: Store, people: People, raw: "redis.Redis",
 async def test_only_the_owner_changes_it(store: Store, people: People, kind: str) -> None:
     """Another member: 403."""
     ann, bob = await people.users(2)
-    group = await make(store, ann, kind, bob)
+    group = await new_group(store, kind, ann, bob)
     for refused in (
         store.groups.update(bob, group, {"name": "x"}, Request.fresh()),
         store.groups.delete(bob, group, Request.fresh()),
@@ -165,7 +146,7 @@ async def test_a_group_of_a_blocker_or_suspended_owner_is_not_there(
 ) -> None:
     """Whoever is no member can neither see nor join it; a member still can leave."""
     ann, bob, carl = await people.users(3)
-    group = await make(store, ann, "public", carl)
+    group = await new_group(store, "public", ann, carl)
     await store.blocks.block(ann, bob, Request.fresh())
     await store.blocks.block(ann, carl, Request.fresh())
 
@@ -190,7 +171,7 @@ async def test_a_group_of_a_blocker_or_suspended_owner_is_not_there(
 async def test_whom_one_may_not_know_of_is_put_into_no_group(store: Store, people: People, raw: "redis.Redis") -> None:
     """The unknown and a block either way; a member who blocks the owner later can still be taken out."""
     ann, bob, carl, dora = await people.users(4)
-    group = await make(store, ann, "private", dora)
+    group = await new_group(store, "private", ann, dora)
     await store.blocks.block(ann, bob, Request.fresh())
     await store.blocks.block(carl, ann, Request.fresh())
     await store.blocks.block(dora, ann, Request.fresh())
@@ -205,7 +186,7 @@ async def test_whom_one_may_not_know_of_is_put_into_no_group(store: Store, peopl
 async def test_there_is_no_room_without_end(store: Store, people: People, raw: "redis.Redis") -> None:
     """5,000 members a group and 1,000 groups a user, joined or made."""
     ann, bob, carl = await people.users(3)
-    group, other = await make(store, ann), await make(store, ann, "private")
+    group, other = await new_group(store, "public", ann), await new_group(store, "private", ann)
     raw.zadd(f"{{core}}:joined:{group}", {str(uid): 1 for uid in range(1, 4999)})
     for _ in range(2):
         await store.groups.join(bob, group, Request.fresh())
@@ -225,7 +206,7 @@ async def test_there_is_no_room_without_end(store: Store, people: People, raw: "
 async def test_a_large_group_is_deleted_in_one_step(store: Store, people: People, raw: "redis.Redis") -> None:
     """Nobody keeps an entry that leads nowhere."""
     ann = await people.user("ann")
-    group = await make(store, ann)
+    group = await new_group(store, "public", ann)
     members = [str(uid) for uid in range(1, 5000)]
     raw.zadd(f"{{core}}:joined:{group}", dict.fromkeys(members, 1))
     pipeline = raw.pipeline(transaction=False)
@@ -234,149 +215,6 @@ async def test_a_large_group_is_deleted_in_one_step(store: Store, people: People
     pipeline.execute()
     await store.groups.delete(ann, group, Request.fresh())
     assert raw.keys("{core}:groups:*") == raw.keys("{core}:joined:*") == []
-
-
-async def post(store: Store, uid: str, group: str | None, **more: Any) -> str:
-    """A new status in a group; its id."""
-    draft = Draft(message="hello #club", group=group, **more)
-    return str(json.loads(await store.statuses.create(uid, draft, Request.fresh()))["id"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "author", "expected"),
-    [
-        ("public", "owner", None),
-        ("public", "member", None),
-        ("public", "stranger", (403, "not_yours", "group")),
-        ("announcement", "owner", None),
-        ("announcement", "member", (403, "not_yours", "group")),
-        ("announcement", "stranger", (403, "not_yours", "group")),
-        ("private", "owner", None),
-        ("private", "member", None),
-        ("private", "stranger", (404, "not_found", "group")),
-    ],
-)
-async def test_who_posts(
-    store: Store, people: People, raw: "redis.Redis", kind: str, author: str, expected: tuple[int, str, str] | None
-) -> None:
-    """Members post; where it is for announcements, the owner alone; what is posted stays in the group."""
-    names = ("owner", "member", "stranger")
-    uids = dict(zip(names, await people.users(3), strict=True))
-    group = await make(store, uids["owner"], kind, uids["member"])
-    before = footprint(raw)
-    if expected is not None:
-        assert await refusal(post(store, uids[author], group)) == expected
-        assert footprint(raw) == before
-        return
-    status = await post(store, uids[author], group)
-    entry = (await heard(store))[-1]
-    assert entry[:2] == ("post", f"group:{group}")
-    assert (entry[2]["status"]["id"], entry[2]["status"]["group"]) == (status, group)
-    assert ids(await store.timelines.group(uids["member"], group, ALL)) == [status]
-    assert (await people.me(uids[author]))["posts"] == 0
-    assert raw.zcard(f"{{core}}:profile:{uids[author]}") == 0
-    assert ids(await store.timelines.home(uids[author], ALL)) == []
-    assert ids(await store.timelines.tag(uids["member"], "club", ALL)) == []
-
-
-async def test_a_public_groups_statuses_are_read_by_all_a_private_ones_by_members(store: Store, people: People) -> None:
-    """One by one and in its timeline; who has left reads no more of a private one, but what is their own."""
-    ann, bob, carl = await people.users(3)
-    public, private = await make(store, ann, "public", bob), await make(store, ann, "private", bob)
-    open_status, closed_status = await post(store, ann, public), await post(store, ann, private)
-    own = await post(store, bob, private)
-    for viewer, expected in ((ann, True), (bob, True), (carl, False)):
-        assert ids(await store.timelines.group(viewer, public, ALL)) == [open_status]
-        shown = await store.statuses.many(viewer, [open_status, closed_status])
-        assert [json.loads(status)["id"] for status in shown] == [open_status] + [closed_status] * expected
-    assert await refusal(store.timelines.group(carl, private, ALL)) == (404, "not_found", "id")
-    assert ids(await store.timelines.group(bob, private, ALL)) == [own, closed_status]
-    await store.groups.leave(bob, private, Request.fresh())
-    assert (await refusal(store.timelines.group(bob, private, ALL)))[0] == 404
-    assert len(await store.statuses.many(bob, [closed_status])) == 0
-    assert len(await store.statuses.many(bob, [own])) == 1
-
-
-async def test_a_reply_is_in_the_group_of_what_it_answers(store: Store, people: People) -> None:
-    """By itself, and for members only; elsewhere it cannot be, nor can a repost."""
-    ann, bob, carl = await people.users(3)
-    group, other = await make(store, ann, "private", bob), await make(store, ann, "public", bob)
-    root = await post(store, ann, group)
-    reply = await post(store, bob, None, in_reply_to=root)
-    status = json.loads(await store.statuses.get(ann, reply))
-    assert (status["group"], status["conversation"]) == (group, root)
-    assert ids(await store.timelines.group(ann, group, ALL)) == [reply, root]
-    assert (await refusal(post(store, carl, None, in_reply_to=root)))[0] == 404
-    assert await refusal(post(store, bob, other, in_reply_to=root)) == (400, "invalid_parameter", "group")
-    assert (await refusal(post(store, bob, None, origin=root)))[0] == 400
-    assert (await refusal(post(store, bob, other, origin=root)))[0] == 400
-    repost = await post(store, bob, group, origin=root)
-    assert ids(await store.timelines.group(ann, group, ALL)) == [repost, reply, root]
-
-
-async def test_a_reply_to_an_announcement_is_the_owners(store: Store, people: People) -> None:
-    """A member who replies would post, which only the owner does."""
-    ann, bob = await people.users(2)
-    group = await make(store, ann, "announcement", bob)
-    root = await post(store, ann, group)
-    assert await refusal(post(store, bob, None, in_reply_to=root)) == (403, "not_yours", "group")
-    await post(store, ann, None, in_reply_to=root)
-
-
-async def test_a_status_is_deleted_from_its_group(store: Store, people: People, raw: "redis.Redis") -> None:
-    """The group hears of it, and nothing of it is left in the timeline; its author can do so after leaving, too."""
-    ann, bob = await people.users(2)
-    group = await make(store, ann, "private", bob)
-    first, second = await post(store, bob, group), await post(store, bob, group)
-    await store.statuses.delete(bob, first, Request.fresh())
-    assert (await heard(store))[-1][:2] == ("delete", f"group:{group}")
-    assert ids(await store.timelines.group(ann, group, ALL)) == [second]
-    await store.groups.leave(bob, group, Request.fresh())
-    await store.statuses.delete(bob, second, Request.fresh())
-    assert ids(await store.timelines.group(ann, group, ALL)) == []
-    assert (await people.me(bob))["posts"] == 0
-    assert raw.zcard(f"{{core}}:grouped:{group}") == 0
-
-
-@any_kind
-async def test_what_was_posted_in_a_deleted_group_is_its_authors_alone(
-    store: Store, people: People, raw: "redis.Redis", kind: str
-) -> None:
-    """The others see it no more, whatever the group was; the author may still delete it."""
-    ann, bob, carl = await people.users(3)
-    group = await make(store, ann, kind, bob)
-    status = await post(store, ann, group)
-    await store.groups.delete(ann, group, Request.fresh())
-    assert raw.exists(f"{{core}}:grouped:{group}") == 0
-    for viewer in (bob, carl):
-        assert await store.statuses.many(viewer, [status]) == []
-        assert ids(await store.groups.of(viewer, viewer, ALL)) == []
-        assert (await refusal(store.timelines.group(viewer, group, ALL)))[0] == 404
-    assert (await refusal(post(store, bob, group)))[0] == 404
-    await store.statuses.delete(ann, status, Request.fresh())
-    assert await store.statuses.many(ann, [status]) == []
-
-
-async def test_people_who_block_each_other_do_not_read_each_other_in_a_group(store: Store, people: People) -> None:
-    """They may be members both; each has the rest of the timeline; who is muted is not in it."""
-    ann, bob, carl = await people.users(3)
-    group = await make(store, ann, "public", bob, carl)
-    statuses = {uid: await post(store, uid, group) for uid in (ann, bob, carl)}
-    await store.blocks.block(bob, carl, Request.fresh())
-    await store.mutes.mute(bob, ann, Request.fresh())
-    assert ids(await store.timelines.group(bob, group, ALL)) == [statuses[bob]]
-    assert ids(await store.timelines.group(carl, group, ALL)) == [statuses[carl], statuses[ann]]
-    assert ids(await store.timelines.group(ann, group, ALL)) == [statuses[carl], statuses[bob], statuses[ann]]
-
-
-async def test_a_protected_author_is_read_by_the_members(store: Store, people: People) -> None:
-    """Members of the group read what a protected author wrote there; who is no member does not."""
-    ann, bob, carl = await people.users(3)
-    group = await make(store, ann, "public", bob)
-    await store.users.update(ann, {"protected": True}, Request.fresh())
-    status = await post(store, ann, group)
-    assert ids(await store.timelines.group(bob, group, ALL)) == [status]
-    assert ids(await store.timelines.group(carl, group, ALL)) == []
 
 
 async def test_the_same_request_gives_the_same_bytes(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -395,7 +233,7 @@ async def test_the_same_request_gives_the_same_bytes(store: Store, people: Peopl
 async def test_a_suspended_user_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
     """A token may outlive its user's good standing."""
     ann, bob = await people.users(2)
-    group = await make(store, ann, "public", bob)
+    group = await new_group(store, "public", ann, bob)
     raw.hset(f"{{core}}:user:{bob}", "suspended", "1")
     before = footprint(raw)
     for refused in (
@@ -435,7 +273,7 @@ async def _wander(store: Store, groups: list[tuple[str, str]], users: list[str],
 async def test_counters_sets_and_log_tell_one_story(store: Store, people: People, raw: "redis.Redis") -> None:
     """Twenty tasks at once: the members are those whom the log put there, both ways, and counted so."""
     users = await people.users(6)
-    groups = [(users[i], await make(store, users[i], KINDS[i % 3])) for i in range(4)]
+    groups = [(users[i], await new_group(store, KINDS[i % 3], users[i])) for i in range(4)]
     await asyncio.gather(*(_wander(store, groups, users, random.Random(f"g{i}")) for i in range(20)))
     model: dict[str, set[str]] = {}
     for kind, _, wire in await heard(store):

@@ -3,21 +3,20 @@
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import redis
 
-from stream_server.errors import InvalidCursor, NotFound
+from stream_server.errors import InvalidCursor
 from stream_server.events import START
 from stream_server.store import keys
 from stream_server.store.page import Piece
 from stream_server.store.request import Request
 from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess
-from tests.stream_server.store.people import People, footprint
+from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import drain
 
 
@@ -358,63 +357,6 @@ async def test_a_cursor_belongs_to_its_list(store: Store, people: People) -> Non
             await store.notifications.page(ann, Piece(before=cursor))
 
 
-async def marks(store: Store, uid: str) -> Sequence[bool]:
-    """Which are read, newest first."""
-    return [one["read"] for one in await told(store, uid)]
-
-
-async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
-    """Up to it all is read; a smaller id, and the same request again, change nothing; news are unread."""
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    for number in range(4):
-        await people.status(bob, f"@ann {number}")
-    ids = [one["id"] for one in await told(store, ann)][::-1]
-    assert await store.notifications.unread(ann) == 4
-    request = Request.fresh()
-    assert await store.notifications.mark_read(ann, ids[2], request) == 1
-    assert await store.notifications.mark_read(ann, ids[2], request) == 1
-    assert await store.notifications.mark_read(ann, ids[0], Request.fresh()) == 1
-    assert await marks(store, ann) == [False, True, True, True]
-    assert await store.notifications.mark_read(ann, ids[3], Request.fresh()) == 0
-    await people.status(bob, "@ann again")
-    assert await marks(store, ann) == [False, True, True, True, True]
-    assert await store.notifications.unread(ann) == 1
-
-
-async def test_a_mark_cannot_stand_in_the_future(store: Store, people: People, raw: "redis.Redis") -> None:
-    """An id that nothing can have is refused, and nothing is written; one that is gone by now will do."""
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    gone = await people.status(bob, "@ann")
-    (notice,) = await told(store, ann)
-    await store.statuses.delete(bob, gone["id"], Request.fresh())
-    before = footprint(raw)
-    for future in (str(int(notice["id"]) + 2**40), "9" * 20):
-        with pytest.raises(NotFound) as refusal:
-            await store.notifications.mark_read(ann, future, Request.fresh())
-        assert refusal.value.param == "id"
-    assert footprint(raw) == before
-    assert await store.notifications.mark_read(ann, notice["id"], Request.fresh()) == 0
-
-
-async def test_hidden_ones_leave_no_number_behind(store: Store, people: People) -> None:
-    """Where the newest cannot be seen, reading the newest that can leaves nothing unread."""
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    await people.status(bob, "@ann stays")
-    await store.statuses.delete(bob, (await people.status(bob, "@ann goes"))["id"], Request.fresh())
-    (seen,) = await told(store, ann)
-    assert await store.notifications.mark_read(ann, seen["id"], Request.fresh()) == 0
-
-
-async def test_beyond_a_hundred_all_that_is_kept_is_counted(store: Store, people: People, raw: "redis.Redis") -> None:
-    """As the docs say: exact up to a hundred; behind them also those count that are not shown."""
-    ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
-    for author in (eve, *[bob] * 128, eve):
-        await people.status(author, "@ann")
-    assert await store.notifications.unread(ann) == 130
-    mute(raw, ann, eve)
-    assert await store.notifications.unread(ann) == 129
-
-
 async def test_only_the_newest_are_kept(redis_url: str) -> None:
     """As many as a timeline is long."""
     store = Store(redis_url, sizes=Sizes(timeline_max=5))
@@ -449,24 +391,3 @@ async def test_races_leave_no_notification_without_its_deed(store: Store, people
     likers, followers = [sorted(uid.decode() for uid in members) for members in kept]
     assert sorted(by_kind["like"]) == likers
     assert sorted(by_kind["follow"]) == followers
-
-
-async def test_marking_read_is_refused_whole_when_redis_is_full(redis_server: RedisProcess, redis_url: str) -> None:
-    """Nothing is left behind that would make the repetition answer what was not done."""
-    store = Store(redis_url)
-    await store.open()
-    people = People(store)
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    await people.status(bob, "@ann")
-    (notice,) = await told(store, ann)
-    request = Request.fresh()
-    with redis_server.client() as client:
-        client.config_set("maxmemory", 1)
-        try:
-            with pytest.raises(Exception, match="takes no writes"):
-                await store.notifications.mark_read(ann, notice["id"], request)
-        finally:
-            client.config_set("maxmemory", 0)
-    assert await store.notifications.unread(ann) == 1
-    assert await store.notifications.mark_read(ann, notice["id"], request) == 0
-    await store.close()

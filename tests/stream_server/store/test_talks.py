@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import ApiError, Forbidden
+from stream_server.errors import Forbidden
 from stream_server.events import START
 from stream_server.store.page import Page, Piece
 from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
+from tests.stream_server.store.scenes import ids, refusal
 
 ALL = Piece(200)
 MISSING = (404, "not_found", "id")
@@ -32,18 +33,6 @@ async def say(store: Store, uid: str, talk: str, message: str = "hello") -> str:
 def read(page: Page) -> list[Any]:
     """The items of a page, decoded."""
     return [json.loads(item) for item in page.items]
-
-
-def ids(page: Page) -> list[str]:
-    """The ids on a page."""
-    return [item["id"] for item in read(page)]
-
-
-async def refusal(awaited: Any) -> tuple[int, str, str | None]:
-    """Status, code and parameter of what must be refused."""
-    with pytest.raises(ApiError) as caught:
-        await awaited
-    return caught.value.status, caught.value.error_code, caught.value.param
 
 
 async def test_two_people_have_one_talk(store: Store, people: People, raw: "redis.Redis") -> None:

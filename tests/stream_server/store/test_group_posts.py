@@ -1,0 +1,155 @@
+"""What is posted in groups: by whom, who reads it, and what becomes of it."""
+
+import json
+
+import pytest
+import redis
+
+from stream_server.store.page import Piece
+from stream_server.store.request import Request
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint
+from tests.stream_server.store.scenes import group as new_group
+from tests.stream_server.store.scenes import ids, post, refusal, told
+
+ALL = Piece(200)
+KINDS = ("public", "private", "announcement")
+
+any_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "author", "expected"),
+    [
+        ("public", "owner", None),
+        ("public", "member", None),
+        ("public", "stranger", (403, "not_yours", "group")),
+        ("announcement", "owner", None),
+        ("announcement", "member", (403, "not_yours", "group")),
+        ("announcement", "stranger", (403, "not_yours", "group")),
+        ("private", "owner", None),
+        ("private", "member", None),
+        ("private", "stranger", (404, "not_found", "group")),
+    ],
+)
+async def test_who_posts(
+    store: Store, people: People, raw: "redis.Redis", kind: str, author: str, expected: tuple[int, str, str] | None
+) -> None:
+    """Members post; where it is for announcements, the owner alone; what is posted stays in the group."""
+    names = ("owner", "member", "stranger")
+    uids = dict(zip(names, await people.users(3), strict=True))
+    group = await new_group(store, kind, uids["owner"], uids["member"])
+    before = footprint(raw)
+    if expected is not None:
+        assert await refusal(post(store, uids[author], group)) == expected
+        assert footprint(raw) == before
+        return
+    status = await post(store, uids[author], group)
+    entry = (await told(store, "post"))[-1]
+    assert entry.audience == f"group:{group}"
+    assert (entry.wire["status"]["id"], entry.wire["status"]["group"]) == (status, group)
+    assert ids(await store.timelines.group(uids["member"], group, ALL)) == [status]
+    assert (await people.me(uids[author]))["posts"] == 0
+    assert raw.zcard(f"{{core}}:profile:{uids[author]}") == 0
+    assert ids(await store.timelines.home(uids[author], ALL)) == []
+    assert ids(await store.timelines.tag(uids["member"], "club", ALL)) == []
+
+
+async def test_a_public_groups_statuses_are_read_by_all_a_private_ones_by_members(store: Store, people: People) -> None:
+    """One by one and in its timeline; who has left reads no more of a private one, but what is their own."""
+    ann, bob, carl = await people.users(3)
+    public, private = await new_group(store, "public", ann, bob), await new_group(store, "private", ann, bob)
+    open_status, closed_status = await post(store, ann, public), await post(store, ann, private)
+    own = await post(store, bob, private)
+    for viewer, expected in ((ann, True), (bob, True), (carl, False)):
+        assert ids(await store.timelines.group(viewer, public, ALL)) == [open_status]
+        shown = await store.statuses.many(viewer, [open_status, closed_status])
+        assert [json.loads(status)["id"] for status in shown] == [open_status] + [closed_status] * expected
+    assert await refusal(store.timelines.group(carl, private, ALL)) == (404, "not_found", "id")
+    assert ids(await store.timelines.group(bob, private, ALL)) == [own, closed_status]
+    await store.groups.leave(bob, private, Request.fresh())
+    assert (await refusal(store.timelines.group(bob, private, ALL)))[0] == 404
+    assert len(await store.statuses.many(bob, [closed_status])) == 0
+    assert len(await store.statuses.many(bob, [own])) == 1
+
+
+async def test_a_reply_is_in_the_group_of_what_it_answers(store: Store, people: People) -> None:
+    """By itself, and for members only; elsewhere it cannot be, nor can a repost."""
+    ann, bob, carl = await people.users(3)
+    group, other = await new_group(store, "private", ann, bob), await new_group(store, "public", ann, bob)
+    root = await post(store, ann, group)
+    reply = await post(store, bob, None, in_reply_to=root)
+    status = json.loads(await store.statuses.get(ann, reply))
+    assert (status["group"], status["conversation"]) == (group, root)
+    assert ids(await store.timelines.group(ann, group, ALL)) == [reply, root]
+    assert (await refusal(post(store, carl, None, in_reply_to=root)))[0] == 404
+    assert await refusal(post(store, bob, other, in_reply_to=root)) == (400, "invalid_parameter", "group")
+    assert (await refusal(post(store, bob, None, origin=root)))[0] == 400
+    assert (await refusal(post(store, bob, other, origin=root)))[0] == 400
+    repost = await post(store, bob, group, origin=root)
+    assert ids(await store.timelines.group(ann, group, ALL)) == [repost, reply, root]
+
+
+async def test_a_reply_to_an_announcement_is_the_owners(store: Store, people: People) -> None:
+    """A member who replies would post, which only the owner does."""
+    ann, bob = await people.users(2)
+    group = await new_group(store, "announcement", ann, bob)
+    root = await post(store, ann, group)
+    assert await refusal(post(store, bob, None, in_reply_to=root)) == (403, "not_yours", "group")
+    await post(store, ann, None, in_reply_to=root)
+
+
+async def test_a_status_is_deleted_from_its_group(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The group hears of it, and nothing of it is left in the timeline; its author can do so after leaving, too."""
+    ann, bob = await people.users(2)
+    group = await new_group(store, "private", ann, bob)
+    first, second = await post(store, bob, group), await post(store, bob, group)
+    await store.statuses.delete(bob, first, Request.fresh())
+    assert [entry.audience for entry in await told(store, "delete")] == [f"group:{group}"]
+    assert ids(await store.timelines.group(ann, group, ALL)) == [second]
+    await store.groups.leave(bob, group, Request.fresh())
+    await store.statuses.delete(bob, second, Request.fresh())
+    assert ids(await store.timelines.group(ann, group, ALL)) == []
+    assert (await people.me(bob))["posts"] == 0
+    assert raw.zcard(f"{{core}}:grouped:{group}") == 0
+
+
+@any_kind
+async def test_what_was_posted_in_a_deleted_group_is_its_authors_alone(
+    store: Store, people: People, raw: "redis.Redis", kind: str
+) -> None:
+    """The others see it no more, whatever the group was; the author may still delete it."""
+    ann, bob, carl = await people.users(3)
+    group = await new_group(store, kind, ann, bob)
+    status = await post(store, ann, group)
+    await store.groups.delete(ann, group, Request.fresh())
+    assert raw.exists(f"{{core}}:grouped:{group}") == 0
+    for viewer in (bob, carl):
+        assert await store.statuses.many(viewer, [status]) == []
+        assert ids(await store.groups.of(viewer, viewer, ALL)) == []
+        assert (await refusal(store.timelines.group(viewer, group, ALL)))[0] == 404
+    assert (await refusal(post(store, bob, group)))[0] == 404
+    await store.statuses.delete(ann, status, Request.fresh())
+    assert await store.statuses.many(ann, [status]) == []
+
+
+async def test_people_who_block_each_other_do_not_read_each_other_in_a_group(store: Store, people: People) -> None:
+    """They may be members both; each has the rest of the timeline; who is muted is not in it."""
+    ann, bob, carl = await people.users(3)
+    group = await new_group(store, "public", ann, bob, carl)
+    statuses = {uid: await post(store, uid, group) for uid in (ann, bob, carl)}
+    await store.blocks.block(bob, carl, Request.fresh())
+    await store.mutes.mute(bob, ann, Request.fresh())
+    assert ids(await store.timelines.group(bob, group, ALL)) == [statuses[bob]]
+    assert ids(await store.timelines.group(carl, group, ALL)) == [statuses[carl], statuses[ann]]
+    assert ids(await store.timelines.group(ann, group, ALL)) == [statuses[carl], statuses[bob], statuses[ann]]
+
+
+async def test_a_protected_author_is_read_by_the_members(store: Store, people: People) -> None:
+    """Members of the group read what a protected author wrote there; who is no member does not."""
+    ann, bob, carl = await people.users(3)
+    group = await new_group(store, "public", ann, bob)
+    await store.users.update(ann, {"protected": True}, Request.fresh())
+    status = await post(store, ann, group)
+    assert ids(await store.timelines.group(bob, group, ALL)) == [status]
+    assert ids(await store.timelines.group(carl, group, ALL)) == []
