@@ -17,6 +17,7 @@ the parent only, which then sends SIGTERM.
 """
 
 import asyncio
+import errno
 import faulthandler
 import os
 import signal
@@ -108,7 +109,8 @@ def _bound(host: str, port: int, *, reuse_port: bool) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        message = f"cannot listen on {host} port {port}: {error.strerror}"
+        other = " (choose another --port; 0 takes a free one)" if error.errno == errno.EADDRINUSE else ""
+        message = f"cannot listen on {host} port {port}: {error.strerror}{other}"
         raise CannotListen(message) from None
     return bound
 
