@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 
-from stream_server.client import StreamClient
+from stream_server.client import ClientFailure, StreamClient
 
 
 async def listen(url: str, token: str, every: float) -> None:
@@ -36,5 +36,8 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(f"usage: {sys.argv[0]} URL TOKEN [SECONDS]")
     server, jwt, *seconds = sys.argv[1:]
-    with suppress(KeyboardInterrupt):
-        asyncio.run(listen(server, jwt, float(seconds[0]) if seconds else 5))
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(listen(server, jwt, float(seconds[0]) if seconds else 5))
+    except* ClientFailure as failed:
+        sys.exit(str(failed.exceptions[0]))

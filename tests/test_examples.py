@@ -129,6 +129,14 @@ def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path)
     assert listener.err == ""
 
 
+def test_the_analytics_listener_says_what_is_wrong(server: Server, tmp_path: Path) -> None:
+    """A token that is none ends it with one line, and no traceback."""
+    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
+    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
+        assert listener.process.wait(15) == 1
+        assert listener.err == "401 invalid_token: the token is no JSON Web Token\n"
+
+
 def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:
     """What the server will not have ends each example with the server's words."""
     for example in ("sse_consumer.py", "long_polling.py"):
