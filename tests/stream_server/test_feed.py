@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_server.events import START, Position
+from stream_server.events import START, Entry, Position
 from stream_server.feed import Feed, LogReader
 from stream_server.hub.hub import Hub, Limits
 from stream_server.store import keys
@@ -211,7 +211,12 @@ async def test_after_a_rollback_standing_is_read_anew_before_anything_is_publish
     link.client.zadd(keys.named("suspended"), {"8": 1})
     judged: list[set[str]] = []
     publish = link.hub.publish
-    link.hub.publish = lambda entry: (judged.append(set(link.hub.standing.outcasts)), publish(entry))[1]  # type: ignore[func-returns-value,method-assign]
+
+    def judging(entry: Entry) -> None:
+        judged.append(set(link.hub.standing.outcasts))
+        publish(entry)
+
+    link.hub.publish = judging  # type: ignore[method-assign]  # looks on
     for entry_id, _ in link.entries()[-2:]:
         link.client.xdel(keys.LOG, entry_id)
     link.n = 3

@@ -52,7 +52,7 @@ async def test_a_deleted_status_is_in_no_entry_of_a_replay(narrow: World) -> Non
     _, own = narrow.own("7", START)
     narrow.post("red end", uid="7")
     for socket in (firehose, follow, own):
-        await eventually(lambda s=socket: s.texts()[-1:] == ["red end"])  # type: ignore[misc]
+        await socket.ends_with("red end")
         assert socket.kinds() == ["hello", "uncomment", "delete", "post"]
         assert socket.messages()[1]["status"] == {"id": _inner(post)["id"], "uid": "7", "deleted": True}
         for words in (b"secret", b"first", b"second"):
@@ -67,7 +67,7 @@ async def test_a_comment_that_was_taken_back_is_in_no_entry_of_a_replay(narrow: 
     _, own = narrow.own("7", START)
     narrow.post("red end", uid="7")
     for socket in (firehose, own):
-        await eventually(lambda s=socket: s.texts()[-1:] == ["red end"])  # type: ignore[misc]
+        await socket.ends_with("red end")
         told = [kind for kind in socket.kinds() if kind != "notification"]
         assert told == ["hello", "post", "like", "unlike", "comment", "uncomment", "post"]
         assert b"red first" not in socket.received
@@ -111,7 +111,7 @@ async def test_the_end_of_a_comment_is_found_as_the_comment_was(narrow: World, a
     assert ids[1]["deleted"]
     for since in (start, middle):
         _, late = narrow.open(since, user="1", kinds="comment,uncomment", **asked)
-        await eventually(lambda s=late: s.kinds() == ["hello", "uncomment"])  # type: ignore[misc]
+        await late.hears("hello", "uncomment")
     await _until_end(narrow, other)
     assert other.kinds() == ["hello", "post"]
 
@@ -203,7 +203,7 @@ async def test_what_the_suspended_wrote_before_is_not_replayed(narrow: World, as
     shown = opened()
     world.post("red last", uid="7")
     for socket in (hidden, shown):
-        await eventually(lambda s=socket: s.texts()[-1:] == ["red last"])  # type: ignore[misc]
+        await socket.ends_with("red last")
     assert b"secret" not in hidden.received
     assert f"-{_inner(gone)['id']}" in hidden.texts()
     assert "notification" not in hidden.kinds()

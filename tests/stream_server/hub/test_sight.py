@@ -67,11 +67,11 @@ async def test_protected_posts_reach_approved_followers_and_their_author_only(wo
     gone = f"-{old.position.status_number}"
     for uid, socket in streams.items():
         mine = [gone, "red open"] if uid == "2" else ["red secret", gone, "red open"]
-        await eventually(lambda s=socket, m=mine: s.texts() == m, what=uid)  # type: ignore[misc]
+        await socket.tells(*mine)
     await eventually(lambda: firehose.texts() == [gone, "red open"])
     for uid in ("1", "2"):
         _, again = world.open(start, user=uid, track="red")
-        await eventually(lambda s=again: s.texts()[-1:] == ["red open"])  # type: ignore[misc]
+        await again.ends_with("red open")
         assert ("red secret" in again.texts()) == (uid == "1")
     world.delete(secret)
     world.post("red end", uid="8")
@@ -109,7 +109,7 @@ async def test_a_quote_is_shown_without_what_may_not_be_seen_and_a_repost_not_at
     world.post("", uid="8", original=theirs)
     world.post("red end", uid="8")
     for socket in (shared, alone):
-        await eventually(lambda s=socket: s.texts() == ["red quote", "red end"])  # type: ignore[misc]
+        await socket.tells("red quote", "red end")
         status: Any = socket.messages()[1]["status"]
         assert status["original"] is None
         assert b"red original" not in socket.received
@@ -181,7 +181,7 @@ async def test_what_is_for_certain_people_only_never_comes_on_the_other_streams(
     world.tell("like", "users:1,8", source=_user("8"), status={"id": "4096", "uid": "1", "message": "x"})
     world.post("psst openly", uid="8")
     for socket in (follow, track, me):
-        await eventually(lambda s=socket: s.kinds() == ["hello", "post"])  # type: ignore[misc]
+        await socket.hears("hello", "post")
         assert socket.texts() == ["psst openly"]
 
 

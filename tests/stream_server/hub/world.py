@@ -18,6 +18,7 @@ from stream_server.hub.reader import LogPage
 from stream_server.hub.subscriber import Subscriber
 from stream_server.hub.viewer import Viewer
 from stream_server.web.framing import NDJSON, framing
+from tests.waiting import eventually
 
 REGISTRY = Registry.from_entry_points()
 
@@ -95,6 +96,18 @@ class Socket:
     def abort(self) -> None:
         """The connection is dropped."""
         self.aborted = True
+
+    async def tells(self, *texts: str) -> None:
+        """Wait until these were said, and nothing else."""
+        await eventually(lambda: self.texts() == list(texts), what=f"{texts}")
+
+    async def ends_with(self, text: str) -> None:
+        """Wait until this was said last."""
+        await eventually(lambda: self.texts()[-1:] == [text], what=text)
+
+    async def hears(self, *kinds: str) -> None:
+        """Wait until messages of these kinds came, and no others."""
+        await eventually(lambda: self.kinds() == list(kinds), what=f"{kinds}")
 
     def block(self) -> None:
         """Read nothing from now on."""
