@@ -42,9 +42,7 @@ RETRY_SPREAD_SECONDS = (0.5, 5.0)
 @asynccontextmanager
 async def application(config: Config) -> AsyncIterator[web.Application]:
     """The app with everything behind it running; it is fed when it is handed over, and ended behind it."""
-    store = Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=_sizes(config)
-    )
+    store = Store(config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=_sizes(config))
     await store.open()
     log = LogReader(store.log)
     hub = Hub(_limits(config), log, await store.log.head(), now_ms=_now_ms, read_viewer=store.viewers.read)
@@ -62,14 +60,13 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
         app[keys.KEY_SET] = key_set
     app[keys.SUBSCRIPTIONS] = Subscriptions(_filters())
     receivers = Receivers(store.jobs, store.passes, random.Random())
+    caretaker = Caretaker(store.repair, random.Random())
     app[keys.METRICS] = _metrics(hub, feed)
-    _watch_jobs(app[keys.METRICS], store, receivers)
+    _watch_jobs(app[keys.METRICS], store, receivers, caretaker)
     routes.add(app)
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
     app[FEEDING] = feeding
-    caretaker = Caretaker(store.repair, random.Random())
-    app[keys.METRICS].watch("stream_server_repairs_total", lambda: caretaker.findings)
     receiving = asyncio.create_task(_receive(receivers, caretaker, config), name="receivers")
     app[RECEIVING] = receiving
     try:
@@ -170,11 +167,12 @@ def _metrics(hub: Hub, feed: Feed) -> Metrics:
     return metrics
 
 
-def _watch_jobs(metrics: Metrics, store: Store, receivers: Receivers) -> None:
+def _watch_jobs(metrics: Metrics, store: Store, receivers: Receivers, caretaker: Caretaker) -> None:
     metrics.watch("stream_server_job_passes_total", lambda: receivers.passes)
     metrics.watch("stream_server_jobs_done_total", lambda: receivers.done)
     metrics.watch("stream_server_job_failures_total", lambda: receivers.failures)
     metrics.watch("stream_server_jobs_deferred_total", lambda: store.syndication.failures)
+    metrics.watch("stream_server_repairs_total", lambda: caretaker.findings)
     metrics.watch("stream_server_jobs_due", lambda: receivers.waiting.due)
     metrics.watch("stream_server_jobs_parked", lambda: receivers.waiting.parked)
 
