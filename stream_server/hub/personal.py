@@ -82,6 +82,8 @@ class Personal:
         shown = None if gone else self.viewer.shows(entry, own_stream=self.own)
         if entry.kind in BRINGS and (shown is not None or self.viewer.reached(entry)):
             self._remember(entry.subject or "")
+        if shown is not None and entry.kind == "notification":
+            self._remember_told(entry)
         return shown
 
     def _asks_for(self, entry: Entry, subscription: Subscription) -> bool:
@@ -98,9 +100,15 @@ class Personal:
         surely_unsent = TAKES_BACK[entry.kind] in subscription.kinds and int(subject or 0) > self._complete_after
         return not surely_unsent and self._asks_for(entry, subscription) and self.viewer.reached(entry)
 
+    def _remember_told(self, entry: Entry) -> None:
+        """Who was shown a status or a comment by being told of it, hears of its end as well."""
+        for subject in (entry.shown.status, entry.shown.comment):
+            if subject is not None:
+                self._remember(subject)
+
     def _remember(self, subject: str) -> None:
         self._sent[subject] = None
         if len(self._sent) > REMEMBERED:
             forgotten = next(iter(self._sent))
             del self._sent[forgotten]
-            self._complete_after = int(forgotten)
+            self._complete_after = max(self._complete_after, int(forgotten))

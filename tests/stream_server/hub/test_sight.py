@@ -262,3 +262,17 @@ async def test_every_kind_is_found_by_what_it_is_about(world: World) -> None:
     assert (quote.actors, quote.quoted) == (frozenset(("1", "2")), "2")
     assert json.loads(quote.without_original().wire)["status"]["original"] is None
     assert world.hub.counts.malformed == 0
+
+
+async def test_who_was_told_of_a_status_hears_of_its_end(world: World) -> None:
+    """A mention by somebody not followed comes as a notification that shows the status; its delete comes too."""
+    _, ann = world.own("1")
+    await _live(world, 1)
+    for uid in ("7", "8"):
+        post = world.post(f"hi of {uid}", uid=uid)
+        if uid == "7":
+            status = json.loads(post.wire)["status"]
+            told = {"id": "9", "kind": "mention", "source": _user(uid), "status": status}
+            world.tell("notification", "users:1", notification=told)
+        world.delete(post)
+    await ann.hears("hello", "notification", "delete")
