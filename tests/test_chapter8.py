@@ -357,8 +357,8 @@ async def crowd(store: Store, raw: Any, count: int) -> tuple[str, list[str]]:
     author, *fans = await People(store).users(count + 1)
     for fan in fans:
         await store.follows.follow(fan, author, Request.fresh())
-        raw.zadd(keys.following(fan), {author: 1_800_000_000_000})
-    raw.zadd(keys.followers(author), dict.fromkeys(fans, 1_800_000_000_000))
+        raw.zadd(keys.named("following", fan), {author: 1_800_000_000_000})
+    raw.zadd(keys.named("followers", author), dict.fromkeys(fans, 1_800_000_000_000))
     return author, fans
 
 
@@ -440,9 +440,9 @@ async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
     await asyncio.gather(*(verb(fan, author, Request.fresh()) for verb in verbs for fan in fans[:10]))
     await asyncio.gather(*(store.follows.follow(fan, author, Request.fresh()) for fan in fans))
     for uid in (author, *fans):
-        counted = [int(one) for one in raw.hmget(keys.user(uid), "followers", "following")]
-        assert counted == [raw.zcard(keys.followers(uid)), raw.zcard(keys.following(uid))]
-    assert raw.zcard(keys.followers(author)) == 30
+        counted = [int(one) for one in raw.hmget(keys.named("user", uid), "followers", "following")]
+        assert counted == [raw.zcard(keys.named("followers", uid)), raw.zcard(keys.named("following", uid))]
+    assert raw.zcard(keys.named("followers", author)) == 30
 
 
 async def test_sizes_are_given_to_a_store_and_shrink_no_other(store: Store, redis_url: str, raw: Any) -> None:

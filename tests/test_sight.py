@@ -147,7 +147,7 @@ class World:
             kind = "private" if place.startswith("closed") else "public"
             group = self.group(str(100 + list(PLACES).index(place)), kind, members)
         made = await self.store.statuses.create(author, Draft(message="hello", group=group), Request.fresh())
-        listed = keys.profile(author) if group is None else keys.named("grouped", group)
+        listed = keys.named("profile", author) if group is None else keys.named("grouped", group)
         return str(json.loads(made)["id"]), listed
 
     async def got(self, viewer: str, status: str) -> bool:
@@ -187,14 +187,14 @@ async def test_scripts_say_what_the_table_says(world: World, author: str, place:
     """Each viewer asks for a status by id, and reads it on a timeline of either kind; then its author is suspended."""
     uid = world.ids["author"]
     if author == "protected":
-        world.raw.hset(keys.user(uid), "protected", "1")
+        world.raw.hset(keys.named("user", uid), "protected", "1")
     status, key = await world.status(place)
     seen = {viewer: much for of, where, viewer, much in rows() if (of, where) == (author, place)}
     for viewer, much in seen.items():
         assert await world.got(viewer, status) is (much >= Sight.QUIET), viewer
         for least in (Sight.QUIET, Sight.SHOWN):
             assert await world.listed(viewer, key, least) == ([status] if much >= least else []), viewer
-    world.raw.hset(keys.user(uid), "suspended", "1")
+    world.raw.hset(keys.named("user", uid), "suspended", "1")
     for viewer in VIEWERS:
         assert not await world.got(viewer, status), viewer
         assert await world.listed(viewer, key, Sight.QUIET) == [], viewer

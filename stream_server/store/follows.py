@@ -87,11 +87,11 @@ class Follows:
 
     async def followed(self, viewer: str, uid: str, piece: Piece) -> Page:
         """Whom a user follows, as JSON with ``since``, newest first; raises NotFound, InvalidCursor."""
-        return await walk(self._scripts, "people", keys.following(uid), piece, viewer, "user", uid)
+        return await walk(self._scripts, "people", keys.named("following", uid), piece, viewer, "user", uid)
 
     async def followers(self, viewer: str, uid: str, piece: Piece) -> Page:
         """Who follows a user, as :meth:`followed`."""
-        return await walk(self._scripts, "people", keys.followers(uid), piece, viewer, "user", uid)
+        return await walk(self._scripts, "people", keys.named("followers", uid), piece, viewer, "user", uid)
 
 
 def _pairs(mode: str, source: str, target: str, list_id: str, answer: Answer) -> list[Pair]:

@@ -29,19 +29,19 @@ TRUTH: tuple[Key, ...] = (
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
-    Key("user", "{core}:user:", "<uid>", "HASH", "id login name email password signup(ms) counters `card` versions"),
-    Key("status", "{core}:status:", "<id>", "HASH", "id uid login message posted(ms) counters `head` (JSON) and more"),
+    Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more"),
+    Key("status", "{core}:status:", "<id>", "HASH", "id uid audience posted(ms) counters `head` (JSON) and more"),
     Key("profile", "{core}:profile:", "<uid>", "ZSET", "own statuses: id scored by itself; never capped, see `posts`"),
     Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
     Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a token that was taken back; expires with it"),
     Key("refresh", "{core}:refresh:", "<sha256>", "STRING", "user id of an unused refresh token; expires"),
-    Key("protected", "{core}:protected", "", "SET", "ids of the protected users, for streams"),
-    Key("suspended", "{core}:suspended", "", "ZSET", "suspended user id -> when (ms)"),
+    Key("protected", "{core}:protected", "", "SET", "ids of the protected users; each hash says so, too"),
+    Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); each hash says so, too"),
     Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), the lease of whoever claimed it"),
     Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
-    Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode fence phase score member failures, subject"),
+    Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode, fence, place, failures, versions, subject"),
     Key("repair", "{core}:repair", "", "STRING", "there while it is nobody's turn to look everything over; expires"),
     Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user, scored by themselves"),
     Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself"),
@@ -52,22 +52,22 @@ TRUTH: tuple[Key, ...] = (
     Key("liked", "{core}:liked:", "<uid>", "ZSET", "what a user likes: status id -> when (ms)"),
     Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "kept statuses: status id -> when (ms)"),
     Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself"),
-    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid login status message posted(ms) audience, `json`"),
-    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source>:<subject>` -> id of the notification; capped"),
+    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid status message posted(ms) audience `json` and more"),
+    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source uid>:<subject>` -> own id; capped"),
     Key("asks", "{core}:asks:", "<uid>", "ZSET", "who asks to follow a protected user: user id -> when (ms)"),
     Key("asked", "{core}:asked:", "<uid>", "ZSET", "whom a user asks to follow: user id -> when (ms)"),
     Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "whom a user blocks: user id -> when (ms)"),
     Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "who blocks a user: user id -> when (ms)"),
     Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "whom a user mutes: user id -> when (ms)"),
-    Key("list", "{core}:list:", "<id>", "HASH", "id uid name description private members created(ms), words as JSON"),
+    Key("list", "{core}:list:", "<id>", "HASH", "id uid private members created(ms), words as they are and JSON"),
     Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id scored by itself"),
     Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added (ms)"),
     Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that a user is on: list id -> when (ms)"),
-    Key("group", "{core}:group:", "<id>", "HASH", "id uid name kind description members created(ms) and as JSON"),
+    Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), words as they are and JSON"),
     Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is in: group id -> when (ms)"),
     Key("joined", "{core}:joined:", "<group id>", "ZSET", "members: user id -> when joined (ms)"),
     Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "its timeline: status id scored by itself; capped"),
-    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people name created(ms), the name as JSON"),
+    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people created(ms), name as it is and JSON"),
     Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of the last message, or its own"),
     Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two people, the lower id first"),
     Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read"),
@@ -75,7 +75,7 @@ TRUTH: tuple[Key, ...] = (
     Key("message", "{core}:message:", "<id>", "HASH", "id talk uid login message posted(ms), `json`"),
     Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself"),
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
-    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms) and the decision"),
+    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), the decision"),
     Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
 )
 """What cannot be rebuilt: one shard, changed by one script at a time."""
@@ -94,46 +94,6 @@ META = _PREFIX["meta"]
 LOG = _PREFIX["log"]
 LOGINS = _PREFIX["logins"]
 EMAILS = _PREFIX["emails"]
-
-
-def user(uid: str) -> str:
-    """The hash of a user."""
-    return _PREFIX["user"] + uid
-
-
-def status(status_id: str) -> str:
-    """The hash of a status."""
-    return _PREFIX["status"] + status_id
-
-
-def profile(uid: str) -> str:
-    """A user's own statuses."""
-    return _PREFIX["profile"] + uid
-
-
-def following(uid: str) -> str:
-    """Whom a user follows."""
-    return _PREFIX["following"] + uid
-
-
-def followers(uid: str) -> str:
-    """Who follows a user."""
-    return _PREFIX["followers"] + uid
-
-
-def request(key: str) -> str:
-    """The kept answer of one write."""
-    return _PREFIX["request"] + key
-
-
-def revoked(uid: str, jti: str) -> str:
-    """Present while a token that was taken back could still be shown."""
-    return f"{_PREFIX['revoked']}{uid}:{jti}"
-
-
-def refresh(digest: str) -> str:
-    """An unused refresh token, by its SHA-256."""
-    return _PREFIX["refresh"] + digest
 
 
 def named(name: str, *parts: str) -> str:

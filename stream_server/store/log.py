@@ -81,7 +81,7 @@ class Log:
 
     async def exists(self, status_ids: Iterable[str], comment_ids: Iterable[str] = ()) -> set[str]:
         """The ids of those of these statuses and comments that were not deleted, in one round trip."""
-        named = [(one, keys.status(one)) for one in status_ids]
+        named = [(one, keys.named("status", one)) for one in status_ids]
         named += [(one, keys.named("comment", one)) for one in comment_ids]
         if not named:
             return set()

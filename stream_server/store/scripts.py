@@ -113,7 +113,7 @@ class Scripts:
         return replies
 
     def _command(self, verb: str, request: Request, arguments: tuple[Argument, ...]) -> Command:
-        key = keys.request(request.key)
+        key = keys.named("request", request.key)
         return ("EVALSHA", self._scripts[verb].digest, 1, key, request.fingerprint, request.ttl_ms, *arguments)
 
     async def _run(self, commands: list[Command]) -> list[Any]:

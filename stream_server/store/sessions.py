@@ -39,7 +39,7 @@ class Sessions:
     async def standing(self, uid: str, jti: str) -> Standing:
         """How the token ``jti`` of a user stands, in one round trip."""
         (known, suspended), revoked = await self._link.ask(
-            ("HMGET", keys.user(uid), "id", "suspended"), ("EXISTS", keys.revoked(uid, jti))
+            ("HMGET", keys.named("user", uid), "id", "suspended"), ("EXISTS", keys.named("revoked", uid, jti))
         )
         return Standing(known is not None, bool(revoked), suspended == b"1")
 
@@ -54,7 +54,7 @@ class Sessions:
         Gives the user as JSON for oneself; raises NotFound where there is none, for whom the token then means nothing.
         """
         row, _ = await self._once(
-            ("HMGET", keys.user(uid), *FIELDS), ("SET", keys.refresh(digest), uid, "EX", ttl_seconds)
+            ("HMGET", keys.named("user", uid), *FIELDS), ("SET", keys.named("refresh", digest), uid, "EX", ttl_seconds)
         )
         if row[0] is None:
             raise NotFound("there is no such user")

@@ -68,7 +68,7 @@ class Users:
     async def me(self, uid: str) -> bytes:
         """A user as JSON for oneself, with the e-mail; raises NotFound."""
         row: list[Any]
-        (row,) = await self._link.ask(("HMGET", keys.user(uid), *FIELDS))
+        (row,) = await self._link.ask(("HMGET", keys.named("user", uid), *FIELDS))
         if row[0] is None:
             raise NotFound("there is no such user")
         return Kept(*row).own()

@@ -312,7 +312,7 @@ async def test_pages_of_the_log_are_read_once_for_all_and_mark_what_is_gone(link
         link.write()
     await link.hears(20)
     for number in range(1, 20, 2):
-        link.client.hset(keys.status(str(number)), "id", number)
+        link.client.hset(keys.named("status", str(number)), "id", number)
     reader = LogReader(link.store.log)
     reads = [_reads(link.client)]
     for callers in (1, 100):
@@ -337,12 +337,12 @@ async def test_a_page_asks_once_for_all_that_its_entries_show(link: Link) -> Non
     for n, (kind, wire) in enumerate(wires, 1):
         fields: dict[Any, Any] = {"n": n, "k": kind, "a": "public", "e": msgspec.json.encode({"wire": wire})}
         link.client.xadd(keys.LOG, fields, id=f"{link.base + n}-0")
-    for key in (keys.status("1"), keys.status("3"), keys.named("comment", "5")):
+    for key in (keys.named("status", "1"), keys.named("status", "3"), keys.named("comment", "5")):
         link.client.hset(key, "id", "x")
     page = await LogReader(link.store.log).page(START, 256)
     assert [entry.gone for entry in page.entries] == [False, True, False, False, False, False, False]
     assert [entry.original_gone for entry in page.entries] == [False, False, False, True, False, False, False]
-    link.client.delete(keys.status("1"))
+    link.client.delete(keys.named("status", "1"))
     page = await LogReader(link.store.log).page(START, 256)
     assert [entry.gone for entry in page.entries] == [True, True, True, False, False, True, False]
 

@@ -18,7 +18,7 @@ from tests.stream_server.store.people import People
 
 def check(raw: Any) -> None:
     """Counters are cardinalities, and each set has its other side."""
-    for name in raw.keys(keys.status("*")):
+    for name in raw.keys(keys.named("status", "*")):
         status = name.decode().rpartition(":")[2]
         kept = raw.hmget(name, "likes", "comments", "reposts")
         there = [raw.zcard(keys.named(of, status)) for of in ("likes", "comments", "reposts")]
@@ -121,7 +121,7 @@ async def test_twenty_at_once(store: Store, people: People, raw: Any, seed: int)
     model = Model()
     for entry in await store.log.read(START, 10_000):
         model.hear(entry.kind, json.loads(entry.wire))
-    assert {name.decode().rpartition(":")[2] for name in raw.keys(keys.status("*"))} == model.statuses
+    assert {name.decode().rpartition(":")[2] for name in raw.keys(keys.named("status", "*"))} == model.statuses
     for status in model.statuses:
         likers = {uid.decode() for uid in raw.zrange(keys.named("likes", status), 0, -1)}
         assert likers == {uid for liked, uid in model.likes if liked == status}

@@ -31,14 +31,14 @@ def test_lua_sees_what_is_used() -> None:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (keys.user("7"), "{core}:user:7"),
-        (keys.status("7"), "{core}:status:7"),
-        (keys.profile("7"), "{core}:profile:7"),
-        (keys.following("7"), "{core}:following:7"),
-        (keys.followers("7"), "{core}:followers:7"),
-        (keys.request("s:1"), "{core}:request:s:1"),
-        (keys.revoked("7", "{x}"), "{core}:revoked:7:{x}"),
-        (keys.refresh("ab"), "{core}:refresh:ab"),
+        (keys.named("user", "7"), "{core}:user:7"),
+        (keys.named("status", "7"), "{core}:status:7"),
+        (keys.named("profile", "7"), "{core}:profile:7"),
+        (keys.named("following", "7"), "{core}:following:7"),
+        (keys.named("followers", "7"), "{core}:followers:7"),
+        (keys.named("request", "s:1"), "{core}:request:s:1"),
+        (keys.named("revoked", "7", "{x}"), "{core}:revoked:7:{x}"),
+        (keys.named("refresh", "ab"), "{core}:refresh:ab"),
     ],
 )
 def test_keys_are_made_from_the_table(made: str, expected: str) -> None:
