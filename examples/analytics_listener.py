@@ -36,8 +36,10 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(f"usage: {sys.argv[0]} URL TOKEN [SECONDS]")
     server, jwt, *seconds = sys.argv[1:]
+    refusal = None
     try:
         with suppress(KeyboardInterrupt):
             asyncio.run(listen(server, jwt, float(seconds[0]) if seconds else 5))
     except* ClientFailure as failed:
-        sys.exit(str(failed.exceptions[0]))
+        refusal = str(failed.exceptions[0])  # an exit from in here would become part of a group
+    sys.exit(refusal)
