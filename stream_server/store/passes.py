@@ -6,6 +6,7 @@ and may let a script through.
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from stream_server.store import keys
@@ -66,15 +67,14 @@ class Passes:
         ``exact`` looks at the whole timelines then, since a pass that did not end may have left something there; so
         does a removal of more than the newest of a profile could name.
         """
-        sizes = await self._ask([command for _, about in passes for command in self._pairing(about)])
+        writes = [self._pairing(about) for _, about in passes]
+        answers = iter(await self._ask([command for commands in writes for command in commands]))
         steps = []
-        for job, about in passes:
-            size = None
-            for _ in self._pairing(about):
-                size = sizes.pop(0)
+        for (job, about), commands in zip(passes, writes, strict=True):
+            told = list(islice(answers, len(commands)))
             if exact or (about.mode == "remove" and len(about.newest) >= self._sizes.timeline_max):
                 await self._refill_if_strange(about)
-            steps.append(Step(job, size=size if about.mode == "remove" else None))
+            steps.append(Step(job, size=told[-1] if about.mode == "remove" else None))
         return await self._jobs.advance(*steps)
 
     async def _clear(self, job: Job, about: Pass) -> str:

@@ -1,11 +1,8 @@
 -- parts: once people actor sight statuses deeds subjects mentions notices
 -- A new comment: who, under which status, its message as it is and encoded, and what the part mentions takes.
 local status = ARGV[4]
-local row = seen(actor.id, status)
-if not row then
-  return refuse('NOT_FOUND status')
-end
-refused = outsider(actor.id, row)
+local row
+row, refused = open_to(actor.id, status)
 if refused then
   return refused
 end

@@ -2,11 +2,8 @@
 -- Someone likes a status: who, and its id. Already so: nothing happens, and nobody is told. The answer's last word is
 -- how many like it now.
 local id = ARGV[4]
-local row = seen(actor.id, id)
-if not row then
-  return refuse('NOT_FOUND status')
-end
-refused = outsider(actor.id, row)
+local row
+row, refused = open_to(actor.id, id)
 if refused then
   return refused
 end

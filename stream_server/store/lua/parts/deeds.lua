@@ -1,11 +1,15 @@
--- What people do to each other's statuses. Needs the parts people and statuses.
+-- What people do to each other's statuses. Needs the parts people, sight and statuses.
 
--- Why this user may do nothing to a status though it is seen, as a refusal, or nil: what is in a group is for its
--- members, also to like; also one's own, when one has left.
-local function outsider(uid, row)
-  if row.group ~= '' and not redis.call('ZSCORE', KEY.joined .. row.group, uid) then
-    return refuse('NOT_YOURS group')
+-- A status to which a user may do something, or nothing and the refusal: it must be seen, and what is in a group is for
+-- its members, also to like; also one's own, when one has left.
+local function open_to(uid, id)
+  local row = seen(uid, id)
+  if not row then
+    return nil, refuse('NOT_FOUND status')
+  elseif row.group ~= '' and not redis.call('ZSCORE', KEY.joined .. row.group, uid) then
+    return nil, refuse('NOT_YOURS group')
   end
+  return row
 end
 
 -- The audience of what one person does to another's status.
