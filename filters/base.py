@@ -2,20 +2,40 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
+from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, Key
+from filters.key import Clause, Key, Leads
 
 Role: TypeAlias = Literal["any", "whole", "narrow"]
 """How a filter combines: several ``any`` are OR-ed together, ``whole`` stands alone, ``narrow`` is AND-ed to them."""
+
+Mark: TypeAlias = dict[str, Any]
+"""One item of ``matched``, as it stands in the JSON of a message."""
+
+
+class Failed(Exception):
+    """A filter raised where it had to answer: ``culprit`` is it, ``error`` is what it raised.
+
+    ``part`` is the id of the rule in which it happened, None where the whole filter is concerned.
+    """
+
+    def __init__(self, culprit: "Filter", error: Exception, part: str | None = None) -> None:
+        super().__init__(f"{culprit.name} raised {error!r}")
+        self.culprit = culprit
+        self.error = error
+        self.part = part
 
 
 class Filter(ABC):
     """One parameter of a stream, parsed. Immutable; equal if of one class with equal :attr:`key`.
 
     ``name`` is the query parameter, ``help`` one sentence for the documentation. ``scopes`` are what a token
-    needs to use it, ``needs`` the parameters without which it makes no sense.
+    needs to use it, ``needs`` the parameters without which it makes no sense. ``operator`` says that rules may use it
+    as ``name:value``, which goes for the roles ``any`` and ``narrow``. ``separator`` is what joins several values; one
+    that is no comma says that the parameter may be given several times. ``marks`` says that messages name what of it
+    matched, also where nobody asks for an explanation.
     Register a class in the entry-point group ``stream_server.filters`` under its name, and call
     :func:`filters.testing.check_filter` in its tests.
     """
@@ -27,11 +47,14 @@ class Filter(ABC):
     help: ClassVar[str]
     scopes: ClassVar[frozenset[str]] = frozenset()
     needs: ClassVar[frozenset[str]] = frozenset()
+    operator: ClassVar[bool] = True
+    separator: ClassVar[str] = ","
+    marks: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
     def parse(cls, value: str) -> Self:
-        """The filter that a client asks for by ``value``; a parameter given twice comes joined by a comma.
+        """The filter that a client asks for by ``value``, whose parts are joined by its ``separator``.
 
         Raises :class:`filters.error.ParameterError`, and nothing else, for what it cannot be.
         """
@@ -59,6 +82,29 @@ class Filter(ABC):
         """
         return None
 
+    def leads(self) -> Leads | None:
+        """How events find this filter: by its clauses, else by its keys, else, None, not at all.
+
+        What is exact in part, or needs several keys at once, says more here than by these two.
+        """
+        clauses = self.clauses()
+        if clauses is not None:
+            return Leads(clauses)
+        keys = self.keys()
+        return None if keys is None else Leads((), [frozenset((key,)) for key in keys], live=True)
+
+    def matched(self, event: Event) -> list[Mark]:  # noqa: ARG002 - a filter's signature
+        """What of this filter matched ``event``, for the ``matched`` of a message; nothing unless it ``marks``."""
+        return []
+
+    def explain(self, event: Event) -> list[Mark]:
+        """Why ``event`` matched, one item a reason with the member ``filter``; empty if it did not."""
+        return [{"filter": self.name}] if self.matches(event) else []
+
+    def without(self, part: str | None) -> "Filter":  # noqa: ARG002 - those that have parts look at it
+        """What is left of this filter once it has failed on a stream: by default, nothing."""
+        return Disabled(self)
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and isinstance(other, Filter) and other.key == self.key
 
@@ -67,3 +113,30 @@ class Filter(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.key!r}>"
+
+
+class Disabled(Filter):
+    """In the place of a filter that failed: it matches nothing, and nothing finds it."""
+
+    __slots__ = ("failed",)
+
+    name: ClassVar[str] = "disabled"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "Stands where a filter has failed."
+
+    def __init__(self, failed: Filter) -> None:
+        self.failed = failed
+
+    @classmethod
+    def parse(cls, value: str) -> Self:  # noqa: ARG003 - a filter's signature
+        raise ParameterError("disabled is no parameter", param="disabled", code="unknown_parameter")
+
+    @property
+    def key(self) -> Hashable:
+        return self.failed.name, self.failed.key
+
+    def keys(self) -> frozenset[Key]:
+        return frozenset()
+
+    def matches(self, event: Event) -> bool:  # noqa: ARG002 - a filter's signature
+        return False

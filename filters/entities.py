@@ -89,6 +89,15 @@ def extract(text: str) -> Entities:
     )
 
 
+def without_entities(text: str, entities: Entities) -> str:
+    """``text`` with blanks in the place of each of its entities, so that all else stands where it stood."""
+    left = ""
+    for start, end in sorted([entity.indices for family in entities for entity in family]):
+        left += text[len(left) : start]
+        left += " " * (end - len(left))
+    return left + text[len(left) :]
+
+
 def manual_reply(text: str) -> str | None:
     """The login that ``text`` begins with as ``@login`` (blanks may come before), else None."""
     found = _REPLY.match(text)

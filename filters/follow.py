@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
-from filters.base import Filter, Role
+from filters.base import Filter, Mark, Role
 from filters.commas import split
 from filters.error import ParameterError
 from filters.event import Event
@@ -16,6 +16,7 @@ IDS = 5_000
 ME = "@me"
 """Stands for those whom the asking user follows."""
 
+_STATUSES = frozenset({"post", "delete"})
 _ID = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
@@ -67,3 +68,20 @@ class Follow(Filter):
             return True
         following = self._following
         return following is not None and any(user_id in following for user_id in event.people)
+
+    def explain(self, event: Event) -> list[Mark]:
+        """Each user who is asked for and concerned, and what they are to the event."""
+        following = self._following or ()
+        asked = (user_id for user_id in sorted(event.people) if user_id in self.ids or user_id in following)
+        return [{"filter": "follow", "user": user_id, "as": _part(user_id, event)} for user_id in asked]
+
+
+def _part(user_id: str, event: Event) -> str:
+    """What a user is to an event that concerns them; of several parts the first."""
+    if user_id == event.author:
+        return "author"
+    if user_id == event.reply_to:
+        return "reply"
+    if user_id == event.reposted:
+        return "repost"
+    return "mention" if event.kind in _STATUSES else "target"

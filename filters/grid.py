@@ -6,6 +6,7 @@ box is also marked on the coarser squares, for events whose own box is too large
 """
 
 from collections.abc import Iterator
+from functools import cache
 from math import floor
 
 from filters.key import Key
@@ -29,15 +30,20 @@ def spans(west: float, east: float) -> tuple[tuple[float, float], ...]:
 
 def filter_keys(box: Box) -> Iterator[Key]:
     """The keys of a filter's box: where events as fine as it look for it, and where coarser ones do."""
+    return (key for key, _ in filter_squares(box))
+
+
+def filter_squares(box: Box) -> Iterator[tuple[Key, bool]]:
+    """The keys of a filter's box, each with whether it is proof: the square lies in the box with all of its edges."""
     finest = _finest(box)
     if finest is None:
-        yield _ON_MAP
+        yield _ON_MAP, False
     else:
-        yield from (_at(finest, x, y) for x, y in _squares(box, finest))
+        yield from ((_at(finest, x, y), _inside(box, finest, x, y)) for x, y in _squares(box, finest))
         for size in _SIZES:
             if size > finest:
-                yield from (_under(size, x, y) for x, y in _squares(box, size))
-    yield _ANYWHERE
+                yield from ((_under(size, x, y), False) for x, y in _squares(box, size))
+    yield _ANYWHERE, False
 
 
 def point_keys(lon: float, lat: float) -> Iterator[Key]:
@@ -60,12 +66,24 @@ def place_keys(box: Box) -> Iterator[Key]:
             yield from (_at(size, x, y) for x, y in _squares(box, size))
 
 
+@cache
 def _at(size: int, x: int, y: int) -> Key:
+    """Kept, one string for all boxes: there are no more squares than the map has."""
     return f"\x1fm{size}:{x}:{y}"
 
 
+@cache
 def _under(size: int, x: int, y: int) -> Key:
     return f"\x1fu{size}:{x}:{y}"
+
+
+def _inside(box: Box, size: int, x: int, y: int) -> bool:
+    """Whether ``box`` covers the whole of a square."""
+    west, south, east, north = box
+    left, right = x * size, (x + 1) * size
+    if not (south <= y * size and (y + 1) * size <= north):
+        return False
+    return any(start <= left and right <= end for start, end in spans(west, east))
 
 
 def _finest(box: Box) -> int | None:

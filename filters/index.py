@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from filters.base import Failed
 from filters.combine import Subscription
 from filters.event import Event
 from filters.key import Key
@@ -28,13 +29,12 @@ class _Room(Generic[T]):
 class Index(Generic[T]):
     """Items with a subscription each, found by event. An item is anything hashable, and is in here once.
 
-    ``failures`` counts the exceptions of filters, ``last_failure`` is the last one: a filter that raises
-    does not match, and does not keep an event from everyone else.
+    A filter that raises does not match, and does not keep an event from everyone else. ``failing`` has the items
+    for whom that was so, each with its failure, until whoever owns the index empties it.
     """
 
     def __init__(self) -> None:
-        self.failures = 0
-        self.last_failure: Exception | None = None
+        self.failing: list[tuple[T, Failed]] = []
         self._subscriptions: dict[T, Subscription] = {}
         self._room_of: dict[T, _Room[T]] = {}
         self._rooms: dict[Hashable, _Room[T]] = {}
@@ -84,11 +84,11 @@ class Index(Generic[T]):
         """The items whose subscriptions match, each once, in no order."""
         matched: list[T] = []
         for room in self._rooms.values():
-            if room.narrow is not None and self._admits(room.narrow, event):
-                matched.extend(room.postings.find(event, lambda item: self._asks_for(item, event)))
+            if self._opens(room, event):
+                matched.extend(room.postings.find(event, self._asks_for))
         if self._mixed.size:
-            found = self._mixed.postings.find(event, lambda item: self._asks_for(item, event))
-            matched.extend(item for item in found if self._admits(self._subscriptions[item], event))
+            found = self._mixed.postings.find(event, self._asks_for)
+            matched.extend(item for item in found if self._admits(item, event))
         return matched
 
     def _room_for(self, subscription: Subscription) -> _Room[T]:
@@ -101,17 +101,22 @@ class Index(Generic[T]):
 
     def _asks_for(self, item: T, event: Event) -> bool:
         try:
-            return self._subscriptions[item].matches(event)
-        except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
-            return self._failed(error)
+            return self._subscriptions[item].asks_for(event)
+        except Failed as failed:
+            self.failing.append((item, failed))
+            return False
 
-    def _admits(self, subscription: Subscription, event: Event) -> bool:
+    def _admits(self, item: T, event: Event) -> bool:
         try:
-            return subscription.admits(event)
-        except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
-            return self._failed(error)
+            return self._subscriptions[item].admits(event)
+        except Failed as failed:
+            self.failing.append((item, failed))
+            return False
 
-    def _failed(self, error: Exception) -> bool:
-        self.failures += 1
-        self.last_failure = error
-        return False
+    def _opens(self, room: _Room[T], event: Event) -> bool:
+        """Whether the event passes what all in the room narrow by."""
+        try:
+            return room.narrow is not None and room.narrow.admits(event)
+        except Failed as failed:
+            self.failing.extend((item, failed) for item, where in self._room_of.items() if where is room)
+            return False

@@ -2,10 +2,11 @@
 
 All families share one flat space, so that finding is one intersection of sets. A term is its own key (``hello``,
 ``#tag``); the others begin with a character that is white space to :meth:`str.split` and so begins no term.
+Those that only rules go by begin with :data:`EXTRA`: an event makes them when somebody needs one.
 """
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 Key: TypeAlias = str
 """A term as :attr:`filters.event.Event.terms` has it, or one made by the functions of this package."""
@@ -13,7 +14,27 @@ Key: TypeAlias = str
 Clause: TypeAlias = frozenset[Key]
 """Keys that an event must all have."""
 
-_ENTITY_SIGNS = ("#", "@", "$")
+
+class Leads(NamedTuple):
+    """How events find a filter: what has all keys of one of ``proofs`` matches, and needs no asking.
+
+    What matches without that has all keys of one of ``hints``. ``live`` says that the hints, of one key each, change
+    with a set that somebody goes on changing.
+    """
+
+    proofs: Collection[Clause]
+    hints: Collection[Clause] = ()
+    live: bool = False
+
+
+EXTRA = "\x1e"
+"""How the keys begin that are not among :attr:`filters.event.Event.plain_keys`."""
+
+_NAMES = ("#", "@", "$", "\x1fp", f"{EXTRA}l", f"{EXTRA}c")
+"""How keys begin that name one thing or person."""
+
+_KINDS = (f"{EXTRA}f", f"{EXTRA}g", f"{EXTRA}y", "\x1fm!")
+"""How keys begin that a large share of all events has."""
 
 
 def person(user_id: str) -> Key:
@@ -21,12 +42,61 @@ def person(user_id: str) -> Key:
     return f"\x1fp{user_id}"
 
 
+def login(name: str) -> Key:
+    """The key of statuses by, in answer to, or repeated from the user with this folded login."""
+    return f"\x1el{name}"
+
+
+def conversation(status_id: str) -> Key:
+    """The key of the statuses of a thread, by the one that began it."""
+    return f"\x1ec{status_id}"
+
+
+def place(name: str) -> Key:
+    """The key of statuses from a place, by its folded name."""
+    return f"\x1en{name}"
+
+
+def country(code: str) -> Key:
+    """The key of statuses from a country, by its lower-case code."""
+    return f"\x1ey{code}"
+
+
+def language(tag: str) -> Key:
+    """The key of events in a language, by its lower-case tag."""
+    return f"\x1eg{tag}"
+
+
+def languages(tag: str | None) -> Iterator[Key]:
+    """The keys of an event with this BCP 47 tag: ``en-GB`` is found by ``en`` too, None by ``und``."""
+    found = (tag or "und").lower()
+    while found:
+        yield language(found)
+        found = found.rpartition("-")[0]
+
+
+def flag(name: str) -> Key:
+    """The key of statuses of which this can be said, such as ``is:reply`` or ``has:media``."""
+    return f"\x1ef{name}"
+
+
+def bio(word: str) -> Key:
+    """The key of statuses whose author says this folded word of themselves."""
+    return f"\x1eb{word}"
+
+
+def quoted(term: str) -> Key:
+    """The key of quotes whose original has this term."""
+    return f"\x1eq{term}"
+
+
 def rarity(key: Key) -> tuple[bool, int, str]:
     """Sorts keys by how rare they probably are, which is said without statistics; no two are equal.
 
-    Entities are rarer than words, long words rarer than short ones; a poor guess costs time, never a match.
+    Names are rarer than words, long words rarer than short ones, and what is said of many events comes last; a poor
+    guess costs time, never a match.
     """
-    return key.startswith(_ENTITY_SIGNS), len(key), key
+    return key.startswith(_NAMES), 0 if key.startswith(_KINDS) else len(key), key
 
 
 def rarest(clause: Iterable[Key]) -> Key:

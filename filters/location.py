@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
-from filters.base import Filter, Role
+from filters.base import Filter, Mark, Role
 from filters.commas import split
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box, filter_keys, spans
-from filters.key import Key
+from filters.grid import Box, filter_keys, filter_squares, spans
+from filters.key import Key, Leads
 
 BOXES = 25
 """The most boxes of one filter."""
@@ -23,7 +23,7 @@ class Location(Filter):
     The point of an event decides alone; only where it has none, any overlap of its place with a box matches.
     """
 
-    __slots__ = ("boxes",)
+    __slots__ = ("_each", "boxes")
 
     name: ClassVar[str] = "locations"
     role: ClassVar[Role] = "any"
@@ -31,6 +31,7 @@ class Location(Filter):
 
     def __init__(self, boxes: Collection[Box]) -> None:
         self.boxes = frozenset(boxes)
+        self._each = tuple(self.boxes)  # what is asked of thousands lies in few places of the memory
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -47,12 +48,27 @@ class Location(Filter):
     def keys(self) -> frozenset[Key]:
         return frozenset(key for box in self.boxes for key in filter_keys(box))
 
+    def leads(self) -> Leads:
+        """A square that lies in a box is proof; of one at its edge, or of a coarse one, the box is asked."""
+        squares = {square for box in self.boxes for square in filter_squares(box)}
+        proofs = [frozenset((key,)) for key, proof in squares if proof]
+        return Leads(proofs, [frozenset((key,)) for key, proof in squares if not proof])
+
     def matches(self, event: Event) -> bool:
-        if event.point is not None:
-            lon, lat = event.point
-            return any(_contains(box, lon, lat) for box in self.boxes)
-        place = event.box
-        return place is not None and any(_overlap(box, place) for box in self.boxes)
+        point, place = event.point, event.box
+        if point is None:
+            return place is not None and any(_overlap(box, place) for box in self.boxes)
+        lon, lat = point
+        for west, south, east, north in self._each:  # no call each: whoever has a box near is asked
+            if south <= lat <= north and (west <= lon <= east if west < east else lon >= west or lon <= east):
+                return True
+        return False
+
+    def explain(self, event: Event) -> list[Mark]:
+        """Each box that matched, and whether the point of the event is in it or its place touches it."""
+        by = "place" if event.point is None else "point"
+        found = (box for box in sorted(self.boxes) if Location([box]).matches(event))
+        return [{"filter": "locations", "box": ",".join(map(_written, box)), "by": by} for box in found]
 
 
 def _degrees(item: str) -> float:
@@ -71,10 +87,8 @@ def _box(west: float, south: float, east: float, north: float) -> Box:
     return west, south, east, north
 
 
-def _contains(box: Box, lon: float, lat: float) -> bool:
-    west, south, east, north = box
-    inside = west <= lon <= east if west < east else lon >= west or lon <= east
-    return inside and south <= lat <= north
+def _written(degrees: float) -> str:
+    return repr(degrees).removesuffix(".0")
 
 
 def _overlap(box: Box, place: Box) -> bool:

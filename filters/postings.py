@@ -1,15 +1,15 @@
 """Inverted lists: from the keys of an event to the items whose base filters match it.
 
-What says exactly what it needs is found by its clauses, and finding is proof; what does not is found by a key, or is
-asked about every event, and has to be asked.
+A filter gives leads. What is found by a proof matches; what is found by a hint, or by nothing at all, has to be asked.
 """
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from filters.base import Filter
 from filters.combine import Subscription
 from filters.event import Event
-from filters.key import Key
+from filters.key import EXTRA, Clause, Key, Leads
 from filters.trie import Trie
 
 T = TypeVar("T", bound=Hashable)
@@ -21,58 +21,100 @@ class Postings(Generic[T]):
     def __init__(self) -> None:
         self.scanned: set[T] = set()
         self._clauses: Trie[T] = Trie()
-        self._open: dict[Key, set[T]] = {}
-        self._open_keys: dict[T, set[Key]] = {}
+        self._live_keys: dict[T, set[Key]] = {}
+        self._checks: dict[T, Callable[[Event], bool]] = {}
+        """How to ask the items that are not all proof."""
+        self._extra = 0
+        """How many clauses have a key that an event makes for rules alone."""
 
     def add(self, item: T, subscription: Subscription) -> None:
         """List ``item`` under what its bases need."""
         for base in subscription.bases:
-            clauses = base.clauses()
-            if clauses is not None:
-                for clause in clauses:
-                    self._clauses.add(clause, item)
-            elif (keys := base.keys()) is None:
-                self.scanned.add(item)
-            else:
-                for key in keys:
-                    self.add_key(item, key)
+            if not self._add(item, base):
+                self._checks[item] = base.matches if len(subscription.bases) == 1 else subscription.asks_for
 
     def remove(self, item: T, subscription: Subscription) -> None:
         """Undo :meth:`add` of the same two."""
         self.scanned.discard(item)
-        for key in self._open_keys.pop(item, ()):
-            self._close(item, key)
+        self._checks.pop(item, None)
+        for key in self._live_keys.pop(item, ()):
+            self._drop(frozenset((key,)), item, proof=False)
         for base in subscription.bases:
-            for clause in base.clauses() or ():
-                self._clauses.remove(clause, item)
+            leads = _leads_of(base)
+            if leads is not None and not leads.live:
+                for clause in leads.proofs:
+                    self._drop(clause, item, proof=True)
+                for clause in leads.hints:
+                    self._drop(clause, item, proof=False)
 
     def add_key(self, item: T, key: Key) -> None:
         """Ask ``item`` also about events with ``key``."""
-        self._open.setdefault(key, set()).add(item)
-        self._open_keys.setdefault(item, set()).add(key)
+        keys = self._live_keys.setdefault(item, set())
+        if key not in keys:
+            keys.add(key)
+            self._hold(frozenset((key,)), item, proof=False)
 
     def remove_key(self, item: T, key: Key) -> None:
         """Do not ask ``item`` about events with ``key`` any more, unless for another of its keys."""
-        keys = self._open_keys.get(item)
+        keys = self._live_keys.get(item)
         if keys is not None and key in keys:
             keys.discard(key)
-            self._close(item, key)
+            self._drop(frozenset((key,)), item, proof=False)
 
-    def find(self, event: Event, ask: Callable[[T], bool]) -> set[T]:
-        """The items that match; ``ask`` has the last word where the keys do not."""
-        keys = event.keys
+    def find(self, event: Event, ask: Callable[[T, Event], bool]) -> set[T]:
+        """The items that match; ``ask`` has the last word where there is no proof."""
         found: set[T] = set()
-        self._clauses.find(keys, found)
-        if self._open:
-            for key in self._open.keys() & keys:
-                found.update([item for item in self._open[key] if item not in found and ask(item)])
-        if self.scanned:
-            found.update([item for item in self.scanned if item not in found and ask(item)])
+        asked: set[T] = set(self.scanned) if self.scanned else set()
+        if self._clauses:
+            self._clauses.find(event.keys if self._extra else event.plain_keys, found, asked)
+        if asked:
+            asked -= found
+            found.update(self._ask(asked, event, ask))
         return found
 
-    def _close(self, item: T, key: Key) -> None:
+    def _ask(self, items: set[T], event: Event, ask: Callable[[T, Event], bool]) -> list[T]:
+        """Those who match. Their filters are asked at first hand; if one raises, all once more, in earnest."""
+        checks = self._checks
+        try:
+            return [item for item in items if checks[item](event)]
+        except Exception:  # noqa: BLE001 - a third party's filter may raise anything
+            return [item for item in items if ask(item, event)]
+
+    def _add(self, item: T, base: Filter) -> bool:
+        """List ``item`` by one of its filters; True if that is found by proofs alone."""
+        leads = _leads_of(base)
+        if leads is None:
+            self.scanned.add(item)
+            return False
+        for clause in leads.proofs:
+            self._hold(clause, item, proof=True)
+        for clause in leads.hints:
+            if leads.live:
+                self.add_key(item, *clause)
+            else:
+                self._hold(clause, item, proof=False)
+        return not leads.hints and not leads.live
+
+    def _hold(self, clause: Clause, item: T, *, proof: bool) -> None:
+        self._clauses.add(clause, item, proof=proof)
+        self._extra += _is_extra(clause)
+
+    def _drop(self, clause: Clause, item: T, *, proof: bool) -> None:
         """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
-        items = self._open[key]
-        items.discard(item)
-        if not items:
-            del self._open[key]
+        self._clauses.remove(clause, item, proof=proof)
+        self._extra -= _is_extra(clause)
+
+
+def _leads_of(base: Filter) -> Leads | None:
+    """None where a third party's filter raises now, though it did not when it was read: whoever has it may leave."""
+    try:
+        return base.leads()
+    except Exception:  # noqa: BLE001 - it may raise anything
+        return None
+
+
+def _is_extra(clause: Clause) -> bool:
+    for key in clause:  # noqa: SIM110 - a generator takes twice as long
+        if key[:1] == EXTRA:
+            return True
+    return False

@@ -1,6 +1,7 @@
 """The plugin door: which filters there are, by the name of their parameter."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
 from filters.base import Filter
@@ -48,6 +49,12 @@ class Registry:
     def all(self) -> list[type[Filter]]:
         """Every filter, in the order of :meth:`names`; imports them all."""
         return [self.get(name) for name in self.names()]
+
+
+@lru_cache(maxsize=1)
+def installed() -> Registry:
+    """All that is installed, looked for once a process; raises PluginError."""
+    return Registry.from_entry_points()
 
 
 def _load(point: EntryPoint) -> type[Filter]:

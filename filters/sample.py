@@ -49,6 +49,10 @@ class Sample(Filter):
     def matches(self, event: Event) -> bool:
         return event.sampled and event.public and event.status_id is not None and point(event) < self._below
 
+    def covers(self, place: int) -> bool:
+        """Whether a status that stands there (:func:`point`) is in the share, whoever may see it."""
+        return place < self._below
+
 
 def point(event: Event) -> int:
     """Where the event's status stands; computed once an event."""

@@ -122,6 +122,19 @@ def check_match(parsed: Filter, event: Event) -> None:
         assert keys is not None, f"{parsed!r} has clauses, but no keys"
         exactly = any(clause <= event.keys for clause in clauses)
         assert exactly is matched, f"{parsed!r} and its clauses disagree about {event!r}"
+    check_leads(parsed, event)
+
+
+def check_leads(parsed: Filter, event: Event) -> None:
+    """Where it leads events to is right: proofs prove, and nothing that matches is missed."""
+    leads, matched = parsed.leads(), parsed.matches(event)
+    if leads is None:
+        return
+    proven = any(clause <= event.keys for clause in leads.proofs)
+    assert matched or not proven, f"{parsed!r} does not match {event!r}, which has all keys of one of its proofs"
+    hinted = any(clause <= event.keys for clause in leads.hints)
+    assert hinted or proven or not matched, f"{parsed!r} matches {event!r}, which none of its leads finds"
+    assert not leads.live or all(len(clause) == 1 for clause in leads.hints), f"{parsed!r}: a live hint has one key"
 
 
 def _refusal(filter_class: type[Filter], value: str) -> ParameterError | None:

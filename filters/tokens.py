@@ -2,21 +2,28 @@
 
 A word is what stands between blanks, without its outer punctuation; if there is punctuation inside, its parts are
 words too: ``rock'n'roll!`` yields ``rock'n'roll``, ``rock``, ``n`` and ``roll``. An emoji is punctuation to its
-neighbours and besides a word of its own, so that ``love😍`` yields ``love`` and ``😍``.
+neighbours and besides a word of its own, so that ``love😍`` yields ``love`` and ``😍``. Where a script that has no
+blanks begins or ends, a word ends: ``iPhoneを`` yields ``iphone`` (:mod:`filters.unspaced` says what the rest yields).
 """
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
-from filters.alphabet import MARKS, SYMBOLS
+from filters import unspaced
+from filters.alphabet import IN_WORD, SYMBOLS, UNSPACED
 
-_JOINERS = r"\u200c\u200d"
 _FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
 _SYMBOL = rf"[{SYMBOLS}][\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]*"
 _EMOJI = rf"{_FLAG}|{_SYMBOL}(?:\u200d{_SYMBOL})*"
 _EMOJIS = re.compile(_EMOJI)
-_WORDS = re.compile(rf"\w[\w{MARKS}{_JOINERS}]*")
+_WORD = rf"\w[{IN_WORD}]*"
+_WORDS = re.compile(_WORD)
+_CHUNKS = re.compile(r"\S+")
+_WORDS_AND_EMOJIS = re.compile(rf"{_WORD}|{_EMOJI}")
+_ELSE = rf"(?![{UNSPACED}])"
+_CUT = re.compile(rf"[{UNSPACED}]|{_ELSE}\w(?:{_ELSE}[{IN_WORD}])*|{_EMOJI}")
 
 
 def fold(text: str) -> str:
@@ -31,17 +38,46 @@ def fold(text: str) -> str:
 
 def words(folded: str) -> set[str]:
     """The words of a text that was folded."""
+    if unspaced.holds(folded):
+        return _spaced(unspaced.without(folded)) | unspaced.grams(unspaced.runs(folded))
+    return _spaced(folded)
+
+
+def spans(folded: str) -> Iterator[tuple[int, int]]:
+    """Where each of the words stands that are set apart, so none of a script without blanks; some in one another."""
+    apart = unspaced.without(folded)
+    for chunk in _CHUNKS.finditer(apart):
+        found = [word.span() for word in _WORDS.finditer(apart, *chunk.span())]
+        if len(found) > 1:
+            yield found[0][0], found[-1][1]
+        yield from found
+        yield from (emoji.span() for emoji in _EMOJIS.finditer(apart, *chunk.span()))
+
+
+def parts(folded: str) -> list[str]:
+    """The words of a text when it is cut at every mark, whatever stands between blanks; in no order."""
+    if unspaced.holds(folded):
+        return [*_WORDS.findall(unspaced.without(folded)), *unspaced.grams(unspaced.runs(folded))]
+    return _WORDS.findall(folded)
+
+
+def in_order(folded: str) -> list[str]:
+    """The words and emoji of a text that was folded, cut at every mark, as they follow one another.
+
+    Each character of a script without blanks stands alone, so that a phrase in it is found wherever it stands.
+    """
+    if folded.isascii():
+        return _WORDS.findall(folded)
+    return (_CUT if unspaced.holds(folded) else _WORDS_AND_EMOJIS).findall(folded)
+
+
+def _spaced(folded: str) -> set[str]:
     found = set(folded.split())
     punctuated = [chunk for chunk in found if not chunk.isalnum()]
     found.difference_update(punctuated)
     for chunk in punctuated:
         found.update(_words_of(chunk))
     return found
-
-
-def parts(folded: str) -> list[str]:
-    """What is left of a text when it is cut at every mark that belongs to no word, in order."""
-    return _WORDS.findall(folded)
 
 
 @lru_cache(maxsize=8192)

@@ -5,72 +5,121 @@ the work grows with the event and with what matches, not with how many phrases s
 """
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from filters.key import Clause, Key, rarity
 
 T = TypeVar("T", bound=Hashable)
 
+FEW = 8
+"""So many items of one clause are a tuple, which takes a quarter of the memory of a set; more are a set."""
+
+Items: TypeAlias = tuple[T, ...] | set[T]
+
 
 class Trie(Generic[T]):
-    """One node: the items of the clause that ends here, and the branches of longer ones."""
+    """One node: the items of the clause that ends here, and the branches of longer ones.
 
-    __slots__ = ("branches", "items")
+    Items are ``proven`` (the clause says all that they ask for) or ``asked`` (they have to be asked yet). Most nodes
+    hold proven items and nothing else: a branch to such a one leads to the items themselves.
+    """
 
-    def __init__(self) -> None:
-        self.items: set[T] | None = None
-        self.branches: dict[Key, Trie[T]] | None = None
+    __slots__ = ("asked", "branches", "proven")
+
+    def __init__(self, proven: Items[T] = ()) -> None:
+        self.proven = proven
+        self.asked: Items[T] = ()
+        self.branches: dict[Key, Trie[T] | Items[T]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.items or self.branches)
+        return bool(self.proven or self.asked or self.branches)
 
-    def add(self, clause: Clause, item: T) -> None:
-        """Hold ``item`` under ``clause``."""
-        node = self
-        for key in _path(clause):
-            if node.branches is None:
-                node.branches = {}
-            child = node.branches.get(key)
-            if child is None:
-                child = node.branches[key] = Trie()
-            node = child
-        if node.items is None:
-            node.items = set()
-        node.items.add(item)
+    def add(self, clause: Clause, item: T, *, proof: bool) -> None:
+        """Hold ``item`` under ``clause``; ``proof`` says that it need not be asked."""
+        path = _path(clause)
+        if proof and path:
+            node = self._at(path[:-1])
+            held = node.branches.get(path[-1], ())
+            if not isinstance(held, Trie):
+                node.branches[path[-1]] = _with(held, item)
+                return
+        _hold(self._at(path), item, proof=proof)
 
-    def remove(self, clause: Clause, item: T) -> None:
+    def remove(self, clause: Clause, item: T, *, proof: bool) -> None:
         """Undo :meth:`add`, and prune what holds nothing any more: churn must not leave a trace."""
-        _remove(self, _path(clause), item)
+        _remove(self, _path(clause), item, proof=proof)
 
-    def find(self, keys: frozenset[Key], found: set[T]) -> None:
-        """Add to ``found`` the items of all clauses that lie within ``keys``."""
-        if self.items:
-            found |= self.items
-        if self.branches:
-            _descend(self.branches, keys, found)
+    def find(self, keys: frozenset[Key], proven: set[T], asked: set[T]) -> None:
+        """Add the items of all clauses that lie within ``keys`` to ``proven``, or to ``asked``."""
+        if self.proven:
+            proven.update(self.proven)
+        if self.asked:
+            asked.update(self.asked)
+        branches = self.branches
+        for key in branches.keys() & keys:
+            node = branches[key]
+            if isinstance(node, Trie):
+                node.find(keys, proven, asked)
+            else:
+                proven.update(node)
+
+    def _at(self, path: list[Key]) -> "Trie[T]":
+        """The node at the end of ``path``, made if it is not there."""
+        node = self
+        for key in path:
+            child = node.branches.get(key, ())
+            if not isinstance(child, Trie):
+                child = node.branches[key] = Trie(child)
+            node = child
+        return node
+
+
+def _remove(node: Trie[T], path: list[Key], item: T, *, proof: bool) -> None:
+    if not path:
+        _drop(node, item, proof=proof)
+        return
+    key = path[0]
+    child = node.branches.get(key, ())
+    if isinstance(child, Trie):
+        _remove(child, path[1:], item, proof=proof)
+        child = child if child.asked or child.branches else child.proven
+    elif proof and len(path) == 1:
+        child = _without(child, item)
+    if child:
+        node.branches[key] = child
+    else:
+        node.branches.pop(key, None)
+
+
+def _hold(node: Trie[T], item: T, *, proof: bool) -> None:
+    if proof:
+        node.proven = _with(node.proven, item)
+    else:
+        node.asked = _with(node.asked, item)
+
+
+def _drop(node: Trie[T], item: T, *, proof: bool) -> None:
+    if proof:
+        node.proven = _without(node.proven, item)
+    else:
+        node.asked = _without(node.asked, item)
 
 
 def _path(clause: Clause) -> list[Key]:
-    return sorted(clause, key=rarity, reverse=True)
+    return sorted(clause, key=rarity, reverse=True) if len(clause) > 1 else list(clause)
 
 
-def _descend(branches: dict[Key, Trie[T]], keys: frozenset[Key], found: set[T]) -> None:
-    # Most branches are leaves, and a call for each would double the cost of a match.
-    for key in branches.keys() & keys:
-        node = branches[key]
-        if node.items:
-            found |= node.items
-        if node.branches:
-            _descend(node.branches, keys, found)
+def _with(items: Items[T], item: T) -> Items[T]:
+    if isinstance(items, set):
+        items.add(item)
+        return items
+    if item in items:
+        return items
+    return (*items, item) if len(items) < FEW else {*items, item}
 
 
-def _remove(node: Trie[T], path: list[Key], item: T) -> None:
-    if not path:
-        if node.items is not None:
-            node.items.discard(item)
-        return
-    child = node.branches.get(path[0]) if node.branches else None
-    if child is not None and node.branches is not None:
-        _remove(child, path[1:], item)
-        if not child:
-            del node.branches[path[0]]
+def _without(items: Items[T], item: T) -> Items[T]:
+    if isinstance(items, set):
+        items.discard(item)
+        return items if len(items) > FEW else tuple(items)
+    return tuple([one for one in items if one != item])

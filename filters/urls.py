@@ -8,19 +8,18 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from filters.alphabet import DIRECTIONS, LATIN_ACCENTS
+from filters.alphabet import CYRILLIC, DIRECTIONS, LATIN_ACCENTS
 from filters.tlds import LONGEST, TLDS
 
-_CYRILLIC = r"\u0400-\u04ff"
 _RUN = re.compile(rf"""[^\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{DIRECTIONS}]+""")
 _ASCII_STRETCH = re.compile(rf"[A-Za-z0-9_.\-{LATIN_ACCENTS}]+")
 _PROTOCOL = re.compile(r"https?://\Z", re.IGNORECASE)
 _ASCII_NAME = re.compile(r"[A-Za-z0-9\-]+")
 _PORT = re.compile(r":[0-9]+")
-_IN_PATH = rf"[A-Za-z0-9{_CYRILLIC}{LATIN_ACCENTS}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
+_IN_PATH = rf"[A-Za-z0-9{CYRILLIC}{LATIN_ACCENTS}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
 _BRACKETED = rf"\({_IN_PATH}*+(?:\({_IN_PATH}++\){_IN_PATH}*+)?\)"
 _PATH = re.compile(rf"/(?:{_IN_PATH}++|{_BRACKETED})*+")
-_PATH_END = re.compile(rf"[A-Za-z0-9{_CYRILLIC}{LATIN_ACCENTS}=_#/+\-)]")
+_PATH_END = re.compile(rf"[A-Za-z0-9{CYRILLIC}{LATIN_ACCENTS}=_#/+\-)]")
 _QUERY = re.compile(r"\?[A-Za-z0-9!?*'@();:&=+$/%#\[\]\-_.,~|]++")
 _QUERY_END = re.compile(r"[A-Za-z0-9_&=#/\-]")
 _SHORT_PATH = re.compile(r"/[A-Za-z0-9]+")
@@ -52,18 +51,19 @@ def spans(text: str) -> Iterator[Span]:
     """All links in order, not overlapping."""
     if "." not in text:
         return
-    at = 0
+    at = free = 0
     while run := _RUN.search(text, at):
         at = run.end()
         if "." not in run.group():
             continue
-        for span in _with_protocol(text, run.start(), run.end()) or _bare(text, run.start(), run.end()):
+        for span in _with_protocol(text, run.start(), run.end(), free) or _bare(text, run.start(), run.end()):
             yield span
-            at = span.end
+            at = free = span.end
 
 
-def _with_protocol(text: str, start: int, end: int) -> list[Span]:
-    protocol = _PROTOCOL.search(text, max(0, start - 8), start)
+def _with_protocol(text: str, start: int, end: int, free: int) -> list[Span]:
+    """The link whose host is at ``start``; a protocol before ``free`` is part of the link before."""
+    protocol = _PROTOCOL.search(text, max(free, start - 8), start)
     if protocol is None:
         return []
     begin = protocol.start()

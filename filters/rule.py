@@ -1,0 +1,225 @@
+"""``rule`` and ``rules``: expressions of the rule language, written with a stream or saved by its user."""
+
+import re
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from copy import copy
+from typing import ClassVar, Self
+
+from filters.base import Failed, Filter, Mark, Role
+from filters.error import ParameterError
+from filters.event import Event
+from filters.key import Clause, Key, Leads
+from filters.registry import Registry, installed
+from filters.rules.error import RuleError
+from filters.rules.named import NamedRule
+from filters.rules.operators import find, resembles
+from filters.rules.rule import Rule
+
+RULES = 100
+"""The most rules that are written with one stream."""
+
+CLAUSES = 64
+"""The most clauses that rules are said in together; more of them are looked for by their keys."""
+
+FEW = 4
+"""So many rules are asked without looking for their keys first."""
+
+KEYS = 4096
+"""Rules with more keys are asked about every event: that is one look at their own keys, and such a list is made and
+unmade with every change."""
+
+SLIP = 0.75
+"""How alike (difflib's ratio, 0 to 1) a tag is to an operator's name that is taken for a slip of the pen."""
+
+_TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
+
+
+class Rules(Filter):
+    """Events that one of the rules matches, each rule known by an id and perhaps a tag.
+
+    There may be a thousand: each is looked at only for events with one of its keys.
+    """
+
+    __slots__ = ("_by_key", "_rules", "_scanned")
+
+    name: ClassVar[str] = "rule"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "A rule, or `tag:rule`; may be given several times, or as several lines."
+    operator: ClassVar[bool] = False
+    separator: ClassVar[str] = "\n"
+    marks: ClassVar[bool] = True
+
+    def __init__(self, rules: Iterable[NamedRule] = ()) -> None:
+        self._rules: dict[int, NamedRule] = {}
+        self._by_key: dict[Key, tuple[int, ...]] = {}
+        self._scanned: set[int] = set()
+        self._take(rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        return cls.read(value, installed())
+
+    @classmethod
+    def read(cls, value: str, registry: Registry) -> Self:
+        """The same where the operators are those of ``registry``. Raises ParameterError; of a rule, RuleError."""
+        lines = value.split("\n")
+        if len(lines) > RULES:
+            message = f"rule is taken at most {RULES} times, not {len(lines)}"
+            raise ParameterError(message, param="rule", code="too_many")
+        return cls(_line(line, nth, len(lines), registry) for nth, line in enumerate(lines, start=1))
+
+    @property
+    def key(self) -> Hashable:
+        return frozenset(self._rules.values())
+
+    def keys(self) -> frozenset[Key] | None:
+        return None if self._scanned else frozenset(self._by_key)
+
+    def clauses(self) -> Collection[Clause] | None:
+        found: set[Clause] = set()
+        for named in self._rules.values():
+            clauses = named.rule.clauses()
+            if clauses is None:
+                return None
+            found.update(clauses)
+            if len(found) > CLAUSES:
+                return None
+        return found
+
+    def leads(self) -> Leads | None:
+        """Rules that can be said exactly are proof; of many, each is looked for by its keys alone, of too many none."""
+        if self._scanned or len(self._by_key) > KEYS:
+            return None
+        proofs, hints = set[Clause](), set[Clause]()
+        for named in self._rules.values():
+            clauses = named.rule.clauses()
+            if clauses is None:
+                hints.update(named.rule.hints())
+            else:
+                proofs.update(clauses)
+            if len(proofs) + len(hints) > CLAUSES:
+                return Leads((), [frozenset((key,)) for key in self._by_key])
+        return Leads(proofs, hints)
+
+    def matching(self, event: Event) -> list[NamedRule]:
+        """The rules that match, in their order; raises Failed naming the one that raises."""
+        return [named for named in self._candidates(event) if self._asks(named, event)]
+
+    def matches(self, event: Event) -> bool:
+        for named in self._candidates(event):  # noqa: SIM110 - most streams have a rule or two: no generator for them
+            if self._asks(named, event):
+                return True
+        return False
+
+    def matched(self, event: Event) -> list[Mark]:
+        return [_mark(named) for named in self.matching(event)]
+
+    def explain(self, event: Event) -> list[Mark]:
+        return [self._reason(named, event) for named in self.matching(event)]
+
+    def without(self, part: str | None) -> Filter:
+        return super().without(part) if part is None else self.changed((), (part,))
+
+    def changed(self, added: Sequence[NamedRule], removed: Collection[str]) -> Self:
+        """The same after some rules were added and others taken away; costs what changes, and a copy of dicts."""
+        left = copy(self)
+        left._change(added, removed)  # noqa: SLF001 - nobody has it yet
+        return left
+
+    def _change(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
+        self._rules, self._by_key, self._scanned = dict(self._rules), dict(self._by_key), set(self._scanned)
+        self._drop(removed)
+        self._take(added)
+
+    def _take(self, added: Iterable[NamedRule]) -> None:
+        for nth, named in enumerate(added, start=next(reversed(self._rules), -1) + 1):
+            self._rules[nth] = named
+            keys = named.rule.keys()
+            if keys is None:
+                self._scanned.add(nth)
+            for key in keys or ():
+                self._by_key[key] = (*self._by_key.get(key, ()), nth)
+
+    def _drop(self, removed: Collection[str]) -> None:
+        for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
+            self._scanned.discard(nth)
+            for key in self._rules.pop(nth).rule.keys() or ():
+                left = tuple(one for one in self._by_key.pop(key) if one != nth)
+                if left:
+                    self._by_key[key] = left
+
+    def _candidates(self, event: Event) -> Iterable[NamedRule]:
+        if len(self._rules) <= FEW:
+            return self._rules.values()
+        found = {nth for key in self._by_key.keys() & event.keys for nth in self._by_key[key]}
+        return map(self._rules.__getitem__, sorted(found.union(self._scanned)))
+
+    def _asks(self, named: NamedRule, event: Event) -> bool:
+        try:
+            return named.rule.matches(event)
+        except Exception as error:
+            raise Failed(self, error, named.id) from error
+
+    def _reason(self, named: NamedRule, event: Event) -> Mark:
+        told = named.rule.explain(event)
+        if told.failed is not None:
+            raise Failed(self, told.failed, named.id) from told.failed
+        parts = [{"part": part.text, "indices": [list(span) for span in part.indices]} for part in told.found()]
+        return {**_mark(named), "filter": "rule", "parts": parts}
+
+
+class SavedRules(Rules):
+    """The rules that the asking user has saved, as they change; empty until it is said which these are."""
+
+    __slots__ = ("__weakref__", "uid")
+
+    name: ClassVar[str] = "rules"
+    help: ClassVar[str] = "`saved`: the rules that you have saved (`/v1/rules`), as they change."
+    separator: ClassVar[str] = ","
+
+    def __init__(self, uid: str = "", rules: Iterable[NamedRule] = ()) -> None:
+        super().__init__(rules)
+        self.uid = uid
+
+    @classmethod
+    def read(cls, value: str, registry: Registry) -> Self:  # noqa: ARG003 - which rules there are is said later
+        if value != "saved":
+            raise ParameterError("rules is `saved` or is not there", param="rules")
+        return cls()
+
+    @property
+    def key(self) -> Hashable:
+        return self.uid, super().key
+
+    @property
+    def ids(self) -> list[str]:
+        """Of these rules, in their order."""
+        return [named.id for named in self._rules.values()]
+
+
+def _mark(named: NamedRule) -> Mark:
+    return {"id": named.id, "tag": named.tag}
+
+
+def _line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
+    """One rule with the tag before it, known by its place among so many."""
+    found = _TAG.match(line)
+    tag = found.group(1) if found and not _taken(found.group(1).lower(), registry) else ""
+    before = f"rule {nth}: " if count > 1 else ""
+    meant = resembles(tag.lower(), registry, SLIP) if tag else None
+    if meant is not None:
+        expected = f"{meant}:, or a tag less like it"
+        raise RuleError(f"{before}{tag}: is no operator, and no tag so near to one", column=1, expected=expected)
+    begins = len(tag) + 1 if tag else 0
+    try:
+        return NamedRule(f"r{nth}", tag, Rule.parse(line[begins:], registry))
+    except RuleError as error:
+        raise error.moved(begins, before) from error
+
+
+def _taken(name: str, registry: Registry) -> bool:
+    """Whether it means something else: an operator, or a parameter, which is none but might be taken for one."""
+    return find(name, registry) is not None or name in registry.names()

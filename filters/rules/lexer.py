@@ -1,0 +1,122 @@
+"""The tokens of a rule, each with its column; one pass, linear in the length."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from filters.rules.error import RuleError
+
+Kind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
+
+
+class Token(NamedTuple):
+    """``text`` is a value without its quotes, ``name`` that of the operator before it, ``reach`` the N of ``~N``.
+
+    ``column`` is where the token begins, ``value_column`` where its value does, ``closes`` is right behind it.
+    """
+
+    kind: Kind
+    column: int
+    closes: int
+    text: str = ""
+    name: str = ""
+    value_column: int = 0
+    quoted: bool = False
+    reach: str | None = None
+
+
+_BLANKS = re.compile(r"\s*")
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*):")
+_BARE = re.compile(r'[^\s()"]+')
+_VALUE = re.compile(r'\[[^\]"]*\]|[^\s()"]*')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_REACH = re.compile(r"~([^\s()]*)")
+_ESCAPED = re.compile(r'\\(["\\])')
+_MARKS: dict[str, Kind] = {"(": "(", ")": ")", "-": "-"}
+_BLANK_CONTROLS = "\t\n\r"
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """All tokens in order, the last one ``end``; raises RuleError for what can be none."""
+    _check_characters(text)
+    at = _skip(text, 0)
+    while at < len(text):
+        token = _token(text, at)
+        yield token
+        at = _skip(text, token.closes - 1)
+    yield Token("end", len(text) + 1, len(text) + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+def _token(text: str, at: int) -> Token:
+    if kind := _MARKS.get(text[at]):
+        return Token(kind, at + 1, at + 2)
+    if text[at] == '"':
+        return _phrase(text, at)
+    if name := _NAME.match(text, at):
+        return _named(text, at, name)
+    bare = _BARE.match(text, at)
+    end = bare.end() if bare else at + 1
+    _check_quote(text, end)
+    return Token("bare", at + 1, end + 1, text[at:end], value_column=at + 1)
+
+
+def _phrase(text: str, at: int) -> Token:
+    said, end = _quoted(text, at)
+    reach = _REACH.match(text, end)
+    if reach:
+        end = reach.end()
+    _check_apart(text, end)
+    number = reach.group(1) if reach else None
+    return Token("quoted", at + 1, end + 1, said, value_column=at + 1, quoted=True, reach=number)
+
+
+def _named(text: str, at: int, name: re.Match[str]) -> Token:
+    start = name.end()
+    quoted = text.startswith('"', start)
+    if quoted:
+        value, end = _quoted(text, start)
+        _check_apart(text, end)
+    else:
+        found = _VALUE.match(text, start)
+        end = found.end() if found else start
+        value = text[start:end]
+        _check_quote(text, end)
+    return Token("named", at + 1, end + 1, value, name.group(1).lower(), start + 1, quoted)
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    """What stands between the quotes that begin at ``at``, and where they end."""
+    found = _QUOTED.match(text, at)
+    if found is None:
+        raise RuleError("this quote is not closed", column=at + 1, expected='a second "')
+    said = found.group(1)
+    for place, character in enumerate(said):
+        if unicodedata.category(character) == "Cc":
+            raise RuleError("there is a control character in quotes", column=at + 2 + place, expected="text")
+    return _ESCAPED.sub(r"\1", said), found.end()
+
+
+def _check_quote(text: str, end: int) -> None:
+    if text.startswith('"', end):
+        raise RuleError("a quote begins inside a word", column=end + 1, expected="a blank before the quote")
+
+
+def _check_apart(text: str, end: int) -> None:
+    if end < len(text) and not text[end].isspace() and text[end] not in "()":
+        raise RuleError("a word begins right behind a quote", column=end + 1, expected="a blank")
+
+
+def _check_characters(text: str) -> None:
+    """No control characters but blanks, no halves of a surrogate pair, which JSON can smuggle in."""
+    if text.isascii() and text.isprintable():
+        return
+    for place, character in enumerate(text, start=1):
+        category = unicodedata.category(character)
+        if category == "Cs" or (category == "Cc" and character not in _BLANK_CONTROLS):
+            raise RuleError(f"U+{ord(character):04X} stands in no rule", column=place, expected="text")

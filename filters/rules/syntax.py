@@ -1,0 +1,54 @@
+"""A rule as a tree. Nodes are equal if they mean the same by their canonical text, wherever they stand."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from filters.rules.condition import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A leaf; ``standalone`` says whether a rule may rest on it alone, ``whole`` that it is about the whole rule."""
+
+    text: str
+    negated: bool
+    condition: Condition = field(compare=False)
+    column: int = field(compare=False)
+    standalone: bool = field(compare=False)
+    whole: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Two parts or more that all have to hold; none of them is an And."""
+
+    parts: tuple["Node", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Two parts or more of which one has to hold; none of them is an Or."""
+
+    parts: tuple["Node", ...]
+
+
+Node: TypeAlias = Operator | And | Or
+
+
+def column(node: Node) -> int:
+    """Where a node begins: at its first operator."""
+    while not isinstance(node, Operator):
+        node = node.parts[0]
+    return node.column
+
+
+def all_of(parts: list[Node]) -> Node:
+    """The parts joined by AND, without a group around one part or inside its like."""
+    flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,)))
+    return flat[0] if len(flat) == 1 else And(flat)
+
+
+def any_of(parts: list[Node]) -> Node:
+    """The parts joined by OR, without a group around one part or inside its like."""
+    flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, Or) else (part,)))
+    return flat[0] if len(flat) == 1 else Or(flat)
