@@ -7,6 +7,7 @@ One line a module; the walk of the data is drawn in ``docs/architecture.md``.
 ``process``    one server process, or a supervisor of several; ``supervisor`` keeps them running
 ``app``        wires the rooms together and owns their lifetimes
 ``errors``     every refusal, with its code and status
+``detection``  the language of a text whose author does not say it; ``trial`` a status as filters would see it
 ``events``     an entry of the log: its place, its kind, its bytes; ``view`` what filters and streams see of it
 ``sight``      who sees what
 ``auth``       JSON Web Tokens, ``jwks`` the keys of others; ``passwords`` the argon2 hashes

@@ -14,10 +14,12 @@ from aiohttp import web
 from filters.registry import Registry
 from stream_server import auth, supervisor
 from stream_server.config import Config
+from stream_server.detection import Detector, detected, undetermined
 from stream_server.feed import Feed, LogReader
 from stream_server.hub import closing as reasons
 from stream_server.hub.closing import Closing
-from stream_server.hub.hub import Hub, Limits
+from stream_server.hub.hub import Hub
+from stream_server.hub.limits import Limits
 from stream_server.jobs import Caretaker, Receivers
 from stream_server.jwks import KeySet
 from stream_server.metrics import Metrics
@@ -42,10 +44,16 @@ RETRY_SPREAD_SECONDS = (0.5, 5.0)
 @asynccontextmanager
 async def application(config: Config) -> AsyncIterator[web.Application]:
     """The app with everything behind it running; it is fed when it is handed over, and ended behind it."""
-    store = Store(config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=_sizes(config))
+    store = Store(
+        config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=_sizes(config), language=_language(config)
+    )
     await store.open()
     log = LogReader(store.log)
-    hub = Hub(_limits(config), log, await store.log.head(), now_ms=_now_ms, read_viewer=store.viewers.read)
+    subscriptions = Subscriptions(_filters())
+    hub = Hub(
+        _limits(config), log, await store.log.head(),
+        now_ms=_now_ms, read_viewer=store.viewers.read, read_rule=subscriptions.rule,
+    )  # fmt: skip
     feed = Feed(
         store.log, hub, store.viewers.outcasts,
         canary_seconds=config.canary_seconds, now_ms=_now_ms, random_source=random.Random(),
@@ -58,7 +66,7 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
     app[keys.AUTH], app[keys.PASSWORDS], app[keys.READINESS] = verifier, passwords, _readiness(hub, feed)
     if key_set is not None:
         app[keys.KEY_SET] = key_set
-    app[keys.SUBSCRIPTIONS] = Subscriptions(_filters())
+    app[keys.SUBSCRIPTIONS] = subscriptions
     receivers = Receivers(store.jobs, store.passes, random.Random())
     caretaker = Caretaker(store.repair, random.Random())
     app[keys.METRICS] = _metrics(hub, feed)
@@ -122,6 +130,10 @@ def _sizes(config: Config) -> Sizes:
     return Sizes(config.log_max_entries, config.timeline_max, config.pass_size)
 
 
+def _language(config: Config) -> Detector:
+    return detected if config.detect_language == "on" else undetermined
+
+
 def _limits(config: Config) -> Limits:
     return Limits(
         buffer_bytes=config.client_buffer_bytes,
@@ -158,7 +170,8 @@ def _metrics(hub: Hub, feed: Feed) -> Metrics:
     metrics.watch("stream_server_events_malformed_total", lambda: hub.counts.malformed + feed.malformed)
     metrics.watch("stream_server_events_repaired_total", lambda: feed.repaired)
     metrics.watch("stream_server_flushes_total", lambda: hub.outflow.flushes)
-    metrics.watch("stream_server_filter_failures_total", lambda: hub.index.failures + hub.reader.failures)
+    metrics.watch("stream_server_filter_failures_total", lambda: hub.counts.failed + hub.reader.failures)
+    metrics.watch("stream_server_subscriptions_scanned", lambda: hub.index.scanned)
     metrics.watch("stream_server_stream_failures_total", lambda: hub.errands.failures)
     metrics.watch("stream_server_slow_clients_total", lambda: hub.counts.refused)
     metrics.watch("stream_server_redis_redials_total", lambda: feed.redials)

@@ -4,12 +4,14 @@ from typing import Any
 
 import click
 
+from filters.registry import PluginError
 from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, Failure
 from stream_server.commands.repair import repair
 from stream_server.commands.replay import replay
+from stream_server.commands.rules import rules
 from stream_server.commands.serve import serve
 from stream_server.commands.tail import tail
 from stream_server.commands.token import token
@@ -24,6 +26,7 @@ Examples:
   stream-server token --data-dir ./data --user ada --create
   stream-server replay tweets.jsonl --data-dir ./data --rate 50
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
+  stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server doctor --data-dir ./data
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 nobody to connect to, 130 Ctrl-C.
@@ -40,6 +43,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except InvalidSetting as error:
             raise Failure(str(error), USAGE) from None
+        except PluginError as error:
+            raise Failure(str(error)) from None
         except ClientFailure as error:
             raise Failure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED) from None
         except KeyboardInterrupt:
@@ -59,7 +64,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, token, tail, replay, repair, doctor):
+for command in (serve, worker, token, tail, rules, replay, repair, doctor):
     cli.add_command(command)
 
 

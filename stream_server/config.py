@@ -59,6 +59,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("password_memory_kib", 19 * 1024, "KiB", "argon2id memory (OWASP's parameters by default).", 8),
     Setting("password_rounds", 2, "passes", "argon2id time cost.", 1),
     Setting("message_max_chars", 280, "code points", "Longest message of a status.", 1),
+    Setting("detect_language", "on", "name", "Tell the `lang` of posts by their words.", choices=("on", "off")),
     Setting("body_max_bytes", 65536, "bytes", "Largest request body.", 1024),
     Setting("heartbeat_seconds", 15.0, "s", "A heartbeat is sent on every stream this often.", 0.05),
     Setting("canary_seconds", 1.0, "s", "How often the feed's position is compared with the log's head.", 0.05),
@@ -75,6 +76,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redis_timeout_seconds", 1.0, "s", "A write that Redis does not answer in this time is given up.", 0.01),
     Setting("shutdown_seconds", 4.0, "s", "Time for goodbyes at the end.", 0.1),
     Setting("retry_ms", 2000, "ms", "`retry:` told to EventSource clients.", 0),
+    Setting("limits", "on", "name", "Whether how often one may ask is limited; off for tests.", choices=("on", "off")),
+    Setting("connects", 50, "connects", "How often a user may connect to a dialect in 15 minutes.", 0),
     Setting("log_level", "info", "name", "How much is logged.", choices=("debug", "info", "warning", "error")),
 )
 
@@ -103,6 +106,7 @@ class Config:
     password_memory_kib: int
     password_rounds: int
     message_max_chars: int
+    detect_language: str
     body_max_bytes: int
     heartbeat_seconds: float
     canary_seconds: float
@@ -119,6 +123,8 @@ class Config:
     redis_timeout_seconds: float
     shutdown_seconds: float
     retry_ms: int
+    limits: str
+    connects: int
     log_level: str
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@
     ├── Internal 500          internal
     └── Unavailable 503       unavailable outcome_unknown
 
-On the wire each is ``{"error": {"code", "message", "param"?}}`` with the same status.
+On the wire each is ``{"error": {"code", "message", "param"?, "column"?}}`` with the same status.
 The messages are for people and name no key, path or address of the inside.
 """
 
@@ -55,13 +55,20 @@ class ApiError(Exception):
     """A refusal that the caller is told about.
 
     ``code`` is a key of :data:`CODES`, ``param`` names the offending parameter (a query
-    parameter, a body member, or a header), ``retry_after`` is in seconds.
+    parameter, a body member, or a header), ``column`` says where in its text (from 1, in code points; of rules),
+    ``retry_after`` is in seconds.
     """
 
     code: ClassVar[str] = "internal"
 
     def __init__(
-        self, message: str, *, code: str | None = None, param: str | None = None, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+        column: int | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -69,12 +76,15 @@ class ApiError(Exception):
         self.status = CODES[self.error_code]
         self.param = param
         self.retry_after = retry_after
+        self.column = column
 
-    def body(self) -> dict[str, dict[str, str]]:
+    def body(self) -> dict[str, dict[str, object]]:
         """The one error shape of the wire."""
-        error = {"code": self.error_code, "message": self.message}
+        error: dict[str, object] = {"code": self.error_code, "message": self.message}
         if self.param is not None:
             error["param"] = self.param
+        if self.column is not None:
+            error["column"] = self.column
         return {"error": error}
 
 

@@ -10,9 +10,8 @@ computed is kept on the entry, which all its receivers share.
 """
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -30,7 +29,7 @@ PUBLIC = "public"
 FOLLOWERS, GROUP, USERS = "followers:", "group:", "users:"
 """How the other audiences begin: the followers of a user, the members of a group, and nobody but these users."""
 
-INTERNAL_KINDS = ("revoke", "suspend", "reinstate")
+INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules")
 """The kinds that steer the server instead of being delivered."""
 
 BRINGS = {"post": "delete", "comment": "uncomment"}
@@ -92,6 +91,25 @@ class Revocation(msgspec.Struct):
     jti: str | None = None
 
 
+class SavedRule(msgspec.Struct):
+    """A rule that a user has saved: ``rule`` is its text, ``tag`` the user's own word for it, empty for none."""
+
+    id: str
+    rule: str
+    tag: str = ""
+
+
+class RulesChange(msgspec.Struct):
+    """Whose saved rules change, and how; ``removed`` are ids."""
+
+    uid: str
+    added: list[SavedRule] = []
+    removed: list[str] = []
+
+
+_Steering = TypeVar("_Steering", Revocation, RulesChange)
+
+
 class _Body(msgspec.Struct):
     wire: msgspec.Raw
     facts: Facts = NO_FACTS
@@ -107,6 +125,15 @@ OVERHEAD_BYTES = 512
 """What an entry weighs beside its body while nothing of it is decoded."""
 
 
+class Encode(Protocol):
+    """How an entry becomes bytes; pure, so that the result is shared by all who frame alike.
+
+    ``matched`` is the JSON of what matched, None where nobody asks. No bytes at all mean: not in this protocol.
+    """
+
+    def __call__(self, entry: "Entry", matched: bytes | None, /) -> bytes: ...
+
+
 class Entry:
     """One entry of the log, shared by everyone who receives it.
 
@@ -116,7 +143,7 @@ class Entry:
     """
 
     __slots__ = (
-        "_bare", "_frames", "_view", "_wire",
+        "_bare", "_data", "_facts", "_frames", "_view", "_wire",
         "audience", "body", "gone", "kind", "original_gone", "position", "size",
     )  # fmt: skip
 
@@ -131,7 +158,9 @@ class Entry:
         self._view: View | None = None
         self._bare: Entry | None = None
         self._wire: bytes | None = None
-        self._frames: dict[object, bytes] | None = None
+        self._facts: Facts | None = None
+        self._data: bytes | None = None
+        self._frames: dict[Encode, bytes] | None = None
 
     @property
     def event(self) -> Event:
@@ -187,29 +216,49 @@ class Entry:
 
     def revocation(self) -> Revocation:
         """Whom a ``revoke``, a ``suspend`` or a ``reinstate`` is about; raises :class:`MalformedEntry`."""
+        return self._steering(Revocation)
+
+    def rules_change(self) -> RulesChange:
+        """What a ``rules`` entry changes; raises :class:`MalformedEntry`."""
+        return self._steering(RulesChange)
+
+    def _steering(self, kind: type[_Steering]) -> _Steering:
         try:
-            return msgspec.json.decode(self.wire, type=Revocation)
+            return msgspec.json.decode(self.wire, type=kind)
         except msgspec.MsgspecError as error:
             raise MalformedEntry(str(error)) from error
 
-    def data(self) -> bytes:
-        """The whole message as one JSON object: ``{"kind", "cursor", "at", …}``."""
-        position = self.position
-        head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{iso(position.ms)}",'
-        return head.encode() + self.wire[1:]
+    @property
+    def facts(self) -> Facts:
+        """What is known of it beside what clients get."""
+        if self._facts is None:
+            _ = self._decode()
+        assert self._facts is not None
+        return self._facts
 
-    def frame(self, encode: Callable[[str, str, bytes], bytes]) -> bytes:
-        """The message as ``encode(cursor, kind, data)`` frames it; each framing is made once."""
-        if self._frames is None:
-            self._frames = {}
-        made = self._frames.get(encode)
+    def data(self, matched: bytes | None = None) -> bytes:
+        """The whole message as one JSON object: ``{"kind", "cursor", "at", …}``; ``matched`` is its last member."""
+        if self._data is None:
+            position = self.position
+            head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{iso(position.ms)}",'
+            self._data = head.encode() + self.wire[1:]
+        return self._data if matched is None else b'%b,"matched":%b}' % (self._data[:-1], matched)
+
+    def frame(self, encode: "Encode", matched: bytes | None = None) -> bytes:
+        """The message as ``encode`` frames it; each framing is made once, but for what names its own ``matched``."""
+        if matched is not None:
+            return encode(self, matched)
+        frames = self._frames
+        if frames is None:
+            frames = self._frames = {}
+        made = frames.get(encode)
         if made is None:
-            made = self._frames[encode] = encode(self.position.cursor, self.kind, self.data())
+            made = frames[encode] = encode(self, None)
         return made
 
     def cool(self) -> None:
         """Let go of all that can be computed again: decoded and framed, an entry weighs ten times its bytes."""
-        self._view = self._bare = self._wire = self._frames = None
+        self._view = self._bare = self._wire = self._facts = self._data = self._frames = None
 
     def _decode(self) -> View:
         try:
@@ -220,6 +269,7 @@ class Entry:
         if bytes(body.wire) == b"{}":
             raise MalformedEntry("nothing happened")
         self._wire = bytes(body.wire)
+        self._facts = body.facts
         made = self._view = view(self.kind, body.facts, wire)
         return made
 
@@ -240,7 +290,9 @@ class Entry:
         return self._bare
 
     def _with(self, wire: object) -> "Entry":
-        return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire}))
+        """With other words, and all that is known but of what was taken away."""
+        facts = msgspec.structs.replace(self.facts, original_author=None)
+        return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire, "facts": facts}))
 
 
 def parse_message(message: bytes) -> Entry:

@@ -33,6 +33,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
     Watched("stream_server_slow_clients_total", "counter", "Times that a live client was too slow to stay live."),
     Watched("stream_server_filter_failures_total", "counter", "Times that a filter raised instead of answering."),
+    Watched("stream_server_subscriptions_scanned", "gauge", "Subscriptions without keys: each event asks all of them."),
     Watched("stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."),
     Watched("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
     Watched("stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."),

@@ -48,7 +48,13 @@ class _Location(msgspec.Struct):
 
 
 class _Place(msgspec.Struct):
+    name: str | None = None
+    country: str | None = None
     box: tuple[float, float, float, float] | None = None
+
+
+class _Media(msgspec.Struct):
+    type: str
 
 
 class Status(msgspec.Struct):
@@ -56,22 +62,28 @@ class Status(msgspec.Struct):
 
     id: str
     uid: str
+    login: str | None = None
     message: str = ""
     lang: str | None = None
     entities: _Entities = msgspec.field(default_factory=_Entities)
     location: _Location | None = None
     place: _Place | None = None
+    media: list[_Media] = []
+    conversation: str | None = None
     in_reply_to_uid: str | None = None
+    origin: str | None = None
     original: "Status | None" = None
 
 
 class _User(msgspec.Struct):
     id: str
+    login: str | None = None
 
 
 class _Comment(msgspec.Struct):
     id: str
     uid: str
+    login: str | None = None
     message: str = ""
     entities: _Entities | None = None
 
@@ -104,14 +116,51 @@ class Wire(msgspec.Struct):
     listed: _Owned | None = msgspec.field(name="list", default=None)
 
 
+class Person(msgspec.Struct, frozen=True):
+    """A user as everybody saw them when they posted; ``signup`` is ISO 8601."""
+
+    id: str
+    login: str
+    name: str = ""
+    bio: str | None = None
+    url: str | None = None
+    place: str | None = None
+    lang: str | None = None
+    protected: bool = False
+    followers: int = 0
+    following: int = 0
+    posts: int = 0
+    signup: str = ""
+
+
 class Facts(msgspec.Struct, frozen=True):
-    """The status or the comment as it was, of which what takes it back says the ids only: for matching."""
+    """What is for matching and for other renderings, and in no message of ours.
+
+    ``status`` and ``comment`` are as they were, where what takes them back says the ids only. ``author`` is who wrote
+    the status, ``original_author`` who wrote what it repeats or quotes, both as they were when it was posted;
+    ``reply_to_login`` is the login of whom it answers.
+    """
 
     status: Status | None = None
     comment: _Comment | None = None
+    author: Person | None = None
+    original_author: Person | None = None
+    reply_to_login: str | None = None
 
 
 NO_FACTS = Facts()
+
+_NO_MEDIA: frozenset[str] = frozenset()
+
+_FORMS = {
+    (reply, repost, quote): frozenset(
+        name for name, so in (("reply", reply), ("repost", repost), ("quote", quote)) if so
+    )
+    for reply in (False, True)
+    for repost in (False, True)
+    for quote in (False, True)
+}
+"""By whether a status is each of them; made once, since there are only eight."""
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False):
@@ -165,9 +214,24 @@ def _of_status(kind: str, facts: Facts, wire: Wire) -> View | None:
     _check_id(status.id)
     original = status.original
     repost = original if original is not None and not status.message else None
-    shown = status if repost is None else repost
     people = _people(status, repost)
-    event = Event(
+    event = _event_of_status(kind, status, repost, people, facts)
+    told = NOTHING if kind == "delete" else Shown(status.id, None, None if original is None else original.id)
+    if original is None:
+        return View(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
+    quoted = None if repost is not None else original.uid
+    return View(event, frozenset((status.uid, original.uid)), quoted, status.id, told)
+
+
+def _event_of_status(
+    kind: str, status: Status, repost: Status | None, people: frozenset[str], facts: Facts
+) -> Event:
+    """A repost says what its original says, and is nowhere; a quote says its own words, beside the original's."""
+    shown = status if repost is None else repost
+    point, place = (status.location, status.place) if repost is None else (None, None)
+    quoted = status.original if repost is None else None
+    author = facts.author
+    return Event(
         kind,
         author=status.uid,
         people=people,
@@ -175,14 +239,30 @@ def _of_status(kind: str, facts: Facts, wire: Wire) -> View | None:
         text=shown.message,
         entities=_entities(shown.entities),
         lang=shown.lang,
-        point=None if repost is not None or shown.location is None else (shown.location.lon, shown.location.lat),
-        box=None if repost is not None or shown.place is None else shown.place.box,
+        point=None if point is None else (point.lon, point.lat),
+        box=None if place is None else place.box,
+        login=status.login,
+        reply_to=status.in_reply_to_uid,
+        reply_to_login=facts.reply_to_login,
+        reposted=None if repost is None else repost.uid,
+        reposted_login=None if repost is None else repost.login,
+        forms=_FORMS[status.in_reply_to_uid is not None, repost is not None, _quotes(status)],
+        media=frozenset([one.type for one in shown.media]) if shown.media else _NO_MEDIA,
+        conversation=status.conversation,
+        place_name=None if place is None else place.name,
+        place_country=None if place is None else place.country,
+        followers=None if author is None else author.followers,
+        following=None if author is None else author.following,
+        posts=None if author is None else author.posts,
+        bio="" if author is None else author.bio or "",
+        quoted_text="" if quoted is None else quoted.message,
+        quoted_entities=NO_ENTITIES if quoted is None else _entities(quoted.entities),
     )
-    told = NOTHING if kind == "delete" else Shown(status.id, None, None if original is None else original.id)
-    if original is None:
-        return View(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
-    quoted = None if repost is not None else original.uid
-    return View(event, frozenset((status.uid, original.uid)), quoted, status.id, told)
+
+
+def _quotes(status: Status) -> bool:
+    """Also what is shown without its original, which is hidden or gone, says that there was one."""
+    return status.origin is not None and bool(status.message)
 
 
 def _people(status: Status, repost: Status | None) -> frozenset[str]:
@@ -203,7 +283,7 @@ def _of_pair(kind: str, _: Facts, wire: Wire) -> View | None:
     if wire.source is None or wire.target is None:
         return None
     people = frozenset((wire.source.id, wire.target.id))
-    return View(Event(kind, author=wire.source.id, people=people, sampled=False), people)
+    return View(Event(kind, author=wire.source.id, people=people, sampled=False, login=wire.source.login), people)
 
 
 def _of_source(kind: str, _: Facts, wire: Wire) -> View | None:
@@ -221,7 +301,7 @@ def _of_like(kind: str, _: Facts, wire: Wire) -> View | None:
     status = wire.status
     _check_id(status.id)
     people = frozenset((wire.source.id, status.uid))
-    event = Event(kind, author=wire.source.id, people=people, status_id=status.id)
+    event = Event(kind, author=wire.source.id, people=people, status_id=status.id, login=wire.source.login)
     return View(event, people, shown=Shown(status.id))
 
 
@@ -234,13 +314,15 @@ def _of_comment(kind: str, facts: Facts, wire: Wire) -> View | None:
     _check_id(status.id)
     people, text = frozenset((comment.uid, status.uid)), comment.message
     found = extract(text) if comment.entities is None else _entities(comment.entities)
-    event = Event(kind, author=comment.uid, people=people, status_id=status.id, text=text, entities=found)
+    event = Event(
+        kind, author=comment.uid, people=people, status_id=status.id, text=text, entities=found, login=comment.login
+    )
     told = Shown(status.id, comment.id if kind == "comment" else None)
     return View(event, people, subject=comment.id, shown=told)
 
 
 def _of_user(kind: str, _: Facts, wire: Wire) -> View | None:
-    return None if wire.user is None else _by(kind, wire.user.id, public=True)
+    return None if wire.user is None else _by(kind, wire.user.id, login=wire.user.login, public=True)
 
 
 def _of_message(kind: str, _: Facts, wire: Wire) -> View | None:
@@ -274,9 +356,9 @@ def _of_member(kind: str, _: Facts, wire: Wire) -> View | None:
     return None if wire.user is None else _by(kind, wire.user.id)
 
 
-def _by(kind: str, uid: str, *, public: bool = False) -> View:
+def _by(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> View:
     people = frozenset((uid,))
-    return View(Event(kind, author=uid, people=people, sampled=False, public=public), people)
+    return View(Event(kind, author=uid, people=people, sampled=False, public=public, login=login), people)
 
 
 def _check_id(subject: str) -> None:

@@ -9,6 +9,7 @@ key that signs tokens and the accounts to sign them for, is taken from the runni
 ``replay``     a file of statuses through the HTTP API; ``recording`` reads it, ``accounts`` maps its authors,
                ``lanes`` keep each author's order, ``pace`` says when, ``tally`` what became of it
 ``tail``       a stream in the terminal; ``screen`` makes it readable and harmless
+``rules``      why a rule matches a status, without a server
 ``repair``     what in Redis is not as it should be
 ``doctor``     what is wrong with this machine; ``checks`` are its questions
 ``settings``   options out of the one table of settings

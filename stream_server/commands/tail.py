@@ -18,16 +18,22 @@ FILTERS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
     "follow": "User ids, or @me for those whom you follow.",
     "locations": "Boxes: west,south,east,north.",
+    "rule": "A rule, or tag:rule; several times for several.",
+    "rules": "saved: those that you have saved.",
     "sample": "Percent of all posts.",
     "language": "Only these languages: en,fr.",
     "kinds": "Only these kinds: post,delete,follow,like,comment and others; post,delete if absent.",
     "partition": "k/n: one of n parts of the firehose.",
 }
 
+JOINED_BY = {"rule": "\n"}
+"""What stands between the values of an option that is given several times; a comma, if not said."""
+
 EPILOG = """
 \b
 Examples:
   stream-server tail --token-file t --track "redis,event stream"
+  stream-server tail --token-file t --rule "tea -is:reply" --rule "drinks:coffee OR #matcha"
   stream-server tail --token-file t --locations -122.75,36.8,-121.75,37.8
   stream-server tail --data-dir ./data --user ada --follow @me --since -15m
   stream-server tail --data-dir ./data --user ada --firehose --json | jq .status.message
@@ -65,7 +71,7 @@ def tail(
 
 def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
     """The stream's parameters out of the options; a repeated one is one list."""
-    parameters = {name: ",".join(given[name]) for name in FILTERS if given[name]}
+    parameters = {name: JOINED_BY.get(name, ",").join(given[name]) for name in FILTERS if given[name]}
     for pair in more:
         name, equals, value = pair.partition("=")
         if not name or not equals:
@@ -96,7 +102,7 @@ class View:
         """Print one message, and what the stream's own ones say."""
         if self._as_json and (not message.control or message.kind == "gap"):
             self._out.print(screen.harmless_json(message.raw))
-        elif not message.control or message.kind in {"gap", "warning"}:
+        elif not message.control or message.kind in {"gap", "warning", "effective"}:
             self._out.print(screen.render(message))
         elif message.kind == "hello":
             self._say("connected")

@@ -10,17 +10,19 @@ functions. A client is live (its group's list of frames goes to its socket as it
 returning after an outage are all the second state.
 
 ``hub``         publish, heartbeats, jumps; who is live
+``limits``      the bounds of a hub, and what it counted
 ``outflow``     the way out: joined writes, on a tick, in slices
 ``group``       the live clients that ask the same: one index entry, one list of frames, one joined write
 ``batch``       one joined write on its way to the members of a group, in slices
 ``member``      a client as the hub knows it; ``people`` finds members by their user
 ``subscriber``  one stream's life: live without a task, catching up with one; ``errands`` owns those tasks
 ``reader``      reading on from a position through a filter, with gaps told
+``rulebook``    saved rules, changed by the entries that say so
 ``viewer``      what one person may see: the sets around them, shared by their streams; ``viewers`` has them all
 ``standing``    who is protected and who is suspended
 ``personal``    what a stream with a view of its own remembers: whom its filter follows, what it was sent
 ``ring``        the recent entries, bounded in bytes and age
-``poll``        one long poll
+``poll``        one long poll; ``preview`` what a rule would have brought of late
 ``control``     the messages that are no events: hello, heartbeat, gap, goodbye
 ``closing``     the reasons for which a stream ends
 """

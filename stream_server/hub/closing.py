@@ -19,6 +19,8 @@ RESYNC = Closing(
 )
 TOO_SLOW = Closing("too_slow", "Nothing was read for too long; the cursor says where to go on.", 5.0)
 
+BACKFILL_DONE = Closing("backfill_done", "What was asked for of the past has been sent.", None)
+
 
 def shutdown(retry_after: float) -> Closing:
     """The server stops; ``retry_after`` is spread by the caller, so that not all return at once."""

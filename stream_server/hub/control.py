@@ -28,6 +28,14 @@ class Gap(NamedTuple):
     missed: int | None
 
 
+class Notice(NamedTuple):
+    """What is told of a stream's own filters at a place: ``effective`` or ``warning``, with its members."""
+
+    kind: str
+    position: Position
+    members: dict[str, object]
+
+
 def _control(kind: str, position: Position, now_ms: int, **members: object) -> Control:
     body = {"kind": kind, "cursor": position.cursor, "at": iso(now_ms), **members}
     return Control(kind, position.cursor, _encode(body))
@@ -47,6 +55,11 @@ def gap(lost: Gap, now_ms: int) -> Control:
     """What was lost is told, with its number where it is known; the stream goes on after it."""
     members = {"from": lost.start, "to": lost.end.cursor, "reason": lost.reason, "count": lost.missed}
     return _control("gap", lost.end, now_ms, **members)
+
+
+def notice(told: Notice, now_ms: int) -> Control:
+    """What has changed in a stream's filters, from its place on."""
+    return _control(told.kind, told.position, now_ms, **told.members)
 
 
 def goodbye(position: Position, now_ms: int, closing: Closing) -> Control:

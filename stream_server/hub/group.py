@@ -3,8 +3,11 @@
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
+from filters.base import Failed, Filter
 from filters.combine import Subscription
-from stream_server.events import Entry, Position
+from stream_server.events import Encode, Entry, Position
 from stream_server.hub.batch import Batch, Seat
 from stream_server.hub.control import Control
 from stream_server.hub.personal import Personal
@@ -13,14 +16,8 @@ if TYPE_CHECKING:
     from stream_server.hub.member import Member
 
 
-class Encode(Protocol):
-    """How one event becomes bytes; pure, so that its result is shared by all who frame alike."""
-
-    def __call__(self, cursor: str, kind: str, data: bytes, /) -> bytes: ...
-
-
 class EncodeControl(Protocol):
-    """How one control message becomes bytes."""
+    """How one control message becomes bytes; none at all where the protocol has no word for it."""
 
     def __call__(self, control: Control, /) -> bytes: ...
 
@@ -49,14 +46,16 @@ class Group:
     """
 
     __slots__ = (
-        "_seats", "beat_at", "frames", "framing", "impersonal", "key", "members", "personal", "since", "subscription",
-        "version",
+        "_encode", "_marks", "_seats", "beat_at", "frames", "framing", "impersonal", "key", "members", "personal",
+        "since", "subscription", "version",
     )  # fmt: skip
 
     def __init__(self, key: Hashable, subscription: Subscription, framing: Framing, personal: Personal | None) -> None:
         self.key = key
         self.subscription = subscription
         self.framing = framing
+        self._encode = framing.encode
+        self._marks = subscription.marks
         self.personal = personal
         self.impersonal = subscription.impersonal
         self.members: dict[Member, None] = {}
@@ -81,11 +80,23 @@ class Group:
         self._seats = None
 
     def offer(self, entry: Entry, before: Position) -> bool:
-        """Let ``entry`` wait for the next flush; True if it is the first to wait. ``before`` is the head before it."""
-        return self.offer_frame(entry.frame(self.framing.encode), before)
+        """Let ``entry`` wait for the next flush; True if it is the first to wait. ``before`` is the head before it.
+
+        Raises Failed where a filter that has to name what matched raises.
+        """
+        frame = entry.frame(self._encode, matched(self.subscription, entry) if self._marks else None)
+        if not frame:
+            return False
+        self.frames.append(frame)  # as below, without a call: this runs once per matching group and event
+        if self.since is not None:
+            return False
+        self.since = before
+        return True
 
     def offer_frame(self, frame: bytes, before: Position) -> bool:
-        """Let bytes wait for the next flush; True if they are the first to wait."""
+        """Let bytes wait for the next flush; True if they are the first to wait. No bytes need not wait."""
+        if not frame:
+            return False
         self.frames.append(frame)
         if self.since is not None:
             return False
@@ -110,3 +121,26 @@ class Group:
         self.frames = []
         self.since = None
         return batch
+
+
+def matched(subscription: Subscription, entry: Entry) -> bytes | None:
+    """``matched`` as JSON, None where the subscription's messages do not have it; raises Failed."""
+    if not subscription.marks:
+        return None
+    try:
+        return msgspec.json.encode(subscription.matched(entry.event))
+    except Failed:
+        raise
+    except Exception as error:
+        # A third party's filter says what is no JSON.
+        raise Failed(_unsayable(subscription, entry), error) from error
+
+
+def _unsayable(subscription: Subscription, entry: Entry) -> Filter:
+    """The filter that says it."""
+    for base in subscription.bases:
+        try:
+            msgspec.json.encode(subscription.marks_of(base, entry.event))
+        except Exception:  # noqa: BLE001 - see above
+            return base
+    return subscription.bases[-1]

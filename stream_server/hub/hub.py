@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from filters.base import Failed
 from filters.index import Index
 from filters.key import person
 from stream_server.events import FOLLOWERS, INTERNAL_KINDS, PUBLIC, TAKES_BACK, Entry, MalformedEntry, Position
@@ -13,14 +14,19 @@ from stream_server.hub.closing import Closing
 from stream_server.hub.control import Gap
 from stream_server.hub.errands import Errands
 from stream_server.hub.group import Framing, Group
+from stream_server.hub.limits import PREVIEWS, Counts, Limits
 from stream_server.hub.member import Member
 from stream_server.hub.outflow import Outflow
 from stream_server.hub.people import People
-from stream_server.hub.reader import LogPages, Reader
+from stream_server.hub.reader import LogPages, Reader, still_asked
 from stream_server.hub.ring import Ring
+from stream_server.hub.rulebook import Rulebook
 from stream_server.hub.standing import Standing
 from stream_server.hub.viewer import Graph
 from stream_server.hub.viewers import GRAPH_KINDS, GROUP_KINDS, STANDING_KINDS, Viewers
+
+if TYPE_CHECKING:
+    from filters.rules.rule import Rule
 
 BEAT_SECONDS = 0.5
 """How often it is looked who is due for a heartbeat, so heartbeats come late by no more than this."""
@@ -34,32 +40,12 @@ REGRAPHING = GRAPH_KINDS | GROUP_KINDS | STANDING_KINDS
 """Kinds that change who may see what."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of a hub; ``buffer_bytes`` are the unsent bytes of one live client."""
-
-    buffer_bytes: int
-    heartbeat_seconds: float
-    write_timeout_seconds: float
-    goodbye_seconds: float
-    ring_bytes: int
-    ring_seconds: float
-
-
-@dataclass(slots=True)
-class Counts:
-    """What happened since the start; the metrics read them."""
-
-    published: int = 0
-    malformed: int = 0
-    refused: int = 0
-
-
 class Hub:
     """The clients of one worker process.
 
     ``now_ms`` is the wall clock; ``lag_ms`` and ``log_ready`` are the feed's to set: how far it is known to be
-    behind the log, and whether the log can be read; it loads ``standing`` too. ``read_viewer`` reads a user's graph.
+    behind the log, and whether the log can be read; it loads ``standing`` too. ``read_viewer`` reads a user's graph,
+    ``read_rule`` a rule's text.
     """
 
     def __init__(
@@ -70,6 +56,7 @@ class Hub:
         *,
         now_ms: Callable[[], int],
         read_viewer: Callable[[str], Awaitable[Graph]],
+        read_rule: Callable[[str], "Rule"],
     ) -> None:
         self.limits = limits
         self.head = head
@@ -83,7 +70,9 @@ class Hub:
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
         self.standing = Standing()
         self.viewers = Viewers(self.standing, read_viewer)
-        self.reader = Reader(self.ring, log, self.standing)
+        self.rulebook = Rulebook(read_rule)
+        self.previews = asyncio.Semaphore(PREVIEWS)
+        self.reader = Reader(self.ring, log, self.standing, self.rulebook)
         self.index: Index[Group] = Index()
         self._groups: dict[Hashable, Group] = {}
         self._loop = asyncio.get_running_loop()
@@ -117,6 +106,10 @@ class Hub:
             self.people.close(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
         elif entry.kind == "suspend":
             self.people.close(entry.revocation().uid, None, reasons.SUSPENDED)
+        elif entry.kind == "rules":
+            for member in self.people.of(entry.rules_change().uid):
+                if member.ruled_by(entry):
+                    self._send_back(member)
 
     def _offer(self, entry: Entry) -> None:
         """To each group by its view: everybody's, or its one member's. What takes back goes by its audience."""
@@ -137,8 +130,10 @@ class Hub:
         for group in self.index.match(entry.event):
             personal = group.personal
             if personal is None:
-                if told is not None:
-                    self._put(group, told)
+                if told is entry:
+                    self._put(group, entry)
+                elif told is not None:
+                    self._put_bare(group, told, entry)
                 elif public and not group.impersonal:
                     self._offer_plain(group, entry)
             elif not ends or personal.following is None:
@@ -146,27 +141,56 @@ class Hub:
         if ends:  # goes to those who were sent what it takes back, whom they follow by now does not matter
             for group in self.people.groups():
                 self._offer_own(group, entry)
+        if self.index.failing:
+            self._pass_over_failing()
+
+    def _pass_over_failing(self) -> None:
+        """Whose filter raised reads the entry again by itself, where what failed is put out and told of."""
+        failing, self.index.failing = self.index.failing, []
+        for group, _ in failing:
+            self._pass_over(group)
+
+    def _pass_over(self, group: Group) -> None:
+        self.counts.failed += 1
+        for member in tuple(group.members):
+            self._send_back(member)
+
+    def _send_back(self, member: Member) -> None:
+        """A live member reads on by itself from the head as it is, which is before the entry that is on its way."""
+        if member.group is not None:
+            self.outflow.settle(member.group)
+        if member.group is not None:  # else it refused, and reads on anyway
+            self._leave(member, self.head)
+            member.on_wake()
 
     def _offer_plain(self, group: Group, entry: Entry) -> None:
         """Somebody is shown who is protected or suspended, and whom nobody in this group is to see."""
         if entry.quoted is not None and entry.event.author not in self.standing.outcasts:
-            self._put(group, entry.without_original())
+            self._put_bare(group, entry.without_original(), entry)
+
+    def _put_bare(self, group: Group, told: Entry, entry: Entry) -> None:
+        """What is told without its original may be asked for no more."""
+        if still_asked(told, entry, group.subscription) is not None:
+            self._put(group, told)
 
     def _offer_own(self, group: Group, entry: Entry) -> None:
         """As the index does it: a third party's filter that raises does not match, and hurts nobody else."""
         assert group.personal is not None
         try:
             picked = group.personal.pick(entry, group.subscription)
-        except MalformedEntry:
-            raise
-        except Exception as error:  # noqa: BLE001 - a filter may raise anything
-            self.reader.failed(error)
+        except Failed:
+            self._pass_over(group)
             return
         if picked is not None:
             self._put(group, picked)
 
     def _put(self, group: Group, entry: Entry) -> None:
-        if group.offer(entry, self.head):
+        try:
+            waits = group.offer(entry, self.head)
+        except Failed:
+            self._pass_over(group)
+            return
+        if waits:
             self.outflow.mark(group)
 
     # Changes of who follows, who sees, and who shares what with whom.
@@ -242,6 +266,7 @@ class Hub:
 
     def _refuse(self, member: Member, since: Position) -> None:
         self.counts.refused += not member.polls
+        member.refused = True
         self._leave(member, since)
         member.on_wake()
 
@@ -351,11 +376,10 @@ class Hub:
             self._drop(group)
 
     def _open(self, member: Member) -> Group:
-        ask = member.ask
-        group = Group(member.group_key, ask.subscription, ask.framing, member.personal)
+        group = Group(member.group_key, member.subscription, member.ask.framing, member.personal)
         group.beat_at = self._loop.time() + self.limits.heartbeat_seconds
         self._groups[group.key] = group
-        self.index.add(group, ask.subscription)
+        self.index.add(group, member.subscription)
         if group.personal is not None:
             self.people.add_group(group)
         return group

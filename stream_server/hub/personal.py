@@ -80,6 +80,8 @@ class Personal:
         if not self._asks_for(entry, subscription):
             return None
         shown = None if gone else self.viewer.shows(entry, own_stream=self.own)
+        if shown is not None and shown is not entry and not self._asks_for(shown, subscription):
+            shown = None  # a rule looks at what a quote shows, and that is not shown here
         if entry.kind in BRINGS and (shown is not None or self.viewer.reached(entry)):
             self._remember(entry.subject or "")
         if shown is not None and entry.kind == "notification":

@@ -1,14 +1,14 @@
 """One long poll: the same reading and the same waiting as a stream's, with an end."""
 
 import asyncio
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_server.errors import Unavailable
-from stream_server.events import Entry, Position
+from stream_server.events import Position
 from stream_server.hub.closing import Closing
-from stream_server.hub.control import Gap
-from stream_server.hub.member import Ask, Member
+from stream_server.hub.control import Gap, Notice
+from stream_server.hub.member import Ask, without_socket
+from stream_server.hub.reader import Picked
 
 if TYPE_CHECKING:
     from stream_server.hub.hub import Hub
@@ -25,7 +25,7 @@ ANSWER_BYTES = 1 << 20
 class Polled(NamedTuple):
     """The answer: ``cursor`` is the last position scanned, or that of the last entry if ``limit`` cut."""
 
-    items: list[Entry | Gap]
+    items: list[Picked | Gap | Notice]
     position: Position
     more: bool
     closing: Closing | None
@@ -37,12 +37,12 @@ class Poll:
     def __init__(self, hub: "Hub", ask: Ask, *, limit: int, lost: Gap | None) -> None:
         self._hub = hub
         self._limit = limit
-        self._items: list[Entry | Gap] = [] if lost is None else [lost]
+        self._items: list[Picked | Gap | Notice] = [] if lost is None else [lost]
         self._entries = 0
         self._bytes = 0
         self._waits = True
         self._loop = asyncio.get_running_loop()
-        self.member = Member(ask, _never, _always_full, self._wake, polls=True)
+        self.member = without_socket(ask, self._wake)
         self._woken: asyncio.Future[None] | None = None
 
     async def run(self, wait_seconds: float) -> Polled:
@@ -104,15 +104,9 @@ class Poll:
         room = self._limit - self._entries
         self._items += page.wanted[:room]
         self._entries += len(page.wanted[:room])
-        self._bytes += sum(entry.size for entry in page.wanted[:room])
+        self._bytes += sum(picked.entry.size for picked in page.wanted[:room])
         cut = len(page.wanted) > room
-        member.position = page.wanted[room - 1].position if cut else page.upto
+        member.position = page.wanted[room - 1].entry.position if cut else page.upto
+        if page.notice is not None and not cut:
+            self._items.append(page.notice)
         await asyncio.sleep(0)
-
-
-def _never(data: bytes) -> None:
-    """Nothing is written to a poll; see :class:`Poll`."""
-
-
-def _always_full() -> float:
-    return math.inf

@@ -3,10 +3,14 @@
 import time
 from typing import NamedTuple, Protocol
 
-from stream_server.events import PUBLIC, TAKES_BACK, Entry, MalformedEntry, Position
-from stream_server.hub.control import Gap
+from filters.base import Failed
+from filters.combine import Subscription
+from stream_server.events import PUBLIC, TAKES_BACK, Encode, Entry, MalformedEntry, Position
+from stream_server.hub.control import Gap, Notice
+from stream_server.hub.group import matched
 from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
+from stream_server.hub.rulebook import Rulebook
 from stream_server.hub.standing import Standing
 
 PAGE_ENTRIES = 256
@@ -31,33 +35,52 @@ class LogPages(Protocol):
         """Entries after a position; raises errors.Unavailable while Redis is away."""
 
 
-class Page(NamedTuple):
-    """What a reader found: ``wanted`` of the entries up to ``upto``, and what was missing before them."""
+class Picked(NamedTuple):
+    """An entry for one member, and what of its filters matched, as JSON, where its messages say that."""
 
-    wanted: list[Entry]
+    entry: Entry
+    matched: bytes | None
+
+    def frame(self, encode: Encode) -> bytes:
+        """The message as ``encode`` frames it."""
+        return self.entry.frame(encode, self.matched)
+
+
+class Page(NamedTuple):
+    """What a reader found: ``wanted`` of the entries up to ``upto``, and what was missing before them.
+
+    ``notice`` is what changed in the member's filters at ``upto``, where the page ends for that, and ``change`` the
+    entry that is still to change them.
+    """
+
+    wanted: list[Picked]
     upto: Position
     gap: Gap | None
+    notice: Notice | None = None
+    change: Entry | None = None
 
 
 class Reader:
     """The one place where a past entry meets a filter; used by streams and long polls alike.
 
-    ``failures`` counts the exceptions of filters, which match nothing then; ``last_failure`` is the last one.
+    ``failures`` counts the exceptions of filters: what raises does no more on the stream where it did.
     """
 
-    def __init__(self, ring: Ring, log: LogPages, standing: Standing) -> None:
+    def __init__(self, ring: Ring, log: LogPages, standing: Standing, rulebook: Rulebook) -> None:
         self.failures = 0
-        self.last_failure: Exception | None = None
         self._ring = ring
         self._log = log
         self._standing = standing
+        self._rulebook = rulebook
 
     async def page(self, member: Member, head: Position) -> Page:
         """The member's next page, never beyond ``head``; no await if the ring reaches back to its position."""
         position = member.position
         if self._ring.reaches(position):
             entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
-            return self._match(member, entries, position, None)
+            if entries and entries[-1].position > head:
+                entries = [entry for entry in entries if entry.position <= head]
+            return await self._changed(member, self._match(member, entries, position, None))
         if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
             resume = self._ring.below(position)
             return Page([], resume, Gap(position.cursor, resume, "rolled_back", None))
@@ -65,42 +88,53 @@ class Reader:
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
             return Page([], head, _gap(position, head, held=False))
-        return self._match(member, entries, position, _gap(position, entries[0].position.before(), held=read.held))
+        lost = _gap(position, entries[0].position.before(), held=read.held)
+        return await self._changed(member, self._match(member, entries, position, lost))
 
-    def failed(self, error: Exception) -> None:
-        """A filter raised: it is counted, the entry is not for its stream."""
-        self.failures += 1
-        self.last_failure = error
+    async def _changed(self, member: Member, page: Page) -> Page:
+        """The page, with the change that stands at its end made: who reads its rules is not live, and may wait."""
+        if page.change is None:
+            return page
+        return page._replace(notice=await self._rulebook.amend(member, page.change), change=None)
 
     def _match(self, member: Member, entries: list[Entry], position: Position, lost: Gap | None) -> Page:
+        """The page ends where the member's filters change: what comes after that is matched by the new ones."""
         member.attend()
         ends = time.monotonic() + PAGE_SECONDS
-        wanted: list[Entry] = []
+        wanted: list[Picked] = []
         upto = position if lost is None else lost.end
         for entry in entries:
-            picked = self._pick(member, entry)
+            try:
+                picked = self._pick(member, entry)
+            except Failed as failed:
+                self.failures += 1
+                return Page(wanted, upto, lost, member.disable(failed, upto))
             if picked is not None:
                 wanted.append(picked)
             upto = entry.position
+            if member.ruled_by(entry):
+                return Page(wanted, upto, lost, change=entry)
             if time.monotonic() > ends:
                 break
         return Page(wanted, upto, lost)
 
-    def _pick(self, member: Member, entry: Entry) -> Entry | None:
-        """As this member may see it and as it is by now: what it showed may be gone."""
+    def _pick(self, member: Member, entry: Entry) -> Picked | None:
+        """As this member may see it and as it is by now: what it showed may be gone. Raises Failed."""
         try:
             gone = self._gone(entry)
-            picked = self._picked(member, entry, gone=gone and entry.kind not in TAKES_BACK)
-            return picked if picked is not entry else self._left(entry, gone=gone)
+            told = self._told(member, entry, gone=gone and entry.kind not in TAKES_BACK)
+            if told is entry:
+                told = still_asked(self._left(entry, gone=gone), entry, member.subscription)
+            if told is None:
+                return None
+            said = entry if entry.quoted is None else told  # a repost is asked for by its original, gone or not
+            return Picked(told, matched(member.subscription, said))
         except MalformedEntry:
             return None
-        except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything
-            self.failed(error)
-            return None
 
-    def _picked(self, member: Member, entry: Entry, *, gone: bool) -> Entry | None:
+    def _told(self, member: Member, entry: Entry, *, gone: bool) -> Entry | None:
         """The entry as this member may see it today, if it is asked for; the graph changes at its own entries."""
-        subscription, viewer, personal = member.ask.subscription, member.ask.viewer, member.personal
+        subscription, viewer, personal = member.subscription, member.ask.viewer, member.personal
         if personal is not None:
             picked = personal.pick(entry, subscription, gone=gone)
             if personal.concerns(entry):
@@ -109,8 +143,8 @@ class Reader:
         if gone or not subscription.matches(entry.event):
             return None
         if viewer is not None:
-            return viewer.tells(entry)
-        return self._standing.tells(entry) if entry.audience == PUBLIC else None
+            return still_asked(viewer.tells(entry), entry, subscription)
+        return still_asked(self._standing.tells(entry), entry, subscription) if entry.audience == PUBLIC else None
 
     def _gone(self, entry: Entry) -> bool:
         """What shows a status or a comment that is gone is left out; what took that back comes in its own place."""
@@ -122,6 +156,13 @@ class Reader:
         if gone:
             return entry.without_status()
         return entry.without_original() if entry.original_gone or entry.shown.original in self._ring.deleted else entry
+
+
+def still_asked(told: Entry | None, entry: Entry, subscription: Subscription) -> Entry | None:
+    """``entry`` as it is told, unless it is told without what it was asked for: a rule looks at what a quote shows."""
+    if told is None or told is entry or entry.quoted is None:
+        return told
+    return told if subscription.matches(told.event) else None
 
 
 def _gap(position: Position, reached: Position, *, held: bool) -> Gap | None:

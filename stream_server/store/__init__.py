@@ -13,7 +13,7 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``refusals``     what a script answers when it refuses, as :mod:`stream_server.errors`
 ``request``      the name of one write: a client's Idempotency-Key, or one made here
 ``users``        sign up, look up, change; ``user_json`` their one form on the wire
-``sessions``     which tokens still stand
+``sessions``     which tokens still stand; ``tickets`` what stands for one, once
 ``draft``        a status before it has an id
 ``statuses``     post, read, delete
 ``likes``        who likes what; ``favorites`` what users keep for themselves
@@ -29,6 +29,8 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``talks``        messages among people named beforehand; ``words`` what lists, groups and talks are called
 ``timelines``    reading statuses in order; ``importance`` is the other order, ``page`` a piece of any list
 ``syndication``  what writes do to timelines in the same call; ``jobs`` the queue of the rest, ``passes`` the work
+``rules``        what users save for their streams
+``connects``     how often somebody connects
 ``repair``       looking everything over
 ``log``          reading the log, and hearing it; ``position`` its places as Redis writes them
 """

@@ -34,7 +34,7 @@ class Media(msgspec.Struct, frozen=True):
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """Checked by whoever made it. ``origin`` is what is reposted, ``meta`` a JSON object of the author's own.
 
-    ``lang`` is a BCP 47 tag; without one the status is ``und``.
+    ``lang`` is a BCP 47 tag; without one the store is to tell it by the message.
     """
 
     message: str = ""

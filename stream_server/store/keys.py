@@ -37,6 +37,7 @@ TRUTH: tuple[Key, ...] = (
     Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
     Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a token that was taken back; expires with it"),
     Key("refresh", "{core}:refresh:", "<sha256>", "STRING", "user id of an unused refresh token; expires"),
+    Key("ticket", "{core}:ticket:", "<sha256>", "STRING", "what the token of an unused ticket says; expires"),
     Key("protected", "{core}:protected", "", "SET", "ids of the protected users; each hash says so, too"),
     Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); each hash says so, too"),
     Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), the lease of whoever claimed it"),
@@ -76,6 +77,7 @@ TRUTH: tuple[Key, ...] = (
     Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself"),
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
     Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), the decision"),
+    Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created"),
     Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
 )
 """What cannot be rebuilt: one shard, changed by one script at a time."""
@@ -83,6 +85,7 @@ TRUTH: tuple[Key, ...] = (
 DERIVED: tuple[Key, ...] = (
     Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
     Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
+    Key("connects", "connects:", "{<uid>}", "STRING", "how often a user connected in this window; expires with it"),
 )
 """What can be rebuilt from the truth: any shard."""
 
@@ -94,6 +97,8 @@ META = _PREFIX["meta"]
 LOG = _PREFIX["log"]
 LOGINS = _PREFIX["logins"]
 EMAILS = _PREFIX["emails"]
+CONNECTS = _PREFIX["connects"].removesuffix(":")
+"""How the keys of connects begin; the library that counts them puts the colon."""
 
 
 def named(name: str, *parts: str) -> str:
@@ -109,6 +114,11 @@ def home(uid: str) -> str:
 def timeline(list_id: str) -> str:
     """The timeline of a list."""
     return f"{_PREFIX['timeline']}{{{list_id}}}"
+
+
+def connects(uid: str) -> str:
+    """What follows :data:`CONNECTS` and a colon in the key of a user's connects."""
+    return f"{{{uid}}}"
 
 
 def lua_table(used: Collection[str]) -> str:

@@ -10,14 +10,14 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from hiredis import pack_command
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.errors import Unavailable
+from stream_server.errors import OutcomeUnknown, Unavailable
 from stream_server.store.refusals import refused
 
 Command = Sequence[str | bytes | int]
@@ -65,6 +65,11 @@ class Link:
         self._pool = self._client.connection_pool
         self.timeout_seconds = timeout_seconds
 
+    @property
+    def pool(self) -> ConnectionPool:
+        """The connections, for a library that brings commands of its own; whoever uses them watches the time."""
+        return self._pool
+
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
@@ -76,10 +81,18 @@ class Link:
             replies = await self.exchange(commands, self.timeout_seconds)
         except Lost as lost:
             raise unavailable() from lost
-        for reply in replies:
-            if isinstance(reply, ResponseError):
-                raise refused(reply) from reply
-        return replies
+        return _good(replies)
+
+    async def once(self, *commands: Command) -> list[Any]:
+        """The answers of commands that write beside the log and are not repeated: whoever loses them asks anew.
+
+        Raises OutcomeUnknown when they were sent and not answered.
+        """
+        try:
+            replies = await self.exchange(commands, self.timeout_seconds)
+        except Lost as lost:
+            raise OutcomeUnknown("the data store did not answer", retry_after=1) from lost
+        return _good(replies)
 
     async def exchange(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         """One attempt: the answers in order, a refusal in its place as an exception.
@@ -131,6 +144,14 @@ class Link:
             return [await _reply(connection) for _ in commands]
         finally:
             await self._pool.release(connection)
+
+
+def _good(replies: list[Any]) -> list[Any]:
+    """The answers, if none of them is a refusal, which is raised as ours."""
+    for reply in replies:
+        if isinstance(reply, ResponseError):
+            raise refused(reply) from reply
+    return replies
 
 
 def unavailable() -> Unavailable:

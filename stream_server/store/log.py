@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterable
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stream_server.events import CHANNELS, START, Entry, Position, make_entry
+from stream_server.events import CHANNELS, PUBLIC, START, Entry, Position, make_entry
 from stream_server.store import keys
 from stream_server.store.link import Command, Link
 
@@ -13,6 +13,9 @@ STRANGERS = 8
 
 FIRST: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", STRANGERS)
 LAST: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", STRANGERS)
+
+PAGE = 1000
+"""So many rows are read at once by whoever goes back."""
 
 SURVIVORS = 256
 """So many places are looked up in one round trip."""
@@ -64,10 +67,22 @@ class Log:
         entry = _entry(found[0]) if found else None
         return Located(_position(head) or START, _position(floor), entry, _position(before))
 
-    async def first_at_or_after(self, ms: int) -> Position | None:
-        """The first entry made at ``ms`` since 1970 or later, None if there is none."""
-        (rows,) = await self._link.ask(("XRANGE", keys.LOG, f"{ms}-0", "+", "COUNT", 1))
-        return _position(rows)
+    async def back(self, posts: int, upto: Position) -> Position:
+        """The place behind which so many public posts up to ``upto`` are, or all there are if these are fewer.
+
+        It reads them, in pages, which costs as much as sending them does.
+        """
+        end, left = upto.entry_id, posts
+        while True:
+            (rows,) = await self._link.ask(("XREVRANGE", keys.LOG, end, "-", "COUNT", PAGE))
+            for entry in filter(None, map(_entry, rows)):
+                if left == 0:
+                    return entry.position
+                left -= entry.kind == "post" and entry.audience == PUBLIC
+            if len(rows) < PAGE:
+                floor = await self.floor()
+                return START if floor is None else floor.before()
+            end = f"({rows[-1][0].decode()}"
 
     async def survivor(self, places: Iterable[Position]) -> Position | None:
         """The first of these places that is on the log; None if none is."""

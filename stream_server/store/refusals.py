@@ -26,6 +26,7 @@ TOO_MANY = {
     "lists": "at most 1,000 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
+    "rules": "at most 1,000 rules a user",
 }
 """What there may be no more of."""
 

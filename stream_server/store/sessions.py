@@ -1,14 +1,12 @@
 """Sessions: which tokens still stand. A token itself is kept nowhere; only that one was taken back is."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from redis.exceptions import ResponseError
 
-from stream_server.errors import NotFound, OutcomeUnknown
+from stream_server.errors import NotFound
 from stream_server.store import keys
-from stream_server.store.link import Command, Link, Lost
-from stream_server.store.refusals import refused
+from stream_server.store.link import Link
 from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts
 from stream_server.store.user_json import FIELDS, Kept
@@ -53,7 +51,7 @@ class Sessions:
 
         Gives the user as JSON for oneself; raises NotFound where there is none, for whom the token then means nothing.
         """
-        row, _ = await self._once(
+        row, _ = await self._link.once(
             ("HMGET", keys.named("user", uid), *FIELDS), ("SET", keys.named("refresh", digest), uid, "EX", ttl_seconds)
         )
         if row[0] is None:
@@ -70,14 +68,3 @@ class Sessions:
             return None
         uid, _, revoked = answer.value.decode().partition(" ")
         return Taken(uid, bool(revoked))
-
-    async def _once(self, *commands: Command) -> list[Any]:
-        """Not on the log and not repeated: whoever loses the answer logs in again."""
-        try:
-            replies = await self._link.exchange(commands, self._link.timeout_seconds)
-        except Lost as lost:
-            raise OutcomeUnknown("the data store did not answer", retry_after=1) from lost
-        for reply in replies:
-            if isinstance(reply, ResponseError):
-                raise refused(reply) from reply
-        return replies

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from filters.entities import extract
 from filters.tokens import fold
+from stream_server.detection import Detector
 from stream_server.errors import NotFound
 from stream_server.events import Position
 from stream_server.sight import Sight
@@ -14,17 +17,25 @@ from stream_server.store.request import Request
 from stream_server.store.scripts import Scripts, position_of
 from stream_server.store.syndication import Syndication
 
-WIRE = b'{"wire":{"status":'
-"""How the JSON of a post's entry begins; the status follows, then two braces."""
+
+class _Wire(msgspec.Struct):
+    status: msgspec.Raw
+
+
+class _Body(msgspec.Struct):
+    """A post's entry, as far as its answer goes."""
+
+    wire: _Wire
 
 
 class Statuses:
     """The statuses of one store."""
 
-    def __init__(self, link: Link, scripts: Scripts, syndication: Syndication) -> None:
+    def __init__(self, link: Link, scripts: Scripts, syndication: Syndication, language: Detector) -> None:
         self._link = link
         self._scripts = scripts
         self._syndication = syndication
+        self._language = language
 
     async def create(self, uid: str, draft: Draft, request: Request) -> bytes:
         """A new status as JSON, the same bytes as on the log; it is in the first timelines by then.
@@ -34,7 +45,7 @@ class Statuses:
         belongs elsewhere. A repost of a repost is one of its original; a status with words of its own is an
         original, also when it quotes.
         """
-        answer = await self._scripts.write("post", request, uid, *_arguments(draft))
+        answer = await self._scripts.write("post", request, uid, *_arguments(draft, self._language))
         if answer.again:
             return await self._answered(uid, position_of(answer))
         status: bytes
@@ -68,12 +79,11 @@ class Statuses:
         """The answer that was given before: it stands on the log; where that was trimmed, the status as it is."""
         (entries,) = await self._link.ask(("XRANGE", keys.LOG, position.entry_id, position.entry_id))
         if entries:
-            body: bytes = entries[0][1][7]
-            return body[len(WIRE) : -2]
+            return bytes(msgspec.json.decode(entries[0][1][7], type=_Body).wire.status)
         return await self.get(uid, str(position.status_number))
 
 
-def _arguments(draft: Draft) -> list[str | bytes | int]:
+def _arguments(draft: Draft, language: Detector) -> list[str | bytes | int]:
     """What ``lua/post.lua`` takes, in its order."""
     found = extract(draft.message)
     tags = dict.fromkeys(fold(tag.text) for tag in found.hashtags)
@@ -83,7 +93,7 @@ def _arguments(draft: Draft) -> list[str | bytes | int]:
         draft.origin or "",
         draft.group or "",
         draft.message_json(),
-        draft.lang or "und",
+        draft.lang or language(draft.message, found),
         draft.where(),
         draft.more(),
         "".join(f"{tag} " for tag in tags),

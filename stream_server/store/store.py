@@ -3,10 +3,12 @@
 import logging
 import re
 
+from stream_server.detection import Detector, undetermined
 from stream_server.errors import ApiError
 from stream_server.events import Position
 from stream_server.store.blocks import Blocks
 from stream_server.store.comments import Comments
+from stream_server.store.connects import Connects
 from stream_server.store.favorites import Favorites
 from stream_server.store.follow_requests import FollowRequests
 from stream_server.store.follows import Follows
@@ -22,12 +24,14 @@ from stream_server.store.passes import Passes
 from stream_server.store.relations import Relations
 from stream_server.store.repair import Repair
 from stream_server.store.reports import Reports
+from stream_server.store.rules import Rules
 from stream_server.store.scripts import Scripts, Sizes
 from stream_server.store.sessions import Sessions
 from stream_server.store.statuses import Statuses
 from stream_server.store.suspensions import Suspensions
 from stream_server.store.syndication import Syndication
 from stream_server.store.talks import Talks
+from stream_server.store.tickets import Tickets
 from stream_server.store.timelines import Timelines
 from stream_server.store.users import Users
 from stream_server.store.viewers import Viewers
@@ -46,19 +50,30 @@ class TooOld(RuntimeError):
 
 
 class Store:
-    """What is kept in one Redis. Nothing is connected before :meth:`open`."""
+    """What is kept in one Redis. Nothing is connected before :meth:`open`.
 
-    def __init__(self, url: str, *, timeout_seconds: float = 1.0, sizes: Sizes = DEFAULT_SIZES) -> None:
+    ``language`` tells that of a status whose author does not say it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_seconds: float = 1.0,
+        sizes: Sizes = DEFAULT_SIZES,
+        language: Detector = undetermined,
+    ) -> None:
         self._link = Link(url, timeout_seconds)
         self._scripts = Scripts(self._link, sizes)
         self.users = Users(self._link, self._scripts)
         self.sessions = Sessions(self._link, self._scripts)
+        self.tickets = Tickets(self._link)
         self.jobs = Jobs(self._link, self._scripts)
         self.passes = Passes(self._link, self.jobs, sizes)
         self.syndication = Syndication(self.jobs, self.passes, sizes)
         self.timelines = Timelines(self._link, self._scripts)
         self.repair = Repair(self._link, self._scripts, self.jobs)
-        self.statuses = Statuses(self._link, self._scripts, self.syndication)
+        self.statuses = Statuses(self._link, self._scripts, self.syndication, language)
         self.follows = Follows(self._scripts, self.syndication)
         self.viewers = Viewers(self._scripts)
         self.follow_requests = FollowRequests(self._scripts, self.syndication)
@@ -75,6 +90,8 @@ class Store:
         self.lists = Lists(self._scripts, self.syndication)
         self.groups = Groups(self._scripts)
         self.talks = Talks(self._link, self._scripts)
+        self.connects = Connects(self._link)
+        self.rules = Rules(self._scripts)
 
     @property
     def written(self) -> Position:

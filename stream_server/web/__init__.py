@@ -15,9 +15,11 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``schema``        the types of members, and reading a body; ``shapes/`` has the bodies, queries and answers,
                   ``wording`` what their refusals say
 ``idempotency``   the key under which a write is done once
-``users``, ``sessions``, ``statuses``, ``timelines``, ``likes``, ``favorites``, ``comments``, ``follows``,
+``users``, ``sessions``, ``tickets``, ``statuses``, ``timelines``, ``likes``, ``favorites``, ``comments``, ``follows``,
                   ``relations``, ``follow_requests``, ``blocks``, ``mutes``, ``notifications``, ``reports``,
                   ``suspensions``, ``lists``, ``groups``, ``talks``, ``admin``, ``health`` handlers, one noun a file
+``rules``         handlers too; ``trials`` and ``preview`` try a rule on a status, and on the last minutes
 ``stream``, ``events``   the streams and long polling; ``parameters``, ``subscriptions``, ``since``, ``subscription``,
                   ``framing`` and ``connection`` are their parts
+``dialects/``     other streaming APIs' words for the same streams
 """

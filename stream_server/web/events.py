@@ -4,10 +4,11 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest
 from stream_server.hub import control
-from stream_server.hub.control import Gap
+from stream_server.hub.control import Gap, Notice
 from stream_server.hub.poll import Poll, Polled
+from stream_server.hub.reader import Picked
 from stream_server.web.framing import NDJSON, framing
-from stream_server.web.keys import CLAIMS, CONFIG, HUB
+from stream_server.web.keys import CLAIMS, CONFIG, HUB, SUBSCRIPTIONS
 from stream_server.web.parameters import read_parameters
 from stream_server.web.stream import PARAMETER_BYTES, expiry
 from stream_server.web.subscription import number, plan
@@ -22,7 +23,9 @@ async def poll(request: web.Request) -> web.Response:
     The cursor advances either way.
     """
     config, hub = request.app[CONFIG], request.app[HUB]
-    parameters = await read_parameters(request, PARAMETER_BYTES * config.body_max_bytes)
+    parameters = await read_parameters(
+        request, PARAMETER_BYTES * config.body_max_bytes, request.app[SUBSCRIPTIONS].separators
+    )
     _alias_cursor(parameters)
     wait = number(parameters, "wait", *WAIT_SECONDS)
     limit = number(parameters, "limit", *LIMIT)
@@ -50,8 +53,14 @@ def _alias_cursor(parameters: dict[str, str]) -> None:
     parameters["since"] = parameters.pop("cursor")
 
 
+def _part(item: Picked | Gap | Notice, now_ms: int) -> bytes:
+    if isinstance(item, Picked):
+        return item.entry.data(item.matched)
+    return (control.gap(item, now_ms) if isinstance(item, Gap) else control.notice(item, now_ms)).data
+
+
 def _body(polled: Polled, now_ms: int) -> bytes:
-    parts = [control.gap(item, now_ms).data if isinstance(item, Gap) else item.data() for item in polled.items]
+    parts = [_part(item, now_ms) for item in polled.items]
     if polled.closing is not None:
         parts.append(control.goodbye(polled.position, now_ms, polled.closing).data)
     more = b"true" if polled.more else b"false"

@@ -4,6 +4,7 @@ Everything here is pure and shared: two clients with the same framing get the sa
 """
 
 from stream_server.errors import NotAcceptable
+from stream_server.events import Entry
 from stream_server.hub.control import Control
 from stream_server.hub.group import Framing
 
@@ -11,20 +12,25 @@ SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
 
 
-def sse(cursor: str, kind: str, data: bytes) -> bytes:
-    """One event of the WHATWG EventSource format; ``data`` is JSON on one line, so no field can be injected."""
-    return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), data)
+def sse(entry: Entry, matched: bytes | None) -> bytes:
+    """An entry as an event of the WHATWG EventSource format."""
+    return _event(entry.position.cursor, entry.kind, entry.data(matched))
 
 
 def sse_control(control: Control) -> bytes:
     """A control message is an event too; ``retry:`` tells EventSource when to come back."""
     retry = b"" if control.retry_ms is None else b"retry: %d\n" % control.retry_ms
-    return retry + sse(control.cursor, control.kind, control.data)
+    return retry + _event(control.cursor, control.kind, control.data)
 
 
-def ndjson(cursor: str, kind: str, data: bytes) -> bytes:  # noqa: ARG001 - both are in the data already
+def _event(cursor: str, kind: str, data: bytes) -> bytes:
+    """``data`` is JSON on one line, so no field can be injected."""
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), data)
+
+
+def ndjson(entry: Entry, matched: bytes | None) -> bytes:
     """One JSON object and a line feed."""
-    return data + b"\n"
+    return entry.data(matched) + b"\n"
 
 
 def ndjson_control(control: Control) -> bytes:
@@ -33,7 +39,7 @@ def ndjson_control(control: Control) -> bytes:
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of HTTP/1.1 chunked transfer coding (RFC 9112 §7.1)."""
+    """One chunk of HTTP/1.1 chunked transfer coding (RFC 9112 §7.1); ``data`` is not empty, that would be the last."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 

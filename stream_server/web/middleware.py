@@ -11,6 +11,7 @@ import time
 from aiohttp import hdrs, web
 
 from filters.error import ParameterError
+from filters.rules.error import RuleError
 from stream_server.auth import Claims
 from stream_server.errors import (
     CODES,
@@ -23,6 +24,7 @@ from stream_server.errors import (
     TooLarge,
     Unauthorized,
 )
+from stream_server.web import tickets
 from stream_server.web.answers import REALM, refusal
 from stream_server.web.keys import AUTH, CLAIMS, KEY_SET, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
 from stream_server.web.query import check_query, read_query
@@ -74,9 +76,10 @@ async def identified(request: web.Request, handler: Handler) -> web.StreamRespon
     if request.match_info.http_exception is not None:
         return await handler(request)
     route = request.app[ROUTES].get(request.match_info.route, UNDECLARED)
-    check_query(request, route)
+    if route.dialect is None:
+        check_query(request, route)
     if route.needs != OPEN:
-        request[CLAIMS] = await _claims(request)
+        request[CLAIMS] = await _claims(request, route)
         if route.needs != ANY and route.needs not in request[CLAIMS].scopes:
             raise Forbidden(f"this needs the scope {route.needs}")
     if route.query is not None:
@@ -96,6 +99,9 @@ def _refused(request: web.Request, error: Exception) -> web.Response:
     if request.writer.output_size > 0:
         raise ConnectionResetError("the answer had begun, it can only be broken off") from None
     request.app[METRICS].refusals.labels(refused.error_code).inc()
+    route = request.app[ROUTES].get(request.match_info.route)
+    if route is not None and route.dialect is not None:
+        return route.dialect.refusal(refused)
     response = refusal(refused, challenged=hdrs.AUTHORIZATION in request.headers)
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers[hdrs.ALLOW] = ",".join(sorted(error.allowed_methods))
@@ -115,7 +121,8 @@ def _as_api_error(request: web.Request, error: Exception) -> ApiError | None:
 
 def _parameter_refusal(error: ParameterError) -> ApiError:
     kind = TooLarge if CODES[error.code] == 413 else BadRequest
-    return kind(error.message, code=error.code, param=error.param)
+    column = error.column if isinstance(error, RuleError) else None
+    return kind(error.message, code=error.code, param=error.param, column=column)
 
 
 def http_refusal(method: str, error: web.HTTPException) -> ApiError | None:
@@ -131,12 +138,9 @@ def http_refusal(method: str, error: web.HTTPException) -> ApiError | None:
     return BadRequest("the request cannot be understood", code="malformed_body") if error.status < 500 else None
 
 
-async def _claims(request: web.Request) -> Claims:
+async def _claims(request: web.Request, route: Route) -> Claims:
     """The claims of the request's token, if it is valid here and now; raises Unauthorized, Forbidden ``suspended``."""
-    token = _bearer(request)
-    if KEY_SET in request.app:
-        await request.app[KEY_SET].provide(token)
-    claims = request.app[AUTH].verify(token, time.time())
+    claims = await _shown(request, route)
     standing = await request.app[STORE].sessions.standing(claims.sub, claims.jti)
     if not standing.known:
         raise Unauthorized("the token's user does not exist")
@@ -147,8 +151,19 @@ async def _claims(request: web.Request) -> Claims:
     return claims
 
 
-def _bearer(request: web.Request) -> str:
-    """The token in the Authorization header (RFC 6750 §2.1), the only place that is looked at."""
+async def _shown(request: web.Request, route: Route) -> Claims:
+    """What the token says, or the ticket where the row takes one; whether that still stands is another question."""
+    ticket = tickets.given(request) if route.ticket else None
+    if ticket is not None:
+        return await tickets.redeemed(request, ticket)
+    token = bearer(request) if route.dialect is None else await route.dialect.token(request)
+    if KEY_SET in request.app:
+        await request.app[KEY_SET].provide(token)
+    return request.app[AUTH].verify(token, time.time())
+
+
+def bearer(request: web.Request) -> str:
+    """The token in the Authorization header (RFC 6750 §2.1), the only place where a token is looked for."""
     given = request.headers.getall(hdrs.AUTHORIZATION, [])
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not token.strip():

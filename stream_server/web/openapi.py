@@ -12,6 +12,7 @@ from stream_server import __version__
 from stream_server.web.answers import json_answer
 from stream_server.web.keys import ROUTES
 from stream_server.web.operations import Json, operation, portable, responses, shapes, tag
+from stream_server.web.parameters import TICKET
 from stream_server.web.route import Route
 
 ABOUT = (
@@ -26,7 +27,8 @@ async def document(request: web.Request) -> web.Response:
 
 
 def described(rows: tuple[Route, ...]) -> Json:
-    """The document of these rows. A row's noun, its tag, is the file that its handler stands in."""
+    """The document of these rows but the dialects'. A row's noun, its tag, is the file that its handler stands in."""
+    rows = tuple(row for row in rows if row.dialect is None)
     _, components = shapes(rows)
     names = _names(rows)
     paths: dict[str, Json] = {}
@@ -34,6 +36,7 @@ def described(rows: tuple[Route, ...]) -> Json:
         paths.setdefault(row.path, {})[row.method.lower()] = operation(row, names[row], components)
     queries = {row.query.__name__ for row in rows if row.query is not None}
     bearer = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    ticket = {"type": "apiKey", "in": "query", "name": TICKET, "description": "of `POST /v1/streams/ticket`, used once"}
     return {
         "openapi": "3.1.0",
         "info": {"title": "stream-server", "version": __version__, "description": ABOUT, "license": {"name": "MIT"}},
@@ -43,7 +46,7 @@ def described(rows: tuple[Route, ...]) -> Json:
         "components": {
             "schemas": {name: one for name, one in components.items() if name not in queries},
             "responses": responses(),
-            "securitySchemes": {"bearer": bearer},
+            "securitySchemes": {"bearer": bearer, TICKET: ticket},
         },
     }
 

@@ -13,6 +13,7 @@ from stream_server.errors import CODES
 from stream_server.web import streamed
 from stream_server.web.framing import NDJSON, SSE
 from stream_server.web.idempotency import IDEMPOTENCY_KEY
+from stream_server.web.parameters import TICKET
 from stream_server.web.route import ANY, JSON, OPEN, Route
 from stream_server.web.schema import Id, Login
 from stream_server.web.shapes.errors import Refusal
@@ -40,7 +41,7 @@ def tag(row: Route) -> str:
 
 def keyed(row: Route) -> bool:
     """Whether an Idempotency-Key means something: a write of a user, whom the key belongs to."""
-    return row.method != "GET" and row.needs not in {OPEN, ANY} and not row.streams
+    return row.method != "GET" and row.writes and row.needs not in {OPEN, ANY} and not row.streams
 
 
 def shapes(rows: tuple[Route, ...]) -> tuple[dict[type, Json], dict[str, Json]]:
@@ -72,7 +73,7 @@ def operation(row: Route, name: str, components: dict[str, Json]) -> Json:
     made: Json = {"operationId": name, "summary": summary(row), "tags": [tag(row)]}
     if row.needs not in {OPEN, ANY}:
         made["description"] = f"The token needs the scope `{row.needs}`."
-    made["security"] = [] if row.needs == OPEN else [{"bearer": [] if row.needs == ANY else [row.needs]}]
+    made["security"] = _security(row)
     parameters = [*_path(row), *_query(asked), *_headers(row)]
     if parameters:
         made["parameters"] = parameters
@@ -80,6 +81,14 @@ def operation(row: Route, name: str, components: dict[str, Json]) -> Json:
     refused = {str(status): {"$ref": f"#/components/responses/{status}"} for status in refusals(row, components)}
     made["responses"] = {**{str(status): _answer(row, status) for status in (row.status, *row.also)}, **refused}
     return made
+
+
+def _security(row: Route) -> list[Json]:
+    """Each of these alone will do."""
+    if row.needs == OPEN:
+        return []
+    bearer = {"bearer": [] if row.needs == ANY else [row.needs]}
+    return [bearer, {TICKET: []}] if row.ticket else [bearer]
 
 
 def refusals(row: Route, components: dict[str, Json]) -> list[int]:

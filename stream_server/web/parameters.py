@@ -1,6 +1,6 @@
 """The parameters of a stream, wherever they stand: query, form or JSON; each once, each a text."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -11,14 +11,30 @@ from stream_server.web.body import read_body
 
 FORM = "application/x-www-form-urlencoded"
 
+TICKET = "ticket"
+"""Beside the parameters in the URL of a GET; who asks is settled before these are read."""
 
-async def read_parameters(request: web.Request, most_bytes: int) -> dict[str, str]:
-    """All parameters of a GET or a POST; raises BadRequest for one that is given twice or is no text."""
+
+_ONCE: Mapping[str, str] = {}
+
+
+async def read_parameters(
+    request: web.Request, most_bytes: int, separators: Mapping[str, str] = _ONCE
+) -> dict[str, str]:
+    """All parameters of a GET or a POST; raises BadRequest for one that is given twice or is no text.
+
+    What has one of the ``separators`` may be given several times, and comes joined by it.
+    """
     pairs = query_pairs(request)
+    if request.method == "GET":
+        pairs = [(name, value) for name, value in pairs if name != TICKET]
     if request.method == "POST" and request.body_exists:
-        pairs += await _body_pairs(request, most_bytes)
+        pairs += await _body_pairs(request, most_bytes, separators)
     parameters: dict[str, str] = {}
     for name, value in pairs:
+        if name in parameters and name in separators:
+            parameters[name] += separators[name] + value
+            continue
         if name in parameters:
             message = "given twice; join values with a comma"
             raise BadRequest(message, code="conflicting_parameters", param=name)
@@ -41,7 +57,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     raise BadRequest(message, code="malformed_body")
 
 
-async def _body_pairs(request: web.Request, most_bytes: int) -> list[tuple[str, str]]:
+async def _body_pairs(request: web.Request, most_bytes: int, separators: Mapping[str, str]) -> list[tuple[str, str]]:
     body = await read_body(request, most_bytes)
     if request.content_type == FORM:
         try:
@@ -49,12 +65,12 @@ async def _body_pairs(request: web.Request, most_bytes: int) -> list[tuple[str, 
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
     if request.content_type == "application/json":
-        return list(_json_pairs(body))
+        return list(_json_pairs(body, separators))
     message = f"send {FORM} or application/json"
     raise UnsupportedMedia(message, param="Content-Type")
 
 
-def _json_pairs(body: bytes) -> Iterable[tuple[str, str]]:
+def _json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -63,13 +79,13 @@ def _json_pairs(body: bytes) -> Iterable[tuple[str, str]]:
         raise BadRequest("the body must be a JSON object", code="malformed_body")
     for name, value in members.items():
         if value is not None:
-            yield name, _text(name, value)
+            yield name, _text(name, value, separators.get(name, ","))
 
 
-def _text(name: str, value: object) -> str:
+def _text(name: str, value: object, separator: str = ",") -> str:
     """A JSON value as it would stand in a query: ``["a", "b"]`` is ``a,b``, ``true`` is ``true``."""
     if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
-        return ",".join(_text(name, item) for item in value)
+        return separator.join(_text(name, item) for item in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import msgspec
 from aiohttp import web
 
+from stream_server.errors import ApiError
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 OPEN = ""
@@ -32,6 +34,16 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of a route that takes no parameters."""
 
 
+class Dialect(NamedTuple):
+    """Another protocol's words for what is common to all routes.
+
+    ``refusal`` is how it answers with an error; ``token`` finds the token in a request, and raises Unauthorized.
+    """
+
+    refusal: Callable[[ApiError], web.Response]
+    token: Callable[[web.Request], Awaitable[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """What is at a path, who may have it, what it is asked and what it answers.
@@ -42,7 +54,10 @@ class Route:
     says that its answers last. ``media`` is the type of an answer that is no JSON. ``me`` is the name in the path for
     which ``me`` may stand, which is oneself. ``refuses`` holds the statuses of
     refusals that do not follow from the rest of the row. ``trips`` is without the one for the token, and of a row that
-    is not ``counted`` it says nothing. The OpenAPI document is made of this: a row must be true.
+    is not ``counted`` it says nothing. ``ticket`` says that a ticket in the URL does for the token. ``writes`` is False
+    for what is no write whatever its method: an Idempotency-Key means nothing there. ``dialect`` is there where another
+    protocol is spoken, which takes parameters that it does not know, and is described elsewhere. The OpenAPI document
+    is made of all other rows: a row must be true.
     """
 
     method: str
@@ -59,6 +74,9 @@ class Route:
     refuses: tuple[int, ...] = ()
     me: str = ""
     trips: Trips = ONE
+    ticket: bool = False
+    writes: bool = True
+    dialect: Dialect | None = None
 
     @property
     def counted(self) -> bool:

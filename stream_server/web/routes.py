@@ -19,14 +19,17 @@ from stream_server.web import (
     openapi,
     relations,
     reports,
+    rules,
     sessions,
     statuses,
     stream,
     suspensions,
     talks,
+    tickets,
     timelines,
     users,
 )
+from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.keys import ROUTES
 from stream_server.web.route import ANY, OPEN, Route, Trips
 from stream_server.web.shapes.admin import AccountBatch, Accounts
@@ -42,15 +45,29 @@ from stream_server.web.shapes.notifications import NotificationPage, ReadMark, U
 from stream_server.web.shapes.queries import Ids, Paged, Piece
 from stream_server.web.shapes.relations import Answered, Blocking, Muting, Relationship
 from stream_server.web.shapes.reports import Case, CasePage, Cases, Decision, NewReport, Report, Suspension
+from stream_server.web.shapes.rules import (
+    DeletedRules,
+    Explained,
+    MadeRules,
+    NewRules,
+    OldRules,
+    Previewed,
+    Question,
+    RuleIds,
+    Rules,
+    Trial,
+)
 from stream_server.web.shapes.sessions import NewSession, Session
 from stream_server.web.shapes.statuses import NewStatus, Status, Statuses, StatusPage
 from stream_server.web.shapes.talks import Message, MessagePage, NewMessage, NewTalk, Talk, TalkMark, TalkPage, TalkRead
+from stream_server.web.shapes.tickets import Ticket
 from stream_server.web.shapes.timelines import Home
 from stream_server.web.shapes.users import Free, NewUser, OwnUser, User, UserChanges, UserPage, Users, Wanted
 
 HASHED = Trips(2, "one before the password is hashed, which costs more than all of Redis, and one after it")
 SPREAD = Trips(3, "the write; all timelines in one pipeline; the job that was for them is done")
 FOLLOWED = Trips(3, "the write; all timelines in one pipeline; the jobs that were for them are done")
+EXPLAINED = Trips(2, "the status as one may see it; its author as at posting, which the log knows")
 DERIVED = Trips(2, "ids of a timeline, which may be on another shard; what may be seen of them")
 RANKED = Trips(3, DERIVED.why + "; by importance, their figures between the two")
 
@@ -155,12 +172,38 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/lists/{id}/statuses", timelines.of_list, "read", Paged, answer=StatusPage, trips=DERIVED),
     Route("GET", "/v1/groups/{id}/statuses", timelines.of_group, "read", Paged, answer=StatusPage),
     Route("POST", "/v1/admin/users", admin.accounts, "admin", body=AccountBatch, answer=Accounts),
-    Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True),
+    Route("POST", "/v1/streams/ticket", tickets.issue, "stream", answer=Ticket, status=201, writes=False),
+    Route("GET", "/v1/rules", rules.saved, "stream", RuleIds, answer=Rules),
+    Route(
+        "POST", "/v1/rules", rules.add, "stream", body=NewRules, answer=MadeRules, status=201, also=(200,),
+        refuses=(409, 413),
+    ),
+    Route("DELETE", "/v1/rules/{id}", rules.delete, "stream", status=204),
+    Route("POST", "/v1/rules/delete", rules.delete_many, "stream", body=OldRules, answer=DeletedRules),
+    Route(
+        "POST", "/v1/rules/explain", rules.explain, "stream", body=Question, answer=Explained, writes=False,
+        trips=EXPLAINED,
+    ),
+    Route(
+        "POST", "/v1/rules/preview", rules.preview, "stream", body=Trial, answer=Previewed, streams=True, writes=False
+    ),
+    Route("GET", "/v1/stream", stream.stream, "stream", None, streams=True, ticket=True),
     Route("POST", "/v1/stream", stream.stream, "stream", None, streams=True),
-    Route("GET", "/v1/stream/user", stream.own, "stream", None, streams=True),
+    Route("GET", "/v1/stream/user", stream.own, "stream", None, streams=True, ticket=True),
     Route("POST", "/v1/stream/user", stream.own, "stream", None, streams=True),
-    Route("GET", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True),
+    Route("GET", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True, ticket=True),
     Route("POST", "/v1/events", events.poll, "stream", None, answer=Polled, streams=True),
+    Route("GET", "/1.1/statuses/filter.json", v1.filtered, "stream", None, streams=True, dialect=v1.DIALECT),
+    Route("POST", "/1.1/statuses/filter.json", v1.filtered, "stream", None, streams=True, dialect=v1.DIALECT),
+    Route("GET", "/1.1/statuses/sample.json", v1.sample, "stream", None, streams=True, dialect=v1.DIALECT),
+    Route("POST", "/1.1/statuses/sample.json", v1.sample, "stream", None, streams=True, dialect=v1.DIALECT),
+    Route("GET", "/1.1/statuses/firehose.json", v1.firehose, "stream", None, streams=True, dialect=v1.DIALECT),
+    Route("POST", "/1.1/statuses/firehose.json", v1.firehose, "stream", None, streams=True, dialect=v1.DIALECT),
+    Route("GET", "/2/tweets/search/stream", v2.search, "stream", None, streams=True, dialect=v2.DIALECT),
+    Route("GET", "/2/tweets/search/stream/rules", v2_rules.listed, "stream", None, dialect=v2.DIALECT),
+    Route("POST", "/2/tweets/search/stream/rules", v2_rules.change, "stream", None, dialect=v2.DIALECT),
+    Route("GET", "/2/tweets/search/stream/rules/counts", v2_rules.counted, "stream", None, dialect=v2.DIALECT),
+    Route("GET", "/2/tweets/sample/stream", v2.sample, "stream", None, streams=True, dialect=v2.DIALECT),
 )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from aiohttp import hdrs, web
@@ -13,13 +13,14 @@ from filters.track import PHRASES
 from stream_server import __version__
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
+from stream_server.hub.control import Notice
 from stream_server.hub.group import Framing
 from stream_server.hub.member import Member
 from stream_server.hub.subscriber import Subscriber
 from stream_server.web.connection import StreamConnection
 from stream_server.web.edges import Protocol
 from stream_server.web.framing import framing, negotiate
-from stream_server.web.keys import CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID
+from stream_server.web.keys import CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID, SUBSCRIPTIONS
 from stream_server.web.middleware import X_REQUEST_ID
 from stream_server.web.parameters import read_parameters
 from stream_server.web.subscription import Plan, plan, plan_own
@@ -31,6 +32,9 @@ Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[Plan]]
 
 LIMITS: dict[str, object] = {"track": PHRASES, "follow": IDS, "locations": BOXES}
 """Told in hello: the most phrases, ids and boxes of one stream."""
+
+COSTLY_FILTER = "costly_filter"
+"""The ``warning`` of a stream that has to be asked about every event, because one of its filters has no keys."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -51,16 +55,28 @@ async def own(request: web.Request) -> web.StreamResponse:
 
 
 async def _answer(request: web.Request, planner: Planner) -> web.StreamResponse:
-    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only.
+    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only."""
+    media_type = negotiate(request.headers.get(hdrs.ACCEPT, "*/*"))
+    made = await _planned(request, planner, framing(media_type, chunked=chunks(request)))
+    return await open_stream(request, made, f"{media_type}; charset=utf-8")
+
+
+def chunks(request: web.Request) -> bool:
+    """Whether the answer comes in chunks, which HTTP/1.0 does not know."""
+    return request.version >= (1, 1)
+
+
+async def open_stream(
+    request: web.Request, made: Plan, content_type: str, more: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    """Begin what was planned, with ``more`` headers; from here on there is no refusal.
 
     The position is pinned before the head is sent, so nothing is missed between the two. Then the connection
     leaves the HTTP server, which is what the ConnectionError at the end tells it.
     """
-    media_type = negotiate(request.headers.get(hdrs.ACCEPT, "*/*"))
-    chunked = request.version >= (1, 1)
-    made = await _planned(request, planner, framing(media_type, chunked=chunked))
-    response = web.StreamResponse(headers={**HEADERS, hdrs.CONTENT_TYPE: f"{media_type}; charset=utf-8"})
+    response = web.StreamResponse(headers={**HEADERS, **(more or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
+    chunked = chunks(request)
     if chunked:
         response.enable_chunked_encoding()
     response.force_close()  # the connection ends with the stream: say so, or a client would send its next request
@@ -76,13 +92,19 @@ async def _answer(request: web.Request, planner: Planner) -> web.StreamResponse:
 
 async def _planned(request: web.Request, planner: Planner, framing: Framing) -> Plan:
     most_bytes = PARAMETER_BYTES * request.app[CONFIG].body_max_bytes
-    return await planner(request, await read_parameters(request, most_bytes), framing)
+    separators = request.app[SUBSCRIPTIONS].separators
+    return await planner(request, await read_parameters(request, most_bytes, separators), framing)
 
 
 def _hello(request: web.Request, made: Plan) -> bytes:
-    ask, server = made.ask, f"stream-server/{__version__}"
-    hello = control.hello(ask.position, request.app[HUB].now_ms(), ask.connection, LIMITS, server)
-    return ask.framing.control(hello._replace(retry_ms=request.app[CONFIG].retry_ms))
+    """The first message, and which of the filters cost: what has no keys is asked about every event."""
+    ask, server, now_ms = made.ask, f"stream-server/{__version__}", request.app[HUB].now_ms()
+    hello = control.hello(ask.position, now_ms, ask.connection, LIMITS, server)
+    told = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
+    for name in ask.subscription.costly:
+        costs = Notice("warning", ask.position, {"code": COSTLY_FILTER, "filter": name})
+        told.append(control.notice(costs, now_ms))
+    return b"".join(map(ask.framing.control, told))
 
 
 def _begin(request: web.Request, made: Plan, transport: asyncio.Transport, *, chunked: bool) -> StreamConnection:

@@ -17,6 +17,11 @@ TEXT: Json = {"type": "string"}
 
 SINCE = {"since": ("a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)", TEXT)}
 
+ALL = {
+    "explain": ("whether `matched` says why each message matched", {"type": "boolean", "default": False}),
+    **SINCE,
+}
+
 POLLING = {
     "cursor": ("another name of `since`", TEXT),
     "wait": ("seconds until an empty answer", {"type": "number", "minimum": 0, "maximum": 60, "default": 25}),
@@ -51,8 +56,8 @@ def body(row: Route) -> Json:
 
 
 def _asked(row: Route) -> dict[str, tuple[str, Json]]:
-    asked = OWN if row.path.endswith("/user") else _filters()
-    return {**asked, **SINCE, **(POLLING if row.answer is not None else {})}
+    asked = {**OWN, **SINCE} if row.path.endswith("/user") else {**_filters(), **ALL}
+    return {**asked, **(POLLING if row.answer is not None else {})}
 
 
 @cache

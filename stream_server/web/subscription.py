@@ -11,8 +11,9 @@ from filters.combine import Subscription
 from filters.error import ParameterError
 from filters.home import Home
 from filters.kind import KINDS, PERSONAL_KINDS, Kinds
+from filters.rule import SavedRules
 from stream_server.errors import BadRequest, Forbidden, Unavailable
-from stream_server.events import Position
+from stream_server.events import START, Position
 from stream_server.hub.control import Gap
 from stream_server.hub.group import Framing
 from stream_server.hub.hub import Hub
@@ -23,6 +24,9 @@ from stream_server.web.keys import CLAIMS, HUB, STORE, SUBSCRIPTIONS
 from stream_server.web.since import Begin, begin
 
 LAST_EVENT_ID = "Last-Event-ID"
+
+EXPLAIN = "explain"
+"""The parameter by which a stream's messages say why they matched."""
 
 OWN_KINDS = (*KINDS, *PERSONAL_KINDS)
 """What one's own stream can be asked for, and is made of if it is not."""
@@ -41,22 +45,26 @@ class Plan(NamedTuple):
     lost: Gap | None
 
 
-async def plan(request: web.Request, parameters: dict[str, str], framing: Framing) -> Plan:
+async def plan(
+    request: web.Request, parameters: dict[str, str], framing: Framing, *, impersonal: bool | None = None
+) -> Plan:
     """Check everything and pin the position: from here on nothing that matches is missed.
 
-    ``parameters`` holds the filters and ``since``. Raises errors.ApiError or filters' ParameterError.
+    ``parameters`` holds the filters, ``since`` and ``explain``; with ``impersonal`` the stream is the same for all who
+    ask for it, whatever its filters are. Raises errors.ApiError or filters' ParameterError.
     """
-    since = parameters.pop("since", None)
-    subscription = request.app[SUBSCRIPTIONS].parse(parameters)
+    since, explain = parameters.pop("since", None), truth(parameters, EXPLAIN)
+    subscription = request.app[SUBSCRIPTIONS].parse(parameters, explain=explain, impersonal=impersonal)
     _require(subscription.scopes - request[CLAIMS].scopes)
     start = await _start(request, since)
     viewer = None if subscription.impersonal else await _viewer(request)
+    subscription, rules_known = await _with_rules(request, subscription)
     position = await _pinned(request, start)
     personal = None
     if viewer is not None and subscription.needs_me:
         personal, following = _following(request, viewer, position)
         subscription = subscription.with_following(following)
-    return _planned(request, subscription, framing, position, start, viewer, personal)
+    return _planned(request, subscription, framing, position, start, viewer, personal, rules_known)
 
 
 async def plan_own(request: web.Request, parameters: dict[str, str], framing: Framing) -> Plan:
@@ -88,6 +96,16 @@ async def _viewer(request: web.Request) -> Viewer:
     return viewer
 
 
+async def _with_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
+    """With the user's saved rules, if they are asked for, as at a place that this worker has reached."""
+    if subscription.base(SavedRules.name) is None:
+        return subscription, START
+    hub, uid = request.app[HUB], request[CLAIMS].sub
+    saved, known = await request.app[STORE].rules.of(uid)
+    await _reach(hub, known)
+    return subscription.with_base(await hub.rulebook.of(uid, saved)), known
+
+
 async def _pinned(request: web.Request, start: Begin | None) -> Position:
     hub = request.app[HUB]
     position = hub.head if start is None else start.position
@@ -114,11 +132,13 @@ def _planned(
     start: Begin | None,
     viewer: Viewer | None,
     personal: Personal | None,
+    rules_known: Position = START,
 ) -> Plan:
     claims = request[CLAIMS]
     ask = Ask(
-        secrets.token_hex(8), claims.sub, claims.jti, subscription, framing, position, viewer=viewer, personal=personal
-    )
+        secrets.token_hex(8), claims.sub, claims.jti, subscription, framing, position,
+        viewer=viewer, personal=personal, rules_known=rules_known,
+    )  # fmt: skip
     return Plan(ask, None if start is None else start.lost)
 
 
@@ -146,6 +166,14 @@ async def _reach(hub: Hub, position: Position) -> None:
     except TimeoutError:
         message = "this server is behind the log; try again"
         raise Unavailable(message, retry_after=1) from None
+
+
+def truth(parameters: dict[str, str], name: str) -> bool:
+    """Take the flag ``name`` out of the parameters, False if it is not there; raises BadRequest."""
+    text = parameters.pop(name, "false")
+    if text not in {"true", "false"}:
+        raise BadRequest("true or false", param=name)
+    return text == "true"
 
 
 def number(parameters: dict[str, str], name: str, default: float, least: float, most: float) -> float:

@@ -44,6 +44,20 @@ if origin ~= '' then
   origin = original_row.id
   lang = message == '""' and original_row.lang or lang
 end
+
+-- What filters and other renderings know of it beside its words, as it is now: who wrote it, whom it answers, and who
+-- wrote what it shows. Its delete is matched by the same.
+local function known_of(author, answered, original)
+  local known = '"author":' .. person_json(author)
+  if answered then
+    known = known .. ',"reply_to_login":"' .. redis.call('HGET', KEY.status .. answered.id, 'login') .. '"'
+  end
+  if original then
+    known = known .. ',"original_author":' .. person_json(person(original.uid))
+  end
+  return known
+end
+
 local wordless = origin ~= '' and message == '""'
 
 local entities, mentioned, fields_at = mentions(uid, 12)
@@ -61,11 +75,12 @@ local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.log
   .. quoted(group) .. ',"conversation":"' .. conversation .. '"'
 local status = head .. (original_row and ',"original":' .. shown or '') .. counted('0', '0', '0')
 local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
-local position = append('post', audience, '{"wire":{"status":' .. status .. '}}', ms, seq, n)
+local facts = known_of(actor, answered_row, original_row)
+local position = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}', ms, seq, n)
 
 redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', text(ms), 'audience',
   audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
-  entities, 'head', head, unpack(ARGV, fields_at))
+  entities, 'head', head, 'facts', facts, unpack(ARGV, fields_at))
 local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
 if in_reply_to ~= '' then
   tie[5], tie[6], tie[7], tie[8] = 'in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid

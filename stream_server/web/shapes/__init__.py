@@ -5,9 +5,10 @@ here is refused by name, and so is one of another type: nothing is guessed. An a
 loses or renames one. The OpenAPI document is made from these classes, so a class here is a promise to clients.
 
 ``queries``       the queries that many routes share: ids, a piece of a list; ``changes`` what a PATCH asks
+``rules``         saved rules, and what they would match
 ``errors``        the one shape of refusals
 ``users``         sign up, look up, lists of users
-``sessions``      log in
+``sessions``      log in; ``tickets`` what opens one stream
 ``statuses``      post and read; ``timelines`` how a home is asked for
 ``likes``         who likes what; ``favorites`` what is kept
 ``comments``      words under a status

@@ -14,6 +14,7 @@ class Problem(msgspec.Struct):
     code: Annotated[str, Meta(extra_json_schema={"enum": list(CODES)})]
     message: str
     param: Annotated[str, Meta(description="a query parameter, a body member or a header")] | UnsetType = UNSET
+    column: Annotated[int, Meta(ge=1, description="where in a rule, in code points")] | UnsetType = UNSET
 
 
 class Refusal(msgspec.Struct):

@@ -14,15 +14,15 @@ local function untell(row, in_reply_to_uid, mentioned)
   end
 end
 
--- The entry, whose delete is matched by the JSON as it was posted, then all that can go at once; gives the position, the
--- fence of the job that cleans up the rest (the one that spread the status: timelines, and what hung on it), and the
--- first of those in whose timelines it may be.
+-- The entry, matched by the JSON and the facts as they were when it was posted, then all that can go at once; gives the
+-- position, the fence of the job that cleans up the rest (the one that spread the status: timelines, and what hung on
+-- it), and the first of those in whose timelines it may be.
 local function take_back(row, ms, seq, n)
   local id, uid, key = row.id, row.uid, KEY.status .. row.id
-  local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid')
+  local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid', 'facts')
   local as_posted = row.head .. (kept[1] and ',"original":' .. kept[1] or '') .. counted('0', '0', '0')
   local position = append('delete', row.audience, '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
-    .. '","deleted":true}},"facts":{"status":' .. as_posted .. '}}', ms, seq, n)
+    .. '","deleted":true}},"facts":{"status":' .. as_posted .. (kept[6] and ',' .. kept[6] or '') .. '}}', ms, seq, n)
   redis.call('DEL', key)
   untell(row, kept[5], kept[3] or '')
   redis.call('ZREM', KEY.thread .. row.conversation, id)

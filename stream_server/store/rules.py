@@ -1,0 +1,96 @@
+"""Rules that a user keeps: their streams go by them, and change with them where the log says so."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from stream_server.errors import NotFound
+from stream_server.events import EPOCH_MS, Position, iso
+from stream_server.store import keys
+from stream_server.store.position import at
+from stream_server.store.request import Request
+from stream_server.store.scripts import Scripts
+
+MOST = 1000
+"""Rules of one user; ``lua/rule_add.lua`` counts."""
+
+
+class SavedRule(msgspec.Struct, frozen=True):
+    """A rule by its id: its canonical text, its tag (empty for none), and when it was made (ISO 8601)."""
+
+    id: str
+    rule: str
+    tag: str
+    created: str
+
+
+class Outcome(NamedTuple):
+    """What became of a rule that was to be added.
+
+    ``saved`` is the rule that is there now; None where it was not made, on trial or because of another of the same
+    call. ``duplicate`` says that it was there before, or stands in the same call before this one.
+    """
+
+    saved: SavedRule | None
+    duplicate: bool
+
+
+class Rules:
+    """The saved rules of one store: at most :data:`MOST` of a user, no two of the same text and tag.
+
+    Each write that changes something puts one entry of the kind ``rules`` on the log, by which streams change.
+    """
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def of(self, uid: str) -> tuple[list[SavedRule], Position]:
+        """A user's rules, the oldest first, and the head of the log at which they are these; in one step."""
+        rows, entry_id, n = await self._scripts.read("rules", keys.META, uid)
+        saved = [msgspec.json.decode(row, type=SavedRule) for row in rows]
+        return sorted(saved, key=lambda one: int(one.id)), at(entry_id, n)
+
+    async def add(
+        self,
+        uid: str,
+        rules: Sequence[tuple[str, str]],
+        request: Request,
+        *,
+        all_or_nothing: bool = False,
+        dry_run: bool = False,
+    ) -> list[Outcome]:
+        """Keep these (canonical text, tag); gives what became of each, in their order. Raises TooLarge ``too_many``.
+
+        A rule that is there already stays as it is; with ``all_or_nothing`` no other is made then either.
+        """
+        members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
+        flags = (int(all_or_nothing), int(dry_run))
+        answer = await self._scripts.write("rule_add", request, uid, *flags, *members)
+        unchanged, words = _words(answer.value)
+        unmade = {word[1:] for word in words if unchanged and word.startswith("+")}
+        return [_outcome(word, rule, unmade) for word, rule in zip(words, rules, strict=True)]
+
+    async def remove(self, uid: str, ids: Iterable[str], request: Request, *, dry_run: bool = False) -> list[str]:
+        """Keep these no longer; gives the ids of those that were there."""
+        answer = await self._scripts.write("rule_remove", request, uid, int(dry_run), *dict.fromkeys(ids))
+        return _words(answer.value)[1]
+
+    async def drop(self, uid: str, rule_id: str, request: Request) -> None:
+        """Keep this one no longer; raises NotFound where it is not there."""
+        if not await self.remove(uid, [rule_id], request):
+            raise NotFound("there is no such rule", param="id")
+
+
+def _words(answer: bytes) -> tuple[bool, list[str]]:
+    """Whether nothing was changed, and the words of an answer behind its position."""
+    head, *words = answer.decode().split()
+    unchanged = head == "unchanged"
+    return unchanged, words if unchanged else words[1:]
+
+
+def _outcome(word: str, rule: tuple[str, str], unmade: Collection[str]) -> Outcome:
+    duplicate, rule_id = word.startswith("="), word[1:]
+    if rule_id in unmade:
+        return Outcome(None, duplicate)
+    return Outcome(SavedRule(rule_id, *rule, created=iso((int(rule_id) >> 12) + EPOCH_MS)), duplicate)

@@ -1,0 +1,32 @@
+"""How often somebody may connect to a dialect: each says in its own words that it was too often."""
+
+import time
+
+from aiohttp import web
+
+from stream_server.errors import RateLimited
+from stream_server.store.connects import WINDOW_MINUTES, Allowance
+from stream_server.web.keys import CLAIMS, CONFIG, STORE
+
+ALLOWANCE = web.RequestKey("allowance", Allowance)
+"""What is left of the asking user's connects; there once they were counted, which the setting ``limits`` decides."""
+
+
+class TooOften(RateLimited):
+    """One connect too many; ``allowance`` says of how many, and until when."""
+
+    def __init__(self, message: str, allowance: Allowance) -> None:
+        super().__init__(message, retry_after=max(1.0, allowance.reset - time.time()))
+        self.allowance = allowance
+
+
+async def admit(request: web.Request) -> None:
+    """Count a connect of the asking user; raises TooOften for one too many."""
+    config = request.app[CONFIG]
+    if config.limits == "off":
+        return
+    allowance = await request.app[STORE].connects.admit(request[CLAIMS].sub, config.connects)
+    request[ALLOWANCE] = allowance
+    if not allowance.admitted:
+        message = f"you connected more than {allowance.most} times in {WINDOW_MINUTES} minutes"
+        raise TooOften(message, allowance)

@@ -1,0 +1,92 @@
+"""Which members of Tweets, users, places and media a client of v2 asks for.
+
+The names are those of X's OpenAPI 2.167: what is none of them is refused, what this server does not know is asked for
+in vain, as it is where X has nothing to tell.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from stream_server.web.dialects.v2_problem import InvalidValue
+
+
+def _set(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+TWEET = _set(
+    "article attachments author_id card_uri community_id context_annotations conversation_id created_at"
+    " display_text_range edit_controls edit_history_tweet_ids entities geo id in_reply_to_user_id lang"
+    " matched_media_notes media_metadata non_public_metrics note_request_suggestions note_tweet organic_metrics"
+    " paid_partnership possibly_sensitive promoted_metrics public_metrics referenced_tweets reply_settings scopes"
+    " source suggested_source_links suggested_source_links_with_counts text withheld"
+)
+USER = _set(
+    "affiliation confirmed_email connection_status created_at description entities id is_identity_verified location"
+    " most_recent_tweet_id name parody pinned_tweet_id profile_banner_url profile_image_url protected public_metrics"
+    " receives_your_dm subscription subscription_type url username verified verified_followers_count verified_type"
+    " withheld"
+)
+PLACE = _set("contained_within country country_code full_name geo id name place_type")
+MEDIA = _set(
+    "alt_text duration_ms height media_key non_public_metrics organic_metrics preview_image_url promoted_metrics"
+    " public_metrics type url variants width"
+)
+POLL = _set("duration_minutes end_datetime id options voting_status")
+
+ALWAYS_TWEET = frozenset({"id", "text", "edit_history_tweet_ids"})
+ALWAYS_USER = frozenset({"id", "name", "username"})
+ALWAYS_PLACE = frozenset({"id", "full_name"})
+ALWAYS_MEDIA = frozenset({"media_key", "type"})
+
+EXPANSIONS: dict[str, str] = {
+    "article.cover_media": "article",
+    "article.media_entities": "article",
+    "attachments.media_keys": "attachments",
+    "attachments.media_source_tweet": "attachments",
+    "attachments.poll_ids": "attachments",
+    "author_id": "author_id",
+    "edit_history_tweet_ids": "edit_history_tweet_ids",
+    "entities.mentions.username": "entities",
+    "entities.note.mentions.username": "note_tweet",
+    "geo.place_id": "geo",
+    "in_reply_to_user_id": "in_reply_to_user_id",
+    "referenced_tweets.id": "referenced_tweets",
+    "referenced_tweets.id.attachments.media_keys": "referenced_tweets",
+    "referenced_tweets.id.author_id": "referenced_tweets",
+}
+"""What can be had beside a Tweet, and the Tweet's member that names it, which then is there too."""
+
+
+class Wanted(NamedTuple):
+    """What is asked for; equal askings are one framing, whose bytes their clients share."""
+
+    tweet: frozenset[str] = ALWAYS_TWEET
+    user: frozenset[str] = ALWAYS_USER
+    place: frozenset[str] = ALWAYS_PLACE
+    media: frozenset[str] = ALWAYS_MEDIA
+    expansions: frozenset[str] = frozenset()
+
+
+def read(parameters: Mapping[str, str]) -> Wanted:
+    """What the parameters ask for; raises InvalidValue for a name that is none."""
+    expansions = _names(parameters, "expansions", frozenset(EXPANSIONS))
+    _names(parameters, "poll.fields", POLL)
+    return Wanted(
+        _names(parameters, "tweet.fields", TWEET) | ALWAYS_TWEET | {EXPANSIONS[one] for one in expansions},
+        _names(parameters, "user.fields", USER) | ALWAYS_USER,
+        _names(parameters, "place.fields", PLACE) | ALWAYS_PLACE,
+        _names(parameters, "media.fields", MEDIA) | ALWAYS_MEDIA,
+        expansions,
+    )
+
+
+def _names(parameters: Mapping[str, str], param: str, known: frozenset[str]) -> frozenset[str]:
+    given = parameters.get(param)
+    if given is None:
+        return frozenset()
+    names = frozenset(given.split(","))
+    strange = sorted(names - known)
+    if strange:
+        raise InvalidValue(param, strange[0], f"is not one of [{','.join(sorted(known))}]")
+    return names
