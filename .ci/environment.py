@@ -19,6 +19,7 @@ STAMP = VENV / ".stamp"
 PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
+CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
 """So uv begins lines that repeat what others say, one a package; a newcomer's first screen has no room for it."""
@@ -129,31 +130,45 @@ def pinned_uv(version: str) -> bool:
 
 
 def install(*, with_uv: bool) -> None:
-    """Every locked package, checked by hash, then the project itself, editable, built by what was locked."""
+    """Every locked package, then the project itself, editable, built by what was locked."""
     count = sum(line[0].isalnum() for line in DEV_LOCK.read_text(encoding="utf-8").splitlines() if line)
     say(f"  installing up to {count} locked packages")
+    sync(PYTHON, DEV_LOCK, with_uv=with_uv)
     project = ["--no-deps", "--no-build-isolation", "--quiet", "--editable", str(ROOT)]
     if with_uv:
-        uv("pip", "sync", "--python", PYTHON, "--require-hashes", DEV_LOCK)
         uv("pip", "install", "--python", PYTHON, *project)
-        return
-    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", PYTHON, "--disable-pip-version-check", "install"]
-    run([*pip, "--quiet", "--require-hashes", "--requirement", DEV_LOCK], dict(os.environ))
-    run([*pip, *project], dict(os.environ))
+    else:
+        run([*pip(PYTHON), "install", *project], dict(os.environ))
+
+
+def sync(python: Path, locked: Path, *, with_uv: bool) -> None:
+    """Put what the file ``locked`` names, each checked by hash, into the environment of ``python``."""
+    if with_uv:
+        uv("pip", "sync", "--python", python, "--require-hashes", locked)
+    else:
+        run([*pip(python), "install", "--quiet", "--require-hashes", "--requirement", locked], dict(os.environ))
+
+
+def pip(python: Path) -> list[str | Path]:
+    """The pip of the Python that runs this, set to work on the environment of ``python``."""
+    return [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
 
 
 def lock(options: list[str]) -> None:
-    """Write both lock files from ``pyproject.toml``; ``options`` go to the resolver, as ``--upgrade`` does."""
+    """Write all lock files anew; ``options`` go to the resolver, as ``--upgrade`` does."""
     if not PYTHON.exists():
         prepare(same=False)
     if not fetched_uv():
         raise Failed("only uv can write the lock files.")
-    compiled: list[str | Path] = ["pip", "compile", PROJECT, "--no-config", "--quiet", "--universal"]
-    compiled += ["--python-version", "3.11", "--generate-hashes", "--group", "build", *options]
-    compiled += ["--custom-compile-command", "make lock", "--output-file"]
-    uv(*compiled, RUNTIME_LOCK, strict=True)
-    uv(*compiled, DEV_LOCK, "--extra", "dev", "--constraint", RUNTIME_LOCK, strict=True)
-    say("stream-server: requirements.lock and requirements-dev.lock are written")
+    compiled: list[str | Path] = ["pip", "compile", "--no-config", "--quiet", "--universal", "--python-version", "3.11"]
+    compiled += ["--generate-hashes", "--custom-compile-command", "make lock", *options]
+    project: list[str | Path] = [*compiled, PROJECT, "--group", "build", "--output-file"]
+    uv(*project, RUNTIME_LOCK, strict=True)
+    uv(*project, DEV_LOCK, "--extra", "dev", "--constraint", RUNTIME_LOCK, strict=True)
+    for wanted in sorted(CLIENT_LOCKS.glob("*.in")):
+        client: list[str | Path] = ["--only-binary", ":all:", "--output-file", wanted.with_suffix(".txt")]
+        uv(*compiled, wanted.relative_to(ROOT), *client, strict=True)
+    say("stream-server: the lock files are written")
 
 
 def uv(*arguments: str | Path, strict: bool = False) -> None:

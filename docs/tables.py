@@ -4,6 +4,7 @@ A table stands between `<!-- table: NAME -->` and `<!-- /table -->`.
 """
 
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,7 +24,7 @@ from stream_server.web.route import ANY, OPEN, Route
 from stream_server.web.routes import TABLE
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/api.md", "docs/operations.md", "docs/architecture.md", "docs/social.md")
+PAGES = ("README.md", "docs/api.md", "docs/filters.md", "docs/operations.md", "docs/architecture.md", "docs/social.md")
 
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
@@ -123,7 +124,21 @@ def round_trips() -> str:
     return _table(("method and path", "at most", "why more than one"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def semantics() -> dict[str, Callable[[], str | None]]:
+    """What filters match, by the code that matches, on the texts that the suite tries; see `semantics.py`."""
+    sys.path.append(str(ROOT))  # the suite's texts lie in `tests`, which is not installed
+    made = runpy.run_path(str(Path(__file__).with_name("semantics.py")))["TABLES"]
+    return {name: lambda make=make: (found := make()) and _table(*found) for name, make in made.items()}
+
+
+TABLES: dict[str, Callable[[], str | None]] = {
+    **semantics(),
     "sight": sight,
     "round_trips": round_trips,
     "routes": routes,
@@ -136,14 +151,13 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def renewed(text: str) -> str:
-    """``text`` with every table as the code has it now."""
-    return _BLOCK.sub(lambda block: block[1] + TABLES[block[2]]() + block[3], text)
+    """``text`` with every table as the code has it now; one that cannot be made here stays as it is."""
+    return _BLOCK.sub(_renewed, text)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = tuple(head)
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+def _renewed(block: re.Match[str]) -> str:
+    made = TABLES[block[2]]()
+    return block[0] if made is None else block[1] + made + block[3]
 
 
 def main() -> int:

@@ -1,0 +1,302 @@
+"""The tables of `docs/filters.md`: what each filter is promised to match, and what it does match when it is asked.
+
+The rows about text are those that the suite holds the matcher to; the entities are counted where the data of
+twitter-text lies (see `tests/filters/data.py`), and elsewhere their table stays as it is.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+import yaml
+
+from filters.combine import Subscription
+from filters.entities import extract
+from filters.event import Event
+from filters.location import Location
+from filters.params import parse_subscription
+from filters.registry import Registry
+from filters.rules.error import RuleError
+from filters.rules.operators import Row, rows
+from filters.rules.rule import Rule
+from filters.sample import Sample
+from filters.track import Track
+from stream_server.view import NO_FACTS, Facts, Status, Wire, view
+from tests.filters.data import FOLDER
+from tests.filters.rules.cases import CASES, REFUSED
+from tests.filters.test_entities import EXTRACT, TLDS
+from tests.filters.test_validation import VALIDATE
+from tests.test_reference import DOCUMENTED, OWN, UNSPACED
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""The head of a table and its rows."""
+
+ANNA, BEN, CARL = "7", "8", "9"
+"""Users: Anna is the one who is followed."""
+
+SAMPLED = 100_000
+"""So many ids of statuses are sampled for the table."""
+
+
+def _row(cells: Iterable[str], result: bool, expected: bool) -> tuple[str, ...]:  # noqa: FBT001 - a cell of a table
+    said = "matches" if expected else "does not"
+    return (*cells, said, "✓" if result is expected else "✗")
+
+
+def _code(text: str) -> str:
+    """``text`` as code; what combines only in NFC is spelt, since nobody could tell it from what is composed."""
+    composed = unicodedata.is_normalized("NFC", text)
+    return f"`{text if composed else ''.join(map(_spelt, text))}`"
+
+
+def _spelt(character: str) -> str:
+    return f"\\u{ord(character):04x}" if unicodedata.combining(character) else character
+
+
+def _said(text: str, **facts: Any) -> Event:
+    return Event("post", author=CARL, status_id="1", text=text, entities=extract(text), **facts)
+
+
+def _tracked(rows: Iterable[tuple[str, str, bool]]) -> Table:
+    made = [
+        _row((_code(term), _code(text)), Track.parse(term).matches(_said(text)), expected)
+        for term, text, expected in rows
+    ]
+    return ("`track`", "text", "expected", "result"), made
+
+
+def _status(message: str, **more: Any) -> dict[str, Any]:
+    """A status of Carl's as the log has it; a mention of Anna has her id."""
+    entities = {name: [one._asdict() for one in family] for name, family in extract(message)._asdict().items()}
+    for mention in entities["mentions"]:
+        mention["id"] = {"anna": ANNA}.get(mention["login"])
+    return {"id": "4096", "uid": CARL, "login": "carl", "message": message, "entities": entities} | more
+
+
+def _seen(status: dict[str, Any], facts: Facts = NO_FACTS) -> Event:
+    """The status as filters see it, through the view of the server."""
+    return view("post", facts, Wire(status=msgspec.convert(status, Status))).event
+
+
+def _link(url: str, display_url: str, expanded_url: str) -> dict[str, Any]:
+    written = {"url": url, "display_url": display_url, "expanded_url": expanded_url, "indices": [0, len(url)]}
+    return {"mentions": [], "hashtags": [], "cashtags": [], "urls": [written]}
+
+
+_LINKED = _status("https://t.co/x1", entities=_link("https://t.co/x1", "shown.org/tea", "https://example.com/coffee"))
+_TEA = _status("tea", id="1", uid=ANNA)
+
+LOOKED_AT = [
+    ("a word of the text", "tea", _status("Tea?"), True),
+    ("the text of a hashtag", "tea", _status("#tea"), True),
+    ("the login of a mention", "anna", _status("to @anna"), True),
+    ("a cashtag, with its sign", "$tea", _status("buy $TEA"), True),
+    ("a cashtag, bare", "tea", _status("buy $TEA"), False),
+    ("`expanded_url` of a link", "coffee", _LINKED, True),
+    ("`display_url` of a link", "shown.org/tea", _LINKED, True),
+    ("`url` of a link, where it is shortened", "t.co/x1", _LINKED, False),
+    ("the original of a repost", "tea", _status("", original=_TEA), True),
+    ("the original of a quote", "tea", _status("look", original=_TEA), False),
+    ("the login of the author", "carl", _status("tea"), False),
+    ("the name of the place", "berlin", _status("tea", place={"name": "Berlin"}), False),
+]
+
+FOLLOWED = [
+    ("Anna posts", _status("hello", uid=ANNA), True),
+    ("Anna reposts Ben", _status("", uid=ANNA, original=_status("x", id="1", uid=BEN)), True),
+    ("Carl answers Anna", _status("yes", in_reply_to_uid=ANNA), True),
+    ("Carl reposts Anna", _status("", original=_TEA), True),
+    ("Carl answers by hand: `@anna yes`", _status("@anna yes"), True),
+    ("… also behind blanks", _status("  @anna yes"), True),
+    ("Carl mentions Anna: `hello @anna!`", _status("hello @anna!"), False),
+    ("Carl reposts by hand: `RT @anna tea`", _status("RT @anna tea"), False),
+    ("Carl begins with a list of Anna's: `@anna/list`", _status("@anna/list"), False),
+    ("Carl quotes Anna", _status("look", original=_TEA), False),
+    ("Carl reposts Ben, who answered Anna", _status("", original=_status("x", uid=BEN, in_reply_to_uid=ANNA)), False),
+    ("Carl posts", _status("anna"), False),
+]
+
+CITY, SEA = "-74,40,-73,41", "177,-20,-170,-10"
+
+
+def _at(lon: float, lat: float) -> dict[str, Any]:
+    return {"location": {"lon": lon, "lat": lat}}
+
+
+def _in(*box: float) -> dict[str, Any]:
+    return {"place": {"name": "somewhere", "box": box}}
+
+
+LOCATED = [
+    (CITY, "a point inside", _at(-73.5, 40.5), True),
+    (CITY, "a point in a corner", _at(-74, 40), True),
+    (CITY, "a point on the other edge", _at(-73, 40.5), True),
+    (CITY, "a point just outside", _at(-73.5, 41.0001), False),
+    (CITY, "latitude and longitude exchanged", _at(40.5, -73.5), False),
+    (f"-122.75,36.8,-121.75,37.8,{CITY}", "a point in the second of two boxes", _at(-73.5, 40.5), True),
+    (CITY, "a place inside", _in(-73.6, 40.4, -73.5, 40.5), True),
+    (CITY, "a place around it", _in(-180, -90, 180, 90), True),
+    (CITY, "a place that overlaps", _in(-73.2, 40.8, -70, 42), True),
+    (CITY, "a place that touches a corner", _in(-73, 41, -72, 42), True),
+    (CITY, "a place beside it", _in(-72.9, 40, -72, 41), False),
+    (CITY, "a point outside, of a place inside", _at(0, 0) | _in(-74, 40, -73, 41), False),
+    (CITY, "a point inside, of a place outside", _at(-73.5, 40.5) | _in(0, 0, 1, 1), True),
+    (CITY, "a place without a box", {"place": {"name": "New York"}}, False),
+    (CITY, "neither point nor place", {}, False),
+    (SEA, "a point west of the date line", _at(179, -15), True),
+    (SEA, "a point east of it", _at(-171, -15), True),
+    (SEA, "a point on it, written as 180", _at(180, -15), True),
+    (SEA, "a point on it, written as -180", _at(-180, -15), True),
+    (SEA, "a point on the other side of the globe", _at(0, -15), False),
+    (SEA, "a place across the date line", _in(175, -18, -179, -17), True),
+    (SEA, "a place all around but for it", _in(-160, -18, 170, -17), False),
+    ("-175,-20,-174,-10", "a place across the date line that reaches it", _in(179, -18, -174.5, -17), True),
+    ("-180,-90,180,90", "a point, by the whole world", _at(13.4, 52.5), True),
+    (CITY, "a repost of a post from inside", {"message": "", "original": _status("x") | _at(-73.5, 40.5)}, False),
+]
+
+COMBINED = [
+    ("track=tea&locations=" + CITY, "tea from anywhere", _status("tea") | _at(0, 0), True),
+    ("track=tea&locations=" + CITY, "anything from there", _status("milk") | _at(-73.5, 40.5), True),
+    ("track=tea&locations=" + CITY, "neither", _status("milk") | _at(0, 0), False),
+    ("track=tea&follow=" + ANNA, "tea of somebody else", _status("tea"), True),
+    ("track=tea&follow=" + ANNA, "anything of hers", _status("milk", uid=ANNA), True),
+    ("track=tea&language=en", "tea in English", _status("tea", lang="en"), True),
+    ("track=tea&language=en", "tea in British English", _status("tea", lang="en-GB"), True),
+    ("track=tea&language=en-GB", "tea in English", _status("tea", lang="en"), False),
+    ("track=tea&language=en", "tea in German", _status("tea", lang="de"), False),
+    ("track=tea&language=en", "English, but no tea", _status("milk", lang="en"), False),
+    ("track=tea&language=en,de", "tea in German", _status("tea", lang="de"), True),
+    ("track=tea&language=und", "tea in who knows what", _status("tea"), True),
+    ("track=tea&kinds=delete", "the post itself", _status("tea"), False),
+]
+
+
+def looked_at() -> Table:
+    """Where `track` looks."""
+    made = [
+        _row((where, _code(term)), Track.parse(term).matches(_seen(status)), expected)
+        for where, term, status, expected in LOOKED_AT
+    ]
+    return ("where it stands", "`track`", "expected", "result"), made
+
+
+def follow() -> Table:
+    """Which statuses `follow` brings."""
+    asked = parse_subscription({"follow": ANNA}, Registry.from_entry_points())
+    made = [_row((what,), asked.matches(_seen(status)), expected) for what, status, expected in FOLLOWED]
+    return ("what happens", "expected", "result"), made
+
+
+def locations() -> Table:
+    """Which statuses `locations` brings."""
+    made = [
+        _row((_code(boxes), where), Location.parse(boxes).matches(_seen(_status("x") | more)), expected)
+        for boxes, where, more, expected in LOCATED
+    ]
+    return ("`locations`", "where", "expected", "result"), made
+
+
+def sample() -> Table:
+    """How many statuses are in samples of several sizes, and in which others these are."""
+    found: dict[str, set[int]] = {}
+    for percent in ("0.1", "1", "10", "50", "100"):
+        taken = Sample.parse(percent)
+        found[percent] = {n for n in range(SAMPLED) if taken.matches(Event("post", status_id=str(n << 12)))}
+    larger = [*list(found.values())[1:], set(range(SAMPLED))]
+    made = [
+        (_code(percent), f"{len(ids):,}", "✓" if ids <= outer else "✗")
+        for (percent, ids), outer in zip(found.items(), larger, strict=True)
+    ]
+    return ("`sample`", f"of {SAMPLED:,} statuses", "all of them in the next larger"), made
+
+
+def combination() -> Table:
+    """What parameters do together."""
+    registry = Registry.from_entry_points()
+    made = [
+        _row((_code(query), what), _asked(query, registry).matches(_seen(status)), expected)
+        for query, what, status, expected in COMBINED
+    ]
+    return ("parameters", "status", "expected", "result"), made
+
+
+def _asked(query: str, registry: Registry) -> Subscription:
+    return parse_subscription(dict(pair.split("=") for pair in query.split("&")), registry)
+
+
+def operators() -> Table:
+    """What rules are made of."""
+    made = [(_operator(row), "yes" if row.standalone else "no", row.help, _code(row.example)) for row in rows()]
+    return ("operator", "stands alone", "finds", "example"), made
+
+
+def _operator(row: Row) -> str:
+    if not row.name:
+        return _code(row.value)
+    named = f"`{row.name}:` {row.value}"
+    return f"{named}; also {', '.join(f'`{alias}:`' for alias in row.aliases)}" if row.aliases else named
+
+
+def rules() -> Table:
+    """What each operator finds and what it does not, and what they do together."""
+    registry = Registry.from_entry_points()
+    made = [
+        _row((_code(case.rule), case.what), Rule.parse(case.rule, registry).matches(case.event), case.matches)
+        for case in CASES
+    ]
+    return ("rule", "a status", "expected", "result"), made
+
+
+def refused() -> Table:
+    """What is no rule; what cannot be printed is left out."""
+    registry = Registry.from_entry_points()
+    made = [
+        (_code(text), str(column), expected, "✓" if _refusal(text, registry) == (column, expected) else "✗")
+        for text, column, expected in REFUSED
+        if text.strip() and text.isprintable()
+    ]
+    return ("rule", "column", "expected there", "result"), made
+
+
+def _refusal(text: str, registry: Registry) -> tuple[int, str] | None:
+    try:
+        Rule.parse(text, registry)
+    except RuleError as error:
+        return error.column, error.expected
+    return None
+
+
+def entities() -> Table | None:
+    """How many cases of twitter-text's suite hold; None where the suite is not."""
+    if not FOLDER.exists():
+        return None
+    made = [*_held("extract.yml", EXTRACT), *_held("validate.yml", VALIDATE), *_held("tlds.yml", TLDS)]
+    return ("file", "section", "cases", "hold"), made
+
+
+def _held(file: str, functions: dict[str, Callable[[str], Any]]) -> Iterator[tuple[str, ...]]:
+    tests = yaml.safe_load((FOLDER / file).read_text())["tests"]
+    for section, function in functions.items():
+        held = sum(function(case["text"]) == case["expected"] for case in tests[section])
+        mark = "✓" if held == len(tests[section]) else "✗"
+        yield _code(file), section, str(len(tests[section])), f"{held} {mark}"
+
+
+TABLES: dict[str, Callable[[], Table | None]] = {
+    "track": partial(_tracked, DOCUMENTED),
+    "track_further": partial(_tracked, OWN),
+    "track_looks": looked_at,
+    "unspaced": partial(_tracked, UNSPACED),
+    "follow": follow,
+    "locations": locations,
+    "sample": sample,
+    "combination": combination,
+    "entities": entities,
+    "operators": operators,
+    "rules": rules,
+    "refused": refused,
+}
+"""Each table by the name under which a page asks for it."""
