@@ -2,7 +2,9 @@
 
 It works from the contract alone: the statuses as the API answered them, the parameters of a stream,
 and the documents (the track matcher of the design, Twitter's pages on `track`, `follow`, `locations`).
-It shares one thing with the server, the key of the sample, which is a number and not a thought.
+Scripts that are written without blanks have no words to take apart, so a term in one of them is looked for in
+every stretch of characters. It shares one thing with the server, the key of the sample, which is a number and not a
+thought.
 
 A happening is what happened, in the order of the log:
 
@@ -15,6 +17,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any
 
 from filters.sample import SAMPLE_KEY
@@ -24,6 +27,12 @@ Happening = Mapping[str, Any]
 Box = tuple[float, float, float, float]
 
 GRAPH = ("follow", "unfollow")
+
+UNSPACED = (
+    *("CJK UNIFIED", "CJK COMPATIBILITY", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
+    *("THAI", "LAO", "KHMER", "MYANMAR"),
+)
+"""How the names begin of the characters of scripts that are written without blanks."""
 
 
 def receives(
@@ -186,8 +195,24 @@ def _overlap(a: Box, b: Box) -> bool:
 
 def tracked(status: Status, track: str) -> bool:
     """Whether all terms of one of the phrases are said."""
-    said = tokens(status)
-    return any(all(fold(term) in said for term in phrase.split()) for phrase in track.split(",") if phrase.strip())
+    said, stretches = tokens(status), runs(status)
+    return any(
+        all(is_said(signed(fold(term)), said, stretches) for term in phrase.split())
+        for phrase in track.split(",")
+        if phrase.strip()
+    )
+
+
+def signed(term: str) -> str:
+    """Signs are written full-width too, by who writes so."""
+    wide = "\uff03\uff20\uff04".find(term[0])
+    return term if wide < 0 else "#@$"[wide] + term[1:]
+
+
+def is_said(term: str, said: Collection[str], stretches: Iterable[str]) -> bool:
+    """Whether a folded term is among these words, or stands in a stretch if its script knows no words."""
+    inside = any(map(is_unspaced, term)) and term[0] not in "#@$"
+    return term in said or (inside and any(term in stretch for stretch in stretches))
 
 
 def tokens(status: Status) -> set[str]:
@@ -197,12 +222,21 @@ def tokens(status: Status) -> set[str]:
     for sign, names in _names(entities).items():
         said.update(sign + name for name in names)
         said.update(names if sign != "$" else ())
-    for url in entities["urls"]:
-        for form in (url["expanded_url"], url["display_url"]):
-            said |= _of_url(fold(form))
+    for form in _links(entities):
+        said |= _of_url(fold(form))
     for chunk in fold(_without_entities(status)).split():
-        said |= {_stripped(chunk)} | _parts(chunk)
+        said.update(c for c in chunk if is_picture(c))
+        for piece in _by_script(chunk):
+            said |= {_stripped(piece)} | _parts(piece)
     return said - {""}
+
+
+def runs(status: Status) -> set[str]:
+    """The stretches without blank and mark, in the text, the hashtags and the links."""
+    entities = status["entities"]
+    texts = [_without_entities(status), *(e["text"] for e in entities["hashtags"])]
+    texts += _links(entities)
+    return set[str]().union(*(_parts(fold(text)) for text in texts))
 
 
 def fold(text: str) -> str:
@@ -218,9 +252,15 @@ def _names(entities: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
+def _links(entities: Mapping[str, Any]) -> list[str]:
+    """The links in both forms, of which the shown one may be cut off: then it ends in the middle of a word."""
+    forms = [url[form] for url in entities["urls"] for form in ("expanded_url", "display_url")]
+    return [form for form in forms if not form.endswith("…")]
+
+
 def _of_url(url: str) -> set[str]:
     bare = url.split("://", 1)[-1].removeprefix("www.").rstrip("/")
-    return {bare} | _parts(bare)
+    return {bare}.union(*map(_parts, _by_script(bare)))
 
 
 def _without_entities(status: Status) -> str:
@@ -231,14 +271,30 @@ def _without_entities(status: Status) -> str:
     return "".join(text)
 
 
-def _of_words(character: str) -> bool:
+def is_word_character(character: str) -> bool:
+    """Whether words are made of such; a letter, a number, a mark on one, or `_`."""
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
+def is_unspaced(character: str) -> bool:
+    """Whether its script is written without blanks."""
+    return is_word_character(character) and unicodedata.name(character, "").startswith(UNSPACED)
+
+
+def is_picture(character: str) -> bool:
+    """Whether it is a picture that stands for itself; what joiners make of several is left to others."""
+    return "\U0001f300" <= character < "\U0001fb00" and unicodedata.category(character) == "So"
+
+
+def _by_script(chunk: str) -> list[str]:
+    """Cut where a script without blanks begins or ends."""
+    return ["".join(piece) for _, piece in groupby(chunk, is_unspaced)]
+
+
 def _stripped(chunk: str) -> str:
-    inside = [i for i, c in enumerate(chunk) if _of_words(c)]
+    inside = [i for i, c in enumerate(chunk) if is_word_character(c)]
     return chunk[inside[0] : inside[-1] + 1] if inside else ""
 
 
 def _parts(chunk: str) -> set[str]:
-    return set("".join(c if _of_words(c) else " " for c in chunk).split())
+    return set("".join(c if is_word_character(c) else " " for c in chunk).split())

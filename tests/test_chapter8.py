@@ -307,9 +307,9 @@ def test_an_event_is_decoded_and_framed_once_for_all_clients() -> None:
     )
     framed = []
 
-    def frame(cursor: str, kind: str, data: bytes) -> bytes:
-        framed.append((cursor, kind))
-        return data + b"\n"
+    def frame(entry: Entry, matched: bytes | None) -> bytes:
+        framed.append((entry.position.cursor, entry.kind))
+        return entry.data(matched) + b"\n"
 
     assert len({id(entry.frame(frame)) for _ in range(100)}) == 1
     assert len({id(entry.event) for _ in range(100)}) == 1

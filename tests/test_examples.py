@@ -2,9 +2,7 @@
 
 import asyncio
 import importlib
-import shutil
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,27 +13,13 @@ from stream_server.client import ApiClient, Refused
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
+from tests.installing import install
 from tests.posts import post
 
 EXAMPLES = ROOT / "examples"
 PLUGIN = EXAMPLES / "custom_filter"
 
 LONG = "a long text about coffee, with more than forty characters in it"
-
-
-def install(package: Path, site: Path) -> None:
-    """What an installer does with a pure-Python package: copy it, and write down its entry points."""
-    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
-    module = project["name"].replace("-", "_")
-    shutil.copytree(package / module, site / module)
-    info = site / f"{module}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"].items()
-    lines = [
-        f"[{group}]\n" + "\n".join(f"{name} = {value}" for name, value in points.items()) for group, points in groups
-    ]
-    (info / "entry_points.txt").write_text("\n\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="module")

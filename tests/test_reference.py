@@ -59,6 +59,39 @@ OWN = [
     ("हिन्दी", "यह हिन्दी है", True),
 ]
 
+UNSPACED = [
+    ("東京", "東京", True),
+    ("東京", "東京タワーに行った", True),
+    ("京", "東京タワー", True),
+    ("タワー", "東京タワーに行った", True),
+    ("東京タワーに行った", "昨日、東京タワーに行った。", True),
+    ("京都", "東京と都", False),
+    ("東京", "東 京", False),
+    ("東京", "東、京", False),
+    ("タワーに", "東京タワー#に", False),
+    ("大阪 東京", "東京から大阪", True),
+    ("iphone", "iPhoneを買った", True),
+    ("iphoneを", "iPhoneを買った", True),
+    ("phone", "iPhoneを買った", False),
+    ("mail", "e-mailを送る", True),
+    ("e-mail", "e-mailを送る", True),
+    ("3", "3月", True),
+    ("3月", "2023年3月", True),
+    ("東京", "(東京)", True),
+    ("東京", "#東京タワー", True),
+    ("#東京", "#東京タワー", False),
+    ("#東京タワー", "#東京タワー", True),
+    ("#東京", "東京", False),
+    ("สวัสดี", "สวัสดีครับ", True),
+    ("ครับ", "สวัสดีครับ", True),
+    ("ລາວ", "ພາສາລາວ", True),
+    ("ខ្មែរ", "ភាសាខ្មែរ", True),
+    ("မြန်မာ", "မြန်မာဘာသာ", True),
+    ("ガ", "カ\u3099ラス", True),
+    ("북", "북한", False),
+    ("हिन्दी", "हिन्दीभाषा", False),
+]
+
 
 def said(message: str, **more: Any) -> dict[str, Any]:
     """A status as the API would answer it; good enough entities for the texts above."""
@@ -77,7 +110,7 @@ def post(message: str = "", **more: Any) -> dict[str, Any]:
     return {"kind": "post", "status": said(message, **more)}
 
 
-@pytest.mark.parametrize(("track", "message", "matches"), DOCUMENTED + OWN)
+@pytest.mark.parametrize(("track", "message", "matches"), DOCUMENTED + OWN + UNSPACED)
 def test_track_is_as_documented(track: str, message: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     """Every documented cell, and the design's own sharpenings of it, hold for the reference."""
     assert reference.tracked(said(message), track) is matches

@@ -14,7 +14,7 @@ PASSWORD = "correct horse"
 
 OF_THINGS = {
     "comments": "comments", "favorites": "statuses", "groups": "groups", "likes": "statuses", "lists": "lists",
-    "messages": "messages", "reports": "reports", "statuses": "statuses", "talks": "talks",
+    "messages": "messages", "reports": "reports", "rules": "rules", "statuses": "statuses", "talks": "talks",
 }  # fmt: skip
 """The segment of a path before an id, and of what the id is; any other is a user's."""
 
@@ -112,6 +112,10 @@ class Populated:
         about: list[Body] = [{"user": self.of("users")[0]}, {"status": self.of("statuses")[-1]}]
         return [self._made("/v1/reports", {"reason": "spam", **one}) for one in about]
 
+    def _make_rules(self) -> list[str]:
+        made = self._done("POST", "/v1/rules", {"rules": [{"rule": "hello", "tag": "greeting"}, {"rule": "#world"}]})
+        return [one["id"] for one in made["rules"]]
+
     def _make_notifications(self) -> list[str]:
         """Of those who began to follow and of the mention in a status."""
         self.of("statuses")
@@ -159,6 +163,13 @@ def _reports(world: Populated) -> list[Body]:
     return [of_user, of_user, {"status": world.of("statuses")[-1], "reason": "other", "note": "why"}]
 
 
+def _questions(world: Populated) -> list[Body]:
+    made_up = {"message": "yes @ada", "in_reply_to": world.of("statuses")[-1], "author": {"login": "bob", "bio": "tea"}}
+    return [{"rule": "(hello OR yes) -is:repost", "status": one} for one in (*world.of("statuses"), made_up)]
+
+
+RULES = {"rules": [{"rule": "tea", "tag": "a"}, {"rule": "milk -#world"}]}
+
 Known = dict[tuple[str, str], Callable[[Populated], list[Body]]]
 
 BODIES: Known = {
@@ -178,6 +189,10 @@ BODIES: Known = {
     ("POST", "/v1/talks"): lambda w: [{"people": w.of("users")[:1]}, {"people": w.of("users"), "name": "all"}],
     ("POST", "/v1/talks/{id}/messages"): lambda _: [{"message": "hello"}],
     ("PUT", "/v1/talks/{id}/read"): lambda w: [{"id": one} for one in w.of("messages")],
+    ("POST", "/v1/rules"): lambda _: [{**RULES, "dry_run": True}, RULES],
+    ("POST", "/v1/rules/delete"): lambda w: [{"ids": [*w.of("rules"), "7"], "dry_run": d} for d in (True, False)],
+    ("POST", "/v1/rules/explain"): _questions,
+    ("POST", "/v1/rules/preview"): lambda _: [{"rule": "hello", "minutes": 5}],
     ("POST", "/v1/admin/users"): lambda _: [{"users": [{"login": _fresh(), "name": "Someone"}]}],
     ("POST", "/v1/events"): lambda _: [{"track": "hello"}],
 }
@@ -187,6 +202,7 @@ QUERIES: Known = {
     ("GET", "/v1/users"): lambda w: [{"ids": [*w.of("users"), w.uid]}],
     ("GET", "/v1/statuses"): lambda w: [{"ids": w.of("statuses")}],
     ("GET", "/v1/notifications"): lambda w: [{"count": len(w.of("notifications"))}],
+    ("GET", "/v1/rules"): lambda w: [{}, {"ids": w.of("rules")}],
     ("GET", "/v1/events"): lambda _: [{"track": "hello"}, {"firehose": "true", "since": "-15m"}],
     ("PUT", "/v1/users/me/following/{id}"): lambda w: [{"list": w.of("lists")[0]}, {}],
     ("DELETE", "/v1/users/me/following/{id}"): lambda w: [{"list": w.of("lists")[0]}, {}],

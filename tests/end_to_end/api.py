@@ -48,7 +48,7 @@ class Answer(NamedTuple):
         assert self.headers["Content-Type"].startswith("application/json"), self
         assert set(self.json) == {"error"}, self
         error = self.json["error"]
-        assert {"code", "message"} <= set(error) <= {"code", "message", "param"}, self
+        assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column"}, self
         assert error["message"], self
         return self.status, error["code"], error.get("param")
 
@@ -128,7 +128,7 @@ class Api:
 
     async def stream(
         self,
-        params: Mapping[str, str],
+        params: Mapping[str, str] | list[tuple[str, str]],
         *,
         uid: str | None = None,
         token: str | None = None,
@@ -142,7 +142,7 @@ class Api:
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
         method = "POST" if more else "GET"
-        response = await self.session.request(method, path, params=dict(params), headers=headers, **more)
+        response = await self.session.request(method, path, params=params, headers=headers, **more)
         assert response.status == 200, (response.status, await response.text())
         assert response.content_type == MEDIA[framing]
         consumer = Consumer(response, framing)

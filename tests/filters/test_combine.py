@@ -1,5 +1,8 @@
 """A subscription is (one of the bases) and (all that narrows)."""
 
+import pytest
+
+from filters.base import Failed
 from filters.combine import Subscription
 from filters.event import Event
 from filters.firehose import Firehose
@@ -8,8 +11,11 @@ from filters.key import person
 from filters.kind import KINDS, Kinds
 from filters.language import Language
 from filters.location import Location
+from filters.registry import Registry
+from filters.rule import Rules
 from filters.sample import Sample
 from filters.track import Track
+from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post
 
 TRACK = Track.parse("tea,milk")
@@ -77,3 +83,58 @@ def test_me_is_resolved_in_a_new_subscription() -> None:
     following.clear()
     assert not resolved.matches(by_eight)
     assert resolved != open_one
+
+
+def test_of_what_failed_that_alone_is_taken_out(registry: Registry) -> None:
+    """One rule leaves the others, a base leaves the others, and what narrowed lets nothing pass any more."""
+    rules = Rules.read("tea\nmilk", registry)
+    asked = Subscription([rules, BOX], [POSTS])
+    events = [post("tea"), post("milk"), post("tea", point=(-73.5, 40.5))]
+    for failed, matches in (
+        (Failed(rules, RuntimeError(), "r1"), [False, True, True]),
+        (Failed(rules, RuntimeError()), [False, False, True]),
+        (Failed(POSTS, RuntimeError()), [False, False, False]),
+    ):
+        assert [asked.without(failed).matches(event) for event in events] == matches
+
+
+def test_a_failure_names_the_rule(registry: Registry) -> None:
+    """Where it is asked whether it matches, what of it did, and why."""
+    registry.register(Shouts)
+    rules = Rules.read("tea\nmilk shouts:boom", registry)
+    asked, explained = Subscription([BOX, rules]), Subscription([BOX, rules], explain=True)
+    for ask in (asked.matches, asked.matched, explained.matched):
+        with pytest.raises(Failed) as failure:
+            ask(post("milk"))
+        assert (failure.value.culprit, failure.value.part) == (rules, "r2")
+
+
+def test_a_base_without_keys_costs_unless_it_stands_alone(registry: Registry) -> None:
+    """It is told by its name; whoever asks for the whole is asked once for all of them."""
+    registry.register(Shouts)
+    assert Subscription([TRACK, Rules.read("tea\nshouts:yes", registry)]).costly == ["rule"]
+    assert Subscription([TRACK, BOX]).costly == Subscription([Firehose()]).costly == []
+
+
+def test_rules_of_very_many_keys_cost(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index has no list of them, and asks."""
+    rules = Rules.read("tea OR milk", registry)
+    few = Subscription([rules])
+    assert few.costly == []
+    monkeypatch.setattr("filters.rule.KEYS", 3)  # each word has two, one of them for what is quoted
+    assert Subscription([rules]).costly == ["rule"]
+    assert few.costly == [], "it was looked at once"
+
+
+def test_what_is_changed_asks_for_reasons_as_before(registry: Registry) -> None:
+    """It remains as impersonal as it was, too; one that asks for reasons is not one that does not."""
+    rules = Rules.read("tea", registry)
+    asked = Subscription([rules, Follow.parse("@me")], explain=True, impersonal=True)
+    changed = (asked.with_following({"8"}), asked.with_base(rules), asked.without(Failed(rules, RuntimeError())))
+    assert [(one.explain, one.impersonal) for one in changed] == [(True, True)] * 3
+    assert asked != Subscription(asked.bases, impersonal=True)
+
+
+def test_kinds_that_narrow_twice_are_those_that_both_name() -> None:
+    """Whoever looks at them before the event is known must rule out nothing that matches."""
+    assert Subscription([TRACK], [POSTS, Kinds.parse("post,like")]).kinds == {"post"}

@@ -11,13 +11,13 @@ def test_terms_are_words_and_entities_with_and_without_their_sign() -> None:
     event = post("@Bob's #Tag costs $TWTR: http://www.example.com/A_b/")
     bare = {"bob", "s", "tag", "costs", "example.com/a_b", "example", "com", "a_b"}
     assert event.terms == bare | {"@bob", "#tag", "$twtr"}
-    assert [*event.mentions, *event.tags, *event.cashtags] == ["bob", "tag", "twtr"]
+    assert [*event.said.mentions, *event.said.tags, *event.said.cashtags] == ["bob", "tag", "twtr"]
 
 
 def test_what_is_left_of_a_word_around_an_entity_is_no_longer_that_word() -> None:
     """Of a mention with a possessive s the mention and the s are left, never both in one."""
     assert "twitter's" not in post("@Twitter's office").terms
-    assert post("の@usernameに到着").words == {"の", "に到着"}
+    assert post("の@usernameに到着").said.words == {"の", "に", "到", "着", "に到", "到着"}
 
 
 def test_a_shortened_display_of_a_link_yields_no_half_words() -> None:
@@ -31,7 +31,7 @@ def test_entities_that_overlap_or_lie_outside_the_text_do_no_harm() -> None:
     """Indices come from a log that others may have written: nothing is counted twice, nothing raises."""
     entities = Entities(mentions=(Mention("ab", (0, 3)), Mention("b", (1, 2)), Mention("far", (90, 99))))
     event = Event("post", text="@ab hello", entities=entities)
-    assert event.words == {"hello"}
+    assert event.said.words == {"hello"}
 
 
 def test_keys_hold_terms_people_and_squares() -> None:
@@ -40,7 +40,7 @@ def test_keys_hold_terms_people_and_squares() -> None:
     both = post("hello", people=frozenset({"7"}), point=(13.4, 52.5), box=(0.0, 0.0, 90.0, 80.0))
     assert here.keys > {"hello", person("7")}
     assert here.keys == both.keys
-    assert post("hello").keys == {"hello"}
+    assert post("hello").plain_keys == {"hello"}
 
 
 def test_no_term_can_pass_for_a_person_or_a_square() -> None:

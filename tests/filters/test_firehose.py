@@ -1,5 +1,7 @@
 """``firehose`` and its partitions."""
 
+from hashlib import blake2b
+
 import pytest
 
 from filters.error import ParameterError
@@ -34,6 +36,13 @@ def test_partitions_are_disjoint_and_complete(n: int) -> None:
         assert len(holders) == 1
         sizes[holders[0]] += 1
     assert min(sizes) > 2_000 / n / 3
+
+
+def test_the_hash_is_the_documented_one() -> None:
+    """The first 8 bytes of BLAKE2b of the author's id under the fixed key: another would move everyone's partition."""
+    hashed = int.from_bytes(blake2b(b"7", key=b"stream-server partition").digest()[:8], "big")
+    matching = [k for k in range(1, 65) if Partition(k, 64).matches(Event("post", author="7"))]
+    assert matching == [hashed % 64 + 1]
 
 
 def test_one_author_stays_in_one_partition() -> None:

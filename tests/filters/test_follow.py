@@ -3,6 +3,7 @@
 import pytest
 
 from filters.error import ParameterError
+from filters.event import Event
 from filters.follow import Follow
 from filters.key import person
 from tests.filters.texts import post
@@ -66,3 +67,25 @@ def test_5000_ids_are_taken_and_5001_are_too_many() -> None:
     with pytest.raises(ParameterError) as refusal:
         Follow.parse(",".join(map(str, range(5_001))))
     assert refusal.value.code == "too_many"
+
+
+@pytest.mark.parametrize(
+    ("event", "users"),
+    [
+        (post(author="7", people=frozenset({"7"})), {"7": "author"}),
+        (post(author="7", people=frozenset({"7"}), reply_to="7"), {"7": "author"}),
+        (post(author="1", people=frozenset({"1", "7"}), reply_to="7"), {"7": "reply"}),
+        (post(author="1", people=frozenset({"1", "7"}), reposted="7"), {"7": "repost"}),
+        (post("@seven yes", author="1", people=frozenset({"1", "7"})), {"7": "mention"}),
+        (post(author="9", people=frozenset({"7", "8", "9"}), reply_to="7"), {"7": "reply", "9": "author"}),
+        (Event("follow", author="1", people=frozenset({"1", "7"})), {"7": "target"}),
+        (Event("like", author="7", people=frozenset({"1", "7"})), {"7": "author"}),
+        (post(author="1", people=frozenset({"1"})), {}),
+    ],
+)
+def test_it_says_of_whom_and_as_what(event: Event, users: dict[str, str]) -> None:
+    """One reason for each user who is asked for, named or followed."""
+    reasons = [{"filter": "follow", "user": user, "as": part} for user, part in users.items()]
+    assert Follow.parse("7,9").explain(event) == reasons
+    assert Follow.parse("@me").with_following({"7", "9"}).explain(event) == reasons
+    assert Follow.parse("5,@me").explain(event) == []

@@ -1,6 +1,6 @@
 """The index finds what matches, and forgets what left."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import ClassVar, Self
 
 import pytest
@@ -11,13 +11,14 @@ from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
 from filters.index import ROOMS, Index
-from filters.key import person
+from filters.key import flag, language, person, rarest
 from filters.kind import Kinds
 from filters.language import Language
 from filters.location import Location
+from filters.rule import Rules
 from filters.sample import Sample
 from filters.track import Track
-from filters.trie import Trie
+from filters.trie import Items, Trie
 from tests.filters.texts import post
 
 POSTS = Kinds.parse("post,delete")
@@ -112,15 +113,16 @@ def test_an_empty_posting_list_is_taken_away() -> None:
     index.add("two", Subscription([Track.parse("a b,c")]))
     index.remove("one")
     (room,) = index._rooms.values()
-    assert (room.postings._open, room.postings._open_keys) == ({}, {})
-    assert _leaves(room.postings._clauses) == {("b", "a"): {"two"}, ("c",): {"two"}}
+    assert not room.postings._live_keys
+    assert not room.postings._checks
+    assert _leaves(room.postings._clauses) == {("b", "a"): ("two",), ("c",): ("two",)}
 
 
-def _leaves(node: Trie[str], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], set[str]]:
-    """What a trie holds; an empty branch shows as an empty set."""
-    held = {} if node.branches and not node.items else {path: node.items or set()}
-    for key, branch in (node.branches or {}).items():
-        held |= _leaves(branch, (*path, key))
+def _leaves(node: Trie[str], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Items[str]]:
+    """What a trie holds proof for; an empty branch shows as empty."""
+    held = {} if node.branches and not node.proven else {path: node.proven}
+    for step, branch in node.branches.items():
+        held |= _leaves(branch, (*path, step)) if isinstance(branch, Trie) else {(*path, step): branch}
     return held
 
 
@@ -142,12 +144,14 @@ def test_a_living_set_is_followed_by_keys() -> None:
 
 
 def test_a_filter_that_raises_harms_itself_only() -> None:
-    """Its item does not match that event, the others do, and the failure is counted and kept."""
+    """Its item does not match that event, the others do, and the failure is kept for the index's owner."""
     index = filled()
     index.add("broken", Subscription([Broken()], [POSTS]))
     assert "broken" in index.match(post("tea"))
     assert set(index.match(post("tea bang"))) == {"tea", "york", "all"}
-    assert (index.failures, repr(index.last_failure)) == (1, "RuntimeError('bang')")
+    ((item, failed),) = index.failing
+    assert (item, repr(failed.error), failed.part) == ("broken", "RuntimeError('bang')", None)
+    assert isinstance(failed.culprit, Broken)
 
 
 def test_what_narrows_may_raise_too() -> None:
@@ -155,7 +159,7 @@ def test_what_narrows_may_raise_too() -> None:
     index = filled()
     index.add("broken", Subscription([Firehose()], [Broken()]))
     assert set(index.match(post("tea bang"))) == {"tea", "york", "all"}
-    assert index.failures == 1
+    assert [item for item, _ in index.failing] == ["broken"]
 
 
 def test_many_narrowings_are_matched_like_few() -> None:
@@ -170,3 +174,82 @@ def test_many_narrowings_are_matched_like_few() -> None:
         index.remove(n)
     assert index.match(post("tea", lang="xex")) == []
     assert not index._mixed.postings._clauses
+
+
+def test_extra_keys_are_made_for_who_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nobody asks for a language by key an event is not asked for such keys, afterwards not any more either."""
+    made: list[Event] = []
+    plain = Event._extra_keys
+
+    def noted(event: Event) -> Iterator[str]:
+        made.append(event)
+        return plain(event)
+
+    monkeypatch.setattr(Event, "_extra_keys", noted)
+    index = filled()
+    index.match(post("tea"))
+    assert not made
+    index.add("bio", Subscription([Rules.parse("bio:tea")], [POSTS]))
+    assert "bio" in index.match(post("milk", bio="I drink tea"))
+    assert len(made) == 1
+    index.remove("bio")
+    index.match(post("tea", bio="I drink tea"))
+    assert len(made) == 1
+
+
+def test_only_who_has_no_keys_is_asked_about_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A square inside a box is proof, one at its edge a hint; elsewhere nobody asks."""
+    asked: list[Event] = []
+    plain = Location.matches
+
+    def noted(location: Location, event: Event) -> bool:
+        asked.append(event)
+        return plain(location, event)
+
+    monkeypatch.setattr(Location, "matches", noted)
+    index: Index[str] = Index()
+    index.add("box", Subscription([Location.parse("0.5,0.5,3.5,3.5")], [POSTS]))
+    assert index.match(post("", point=(1.5, 2.5))) == ["box"]
+    assert index.match(post("", point=(9.5, 9.5))) == []
+    assert not asked
+    assert index.match(post("", point=(3.4, 2.5))) == ["box"]
+    assert index.match(post("", point=(3.6, 2.5))) == []
+    assert len(asked) == 2
+    assert index.scanned == 0
+
+
+@pytest.mark.parametrize(
+    ("rarer", "commoner"),
+    [("#a", "airport"), (person("7"), "airport"), ("airport", "tea"), ("a", language("en-gb")), ("a", flag("has:x"))],
+)
+def test_names_are_rarer_than_words_and_languages_are_common(rarer: str, commoner: str) -> None:
+    """A clause is looked for by what narrows it down most."""
+    assert rarest({commoner, rarer}) == rarer
+
+
+def test_a_phrase_is_proof_beside_one_that_has_to_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long term without blanks is looked for by all of its pairs, and only it has to be asked."""
+    monkeypatch.setattr(Track, "matches", lambda track, event: event.text == "東京タワー")
+    index: Index[str] = Index()
+    index.add("both", Subscription([Track.parse("tea,東京タワー")], [POSTS]))
+    assert index.match(post("tea")) == ["both"]
+    assert index.match(post("東京タワー")) == ["both"]
+    assert index.match(post("東京タワ ワー")) == []
+    index.remove("both")
+    assert not index._rooms
+
+
+def test_a_filter_that_tells_its_keys_no_more_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its keys are forgotten with it, and the others are found as before."""
+
+    def lost(self: Filter) -> None:
+        raise RuntimeError("lost")
+
+    monkeypatch.setattr(Broken, "keys", lambda self: frozenset({"tea"}))
+    index = filled()
+    index.add("broken", Subscription([Broken()], [POSTS]))
+    monkeypatch.setattr(Broken, "keys", lost)
+    assert "broken" in index.match(post("tea"))
+    index.remove("broken")
+    assert "broken" not in index
+    assert sorted(index.match(post("tea"))) == sorted(filled().match(post("tea")))

@@ -6,6 +6,7 @@ from filters.error import ParameterError
 from filters.event import Event
 from filters.grid import Box
 from filters.location import Location
+from filters.testing import check_match
 from tests.filters.texts import post
 
 NEW_YORK = "-74,40,-73,41"
@@ -43,6 +44,7 @@ def at(lon: float, lat: float) -> Event:
 def test_points(boxes: str, lon: float, lat: float, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     """A point on the edge is inside; longitude comes first; a box may cross the date line."""
     assert Location.parse(boxes).matches(at(lon, lat)) is matches
+    check_match(Location.parse(boxes), at(lon, lat))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,18 @@ def test_points(boxes: str, lon: float, lat: float, matches: bool) -> None:  # n
 def test_places(boxes: str, place: Box, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     """Any overlap counts, a touching edge too, and either box may cross the date line."""
     assert Location.parse(boxes).matches(post(box=place)) is matches
+    check_match(Location.parse(boxes), post(box=place))
+
+
+@pytest.mark.parametrize(
+    ("boxes", "lon", "lat"),
+    [("0.5,0,3,3", 0.2, 1.5), ("0,0.5,3,3", 1.5, 0.2), ("0,0,2.5,3", 2.7, 1.5), ("0,0,3,2.5", 1.5, 2.7)],
+)
+def test_a_square_that_is_half_in_a_box_proves_nothing(boxes: str, lon: float, lat: float) -> None:
+    """Beside the west, the south, the east and the north of a box: the index has to ask it about points there."""
+    location = Location.parse(boxes)
+    assert not location.matches(at(lon, lat))
+    check_match(location, at(lon, lat))
 
 
 def test_a_point_decides_alone() -> None:
@@ -108,3 +122,13 @@ def test_no_box_has_many_keys(place: Box) -> None:
     """Neither a filter nor an event can make the other pay for the size of its box."""
     assert len(post(box=place).keys) <= 400
     assert len(Location([place]).keys()) <= 400
+
+
+def test_it_says_which_boxes_and_by_what() -> None:
+    """Each box that matched, as it was asked for, by the point if there is one."""
+    asked = Location.parse(f"{NEW_YORK},{FIJI},-73.75,40.25,-70,50")
+    inside = {"filter": "locations", "box": "-73.75,40.25,-70,50", "by": "point"}
+    assert asked.explain(at(-73.5, 40.5)) == [{"filter": "locations", "box": NEW_YORK, "by": "point"}, inside]
+    fiji = {"filter": "locations", "box": FIJI, "by": "place"}
+    assert asked.explain(post(box=(179.0, -18.0, -179.0, -17.0))) == [fiji]
+    assert asked.explain(at(0.0, 0.0)) == []

@@ -65,5 +65,5 @@ def test_refusals(registry: Registry, params: dict[str, str], code: str, param: 
 
 def test_what_is_missing_is_listed(registry: Registry) -> None:
     """A newcomer who forgot the filter learns which there are."""
-    with pytest.raises(ParameterError, match="firehose, follow, locations, sample, track"):
+    with pytest.raises(ParameterError, match="firehose, follow, locations, rule, rules, sample, track"):
         parse_subscription({}, registry)

@@ -35,6 +35,14 @@ def test_the_bound_is_exact() -> None:
     assert Sample.parse(above).matches(event)
 
 
+def test_the_very_bound_is_outside() -> None:
+    """Half of the line ends before its middle, which belongs to the other half."""
+    half, event = Sample.parse("50"), Event("post", status_id="1")
+    for place, inside in ((2**63 - 1, True), (2**63, False)):
+        event.share = place
+        assert (half.matches(event), half.covers(place)) == (inside, inside)
+
+
 def test_the_hash_is_the_documented_one() -> None:
     """The first 8 bytes of BLAKE2b of the id under the fixed key: another would be another sample for everyone."""
     expected = blake2b(b"28672", key=b"stream-server sample").digest()[:8]

@@ -15,11 +15,16 @@ from filters.kind import KINDS, Kinds
 from filters.language import Language
 from filters.location import Location
 from filters.partition import Partition
+from filters.rule import Rules
 from filters.sample import Sample
 from filters.track import Track
+from tests.property.rules import rules
+from tests.property.statuses import posted
 
 WORDS = ["a", "b", "tea", "TEA", "tea's", "o-k", "#tag", "@bob", "$USD", "a.co", "http://www.a.co/b", "ÉTÉ", "😍", "."]
+WORDS += ["東京タワーに", "#東京"]
 TERMS = ["a", "b", "tea", "s", "tea's", "o", "#tag", "tag", "@bob", "bob", "$usd", "a.co", "a.co/b", "co", "été", "😍"]
+TERMS += ["東京", "タワー", "京タワー", "#東京"]
 PEOPLE = [str(n) for n in range(6)]
 LANGUAGES = ["en", "en-GB", "de", "und"]
 
@@ -49,17 +54,24 @@ def points() -> st.SearchStrategy[tuple[float, float]]:
     return st.one_of(near, st.tuples(LONGITUDES.map(float), LATITUDES.map(float)))
 
 
-@st.composite
-def events(draw: st.DrawFn) -> Event:
+def events() -> st.SearchStrategy[Event]:
     """Something that happened."""
+    return st.one_of(happenings(), posted().map(lambda one: one.event))
+
+
+@st.composite
+def happenings(draw: st.DrawFn) -> Event:
+    """Anything of any kind, of which no more is known than every kind has."""
     text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=6)))
     where: dict[str, Any] = draw(
         st.sampled_from([{}, {"point": points()}, {"box": boxes()}, {"point": points(), "box": boxes()}])
     )
+    author = draw(st.sampled_from([None, *PEOPLE]))
+    others = draw(st.frozensets(st.sampled_from(PEOPLE), max_size=3))
     return Event(
         draw(st.sampled_from(KINDS)),
-        author=draw(st.sampled_from([None, *PEOPLE])),
-        people=draw(st.frozensets(st.sampled_from(PEOPLE), max_size=3)),
+        author=author,
+        people=others if author is None else others | {author},
         status_id=draw(st.one_of(st.none(), st.integers(1, 200).map(str))),
         text=text,
         entities=extract(text),
@@ -84,10 +96,16 @@ def follows() -> st.SearchStrategy[Filter]:
     )
 
 
+def rule_sets() -> st.SearchStrategy[Filter]:
+    """One rule or a few, with tags or without."""
+    tagged = st.tuples(st.sampled_from(["", "", "morning:", "Evening_2:"]), rules()).map("".join)
+    return st.lists(tagged, min_size=1, max_size=3).map("\n".join).map(Rules.parse)
+
+
 def subscriptions() -> st.SearchStrategy[Subscription]:
     """Any legal combination."""
     locations = st.lists(boxes(), min_size=1, max_size=3).map(Location)
-    union = st.lists(st.one_of(tracks(), follows(), locations), min_size=1, max_size=3)
+    union = st.lists(st.one_of(tracks(), follows(), locations, rule_sets()), min_size=1, max_size=3)
     whole = st.sampled_from(["0.5", "20", "100"]).map(Sample.parse)
     firehose = st.just(Firehose())
     kinds = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6).map(Kinds)
@@ -97,6 +115,7 @@ def subscriptions() -> st.SearchStrategy[Subscription]:
     return st.one_of(
         st.builds(Subscription, union, narrows),
         st.builds(Subscription, union, narrows),
+        st.builds(Subscription, st.tuples(rule_sets()), narrows),
         st.builds(Subscription, st.tuples(whole), narrows),
         st.builds(Subscription, st.tuples(firehose), st.tuples(kinds, parts)),
     )

@@ -100,6 +100,18 @@ def test_a_server_that_cannot_start_says_why(arguments: tuple[str, ...], code: i
     assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
 
 
+@pytest.mark.parametrize("arguments", [("serve", "--port", "0"), ("rules", "explain", "absent:1", "--text", "tea")])
+def test_a_filter_that_cannot_be_imported_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A sentence that names it and its distribution, and no server that lacks it."""
+    info = tmp_path / "absent-1.0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: absent\nVersion: 1.0.0\n")
+    (info / "entry_points.txt").write_text("[stream_server.filters]\nabsent = nowhere.filter:Absent\n")
+    done = run(*arguments, env=clean_environment(PYTHONPATH=str(tmp_path)))
+    assert done.code == 1
+    assert done.err.startswith("stream-server: filter absent (nowhere.filter:Absent, of absent) cannot be imported: ")
+
+
 def test_a_stopped_server_is_told(tmp_path: Path) -> None:
     """The note that a server left behind does not make it run."""
     note = {"redis": f"unix://{tmp_path}/gone.sock", "address": "http://127.0.0.1:9"}

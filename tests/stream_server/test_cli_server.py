@@ -180,6 +180,25 @@ def test_tail_is_for_people(server: Server, tmp_path: Path) -> None:
     assert "@dave tailed \\u202e line⏎ break\n" in tail.out
 
 
+def test_tail_takes_several_rules(server: Server, tmp_path: Path) -> None:
+    """Each matches by itself, and is known by its tag or place."""
+    jwt = token(server, "fred")
+    rules = ("--rule", "ruled -coffee", "--rule", "second:ruled tea")
+    command = (*COMMAND, "tail", "--data-dir", server.data, "--user", "fred", *rules, "--json")
+
+    def shown() -> bool:
+        post(server, jwt, "ruled coffee")
+        post(server, jwt, "ruled tea")
+        return "ruled tea" in tail.out
+
+    with running(*command, folder=tmp_path, env=environment()) as tail:
+        tail.until(shown)
+        assert tail.interrupt() == 130
+    told = [json.loads(line) for line in tail.out.splitlines()]
+    assert {message["status"]["message"] for message in told} == {"ruled tea"}
+    assert told[0]["matched"] == [{"id": "r1", "tag": ""}, {"id": "r2", "tag": "second"}]
+
+
 def test_tail_survives_the_death_of_the_server(tmp_path: Path) -> None:
     """Killed and started again on its data and port, the server is found again, and each post is shown once."""
     server = Server(tmp_path / "own").start()

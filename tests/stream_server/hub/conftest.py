@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from stream_server.hub.hub import Limits
+from stream_server.hub.limits import Limits
 from tests.stream_server.hub.world import LIMITS, World
 
 

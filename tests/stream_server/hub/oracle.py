@@ -204,7 +204,7 @@ def arrived(messages: list[dict[str, Any]]) -> list[Got]:
     found: list[Got] = []
     for message in messages:
         kind = str(message["kind"])
-        if kind in ("hello", "heartbeat", "gap", "goodbye"):
+        if kind in ("hello", "heartbeat", "warning", "gap", "goodbye"):
             continue
         status = message.get("status") or {}
         bare = kind == "post" and "original" in status and status["original"] is None

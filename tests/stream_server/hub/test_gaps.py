@@ -107,3 +107,16 @@ async def test_everyone_from_the_start_of_an_empty_log(world: World) -> None:
     _, socket = world.open(START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 5)
     assert "gap" not in socket.kinds()
+
+
+async def test_a_replay_to_a_place_that_was_lost_ends_at_the_head(world: World) -> None:
+    """It would look for its end for ever."""
+    world.post("one")
+    kept = world.post("two").position
+    lost = world.post("lost").position
+    world.hub.jump(kept, "rolled_back")
+    _, socket = world.open(START, until=lost, firehose="true")
+    _, late = world.open(lost, until=lost, firehose="true")
+    await eventually(lambda: socket.finished and late.finished, what="the end")
+    assert socket.texts() == ["one", "two"]
+    assert socket.messages()[-1]["code"] == "backfill_done"

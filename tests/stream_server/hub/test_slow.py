@@ -55,6 +55,29 @@ async def test_a_client_that_reads_slowly_is_not_dropped(impatient: World) -> No
     await eventually(lambda: len(socket.texts()) == 20)
 
 
+async def test_a_client_that_falls_behind_is_told_once(world: World) -> None:
+    """Behind what it was sent, and not again soon; who reads in time hears nothing of it."""
+    _, slow = world.open(firehose="true")
+    _, quick = world.open(firehose="true")
+    for burst in ("first", "second"):
+        await _live(world, 2)
+        slow.block()
+        refused = world.hub.counts.refused
+
+        def refusing(before: int = refused) -> bool:
+            world.post("x" * 500)
+            return world.hub.counts.refused > before
+
+        await eventually(refusing, what="a refusal")
+        world.post(burst)
+        slow.unblock()
+        await slow.ends_with(burst)
+    (warning,) = (message for message in slow.messages() if message["kind"] == "warning")
+    assert (warning["code"], warning["percent"]) == ("falling_behind", 100)
+    assert slow.texts() == quick.texts()
+    assert "warning" not in quick.kinds()
+
+
 async def test_a_token_that_ends_while_the_log_cannot_be_read_ends_the_stream_soon(ringless: World) -> None:
     """The goodbye does not wait for Redis."""
 
@@ -121,7 +144,7 @@ async def test_a_filter_that_raises_hurts_nobody_else(world: World, monkeypatch:
     world.post("after", uid="7")
     await eventually(lambda: other.texts()[-1:] == ["after"])
     await eventually(lambda: socket.texts()[-1:] == ["after"])
-    assert world.hub.index.failures + world.hub.reader.failures > 0
+    assert world.hub.counts.failed + world.hub.reader.failures > 0
 
 
 async def test_a_poll_is_woken_by_what_matches_and_by_nothing_else(world: World) -> None:

@@ -9,9 +9,13 @@ from filters.home import Home
 from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.params import parse_subscription
 from filters.registry import Registry
+from filters.rule import SavedRules
+from filters.rules.named import NamedRule
+from filters.rules.rule import Rule
 from stream_server.events import EPOCH_MS, PUBLIC, START, Entry, Position
 from stream_server.hub import control
-from stream_server.hub.hub import Hub, Limits
+from stream_server.hub.hub import Hub
+from stream_server.hub.limits import Limits
 from stream_server.hub.member import Ask
 from stream_server.hub.personal import Personal
 from stream_server.hub.reader import LogPage
@@ -21,6 +25,12 @@ from stream_server.web.framing import NDJSON, framing
 from tests.waiting import eventually
 
 REGISTRY = Registry.from_entry_points()
+
+
+def read_rule(text: str) -> Rule:
+    """The rule that a text says."""
+    return Rule.parse(text, REGISTRY)
+
 
 LIMITS = Limits(
     buffer_bytes=1000,
@@ -142,7 +152,9 @@ class World:
         self.log = Log()
         self.now_ms = EPOCH_MS + 1_000_000
         self.graphs: dict[str, Graph] = {}
-        self.hub = Hub(limits, self.log, START, now_ms=lambda: self.now_ms, read_viewer=self._graph)
+        self.hub = Hub(
+            limits, self.log, START, now_ms=lambda: self.now_ms, read_viewer=self._graph, read_rule=read_rule
+        )
         self.streams: list[Subscriber] = []
 
     def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC) -> Entry:
@@ -150,7 +162,8 @@ class World:
         position = self._next()
         status: dict[str, object] = {"id": str(position.status_number), "uid": uid, "message": text}
         if original is not None:
-            status["original"] = json.loads(original.wire)["status"]
+            shown = json.loads(original.wire)["status"]
+            status |= {"original": shown, "origin": shown["id"]}
         return self._publish(position, "post", {"wire": {"status": status}}, audience)
 
     def delete(self, post: Entry) -> Entry:
@@ -183,22 +196,43 @@ class World:
         """An entry of any other kind."""
         return self._publish(self._next(), kind, {"wire": wire}, audience)
 
+    def change_rules(self, uid: str, added: dict[str, str] | None = None, removed: tuple[str, ...] = ()) -> Entry:
+        """A user saves rules, by their ids, and drops others."""
+        new = [{"id": name, "rule": text, "tag": f"tag {name}"} for name, text in (added or {}).items()]
+        wire = {"uid": uid, "added": new, "removed": list(removed)}
+        return self._publish(self._next(), "rules", {"wire": wire}, "-")
+
+    def garble_rules(self) -> Entry:
+        """Somebody else than us writes of rules."""
+        return self._publish(self._next(), "rules", {"wire": {"uid": 1}}, "-")
+
     def revoke(self, uid: str, jti: str) -> Entry:
         """Take a token back."""
         return self._publish(self._next(), "revoke", {"wire": {"uid": uid, "jti": jti}}, "-")
 
     def open(
-        self, since: Position | None = None, *, user: str = "1", following: set[str] | None = None, **filters: str
+        self,
+        since: Position | None = None,
+        *,
+        user: str = "1",
+        following: set[str] | None = None,
+        saved: dict[str, str] | None = None,
+        explain: bool = False,
+        until: Position | None = None,
+        **filters: str,
     ) -> tuple[Subscriber, Socket]:
-        """A stream from ``since`` (the head if None), running."""
+        """A stream from ``since`` (the head if None), running; ``saved`` are the user's rules by id, as at the head."""
         position = self.hub.head if since is None else since
-        subscription: Subscription = parse_subscription(filters, REGISTRY)
+        subscription = parse_subscription(filters, REGISTRY, explain=explain)
+        if saved is not None:
+            rules = [NamedRule(name, f"tag {name}", read_rule(text)) for name, text in saved.items()]
+            subscription = subscription.with_base(SavedRules(user, rules))
         viewer = None if subscription.impersonal else self.viewer(user)
         personal = None
         if following is not None and viewer is not None:
             personal = Personal(viewer, position, following=following, known=self.hub.head)
             subscription = subscription.with_following(following)
-        return self._start(user, subscription, position, viewer, personal)
+        return self._start(user, subscription, position, viewer, personal, until)
 
     def own(
         self, user: str, since: Position | None = None, kinds: tuple[str, ...] = (*KINDS, *PERSONAL_KINDS)
@@ -224,11 +258,12 @@ class World:
 
     def _start(
         self, user: str, subscription: Subscription, position: Position, viewer: Viewer | None,
-        personal: Personal | None,
+        personal: Personal | None, until: Position | None = None,
     ) -> tuple[Subscriber, Socket]:  # fmt: skip
         ask = Ask(
-            f"c{len(self.streams)}", user, "j", subscription, framing(NDJSON, chunked=True), position, viewer, personal
-        )
+            f"c{len(self.streams)}", user, "j", subscription, framing(NDJSON, chunked=True), position, viewer, personal,
+            rules_known=self.hub.head, until=until,
+        )  # fmt: skip
         socket = Socket()
         stream = Subscriber(self.hub, ask, socket, lost=None, now_ms=lambda: self.now_ms)
         hello = control.hello(position, self.now_ms, ask.connection, {}, "test")

@@ -9,6 +9,7 @@ import redis
 
 from stream_server.errors import Unavailable
 from stream_server.events import START, Position, parse_message
+from stream_server.store import log
 from stream_server.store.log import Located
 from stream_server.store.request import Request
 from stream_server.store.scripts import Sizes
@@ -25,7 +26,6 @@ async def test_an_empty_log(store: Store, people: People) -> None:
     assert await store.log.floor() is None
     assert await store.log.read(START, 10) == []
     assert await store.log.locate(5, 0) == Located(START, None, None, None)
-    assert await store.log.first_at_or_after(0) is None
     assert store.written == START
 
 
@@ -44,6 +44,26 @@ async def test_reading_is_exclusive_and_bounded(store: Store, people: People) ->
     assert [entry.position for entry in await store.log.read(places[4].entry_id, 9)] == places[5:]
 
 
+async def test_going_back_by_posts(store: Store, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many public posts lie behind the place, whatever else lies between, however short the pages are."""
+    assert await store.log.back(3, START) == START
+    ann, bob = await people.user("Ann"), await people.user("Bob")
+    for number in range(4):
+        status = await people.status(ann, f"@Bob {number}")  # which leaves a notification, too
+        await store.likes.like(bob, status["id"], Request.fresh())
+    entries = await store.log.read(START, 100)
+    posts = [entry.position for entry in entries if entry.kind == "post"]
+    head = entries[-1].position
+    for page in (1, 3, 1000):
+        monkeypatch.setattr(log, "PAGE", page)
+        for count in range(1, 5):
+            behind = [entry for entry in entries if entry.position > await store.log.back(count, head)]
+            assert [entry.position for entry in behind if entry.kind == "post"] == posts[-count:]
+            assert behind[0].position == posts[-count]
+        assert await store.log.back(5, head) == START
+        assert (await store.log.read(await store.log.back(1, posts[1]), 1))[0].position == posts[1]
+
+
 async def test_locating_an_entry(store: Store, people: People) -> None:
     """Both ends and the entry come from one moment; a place between entries has none."""
     ann = await people.user("Ann")
@@ -56,8 +76,6 @@ async def test_locating_an_entry(store: Store, people: People) -> None:
     assert located.found.position == second
     assert located.before == first
     assert (await store.log.locate(second.ms, 4095)).found is None
-    assert await store.log.first_at_or_after(first.ms) == first
-    assert await store.log.first_at_or_after(third.ms + 1) is None
 
 
 async def test_which_statuses_are_still_there(store: Store, people: People) -> None:

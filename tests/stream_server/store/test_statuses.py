@@ -51,7 +51,7 @@ async def test_answer_entry_and_reading_are_the_same_bytes(store: Store, people:
         made = await store.statuses.create(ann, draft, Request.fresh())
         entry = (await store.log.read(START, 10))[-1]
         status_id = json.loads(made)["id"]
-        assert entry.body == b'{"wire":{"status":%b}}' % made
+        assert entry.body.startswith(b'{"wire":{"status":%b},"facts":{"author":' % made)
         assert (entry.kind, entry.audience) == ("post", "public")
         assert await store.statuses.get(ann, status_id) == made
         assert status_id == str(entry.position.status_number)
@@ -144,6 +144,7 @@ async def test_pointing_to_what_is_not_there_changes_nothing(store: Store, peopl
 async def test_a_delete_says_ids_and_is_matched_as_its_post(store: Store, people: People, raw: "redis.Redis") -> None:
     """The wire has ids only; the facts are the post as it was, whatever was counted since."""
     ann, bob = await people.users(2)
+    author = json.loads(await store.users.get(ann, ann))
     first = await people.status(ann, "first @u1 #x", **FULL)
     await people.status(bob, "", origin=first["id"])
     await store.statuses.delete(ann, first["id"], Request.fresh())
@@ -151,7 +152,7 @@ async def test_a_delete_says_ids_and_is_matched_as_its_post(store: Store, people
     assert (entry.kind, entry.audience) == ("delete", "public")
     assert json.loads(entry.body) == {
         "wire": {"status": {"id": first["id"], "uid": ann, "deleted": True}},
-        "facts": {"status": first},
+        "facts": {"status": first, "author": author},
     }
     with pytest.raises(NotFound):
         await store.statuses.get(bob, first["id"])
@@ -169,8 +170,29 @@ async def test_a_repost_outlives_its_original(store: Store, people: People, raw:
     assert shown == repost | {"original": None}
     await store.statuses.delete(bob, repost["id"], Request.fresh())
     entry = (await store.log.read(START, 10))[-1]
-    assert json.loads(entry.body)["facts"] == {"status": repost}
+    facts = json.loads(entry.body)["facts"]
+    assert facts.pop("status") == repost
+    assert {role: who["id"] for role, who in facts.items()} == {"author": bob, "original_author": ann}
     assert raw.keys("{core}:status:*") == []
+
+
+async def test_an_entry_knows_whom_it_answers_and_who_wrote_what_it_shows(store: Store, people: People) -> None:
+    """As they are when it is posted, and in no message to a client."""
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first")
+    await people.status(bob, "second", in_reply_to=first["id"])
+    await people.status(bob, "third", origin=first["id"])
+    _, reply, quote = [one for one in await store.log.read(START, 10) if one.kind == "post"]
+    assert reply.facts.author is not None
+    assert reply.facts.author.login == "u1"
+    assert (reply.facts.reply_to_login, reply.facts.original_author) == ("u0", None)
+    assert quote.facts.original_author is not None
+    assert (quote.facts.original_author.login, quote.facts.original_author.posts) == ("u0", 1)
+    assert b"facts" not in quote.data()
+    event = reply.event
+    assert (event.login, event.reply_to, event.reply_to_login, set(event.forms)) == ("u1", ann, "u0", {"reply"})
+    shown = quote.event
+    assert (set(shown.forms), shown.quoted.text, shown.followers or 0) == ({"quote"}, "first", 0)
 
 
 async def test_deleting_a_repost_takes_back_its_count(store: Store, people: People) -> None:

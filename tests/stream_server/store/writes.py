@@ -16,8 +16,8 @@ from tests.stream_server.store.scenes import ids, protect, suspend
 class Scene:
     """Bob follows Ann, and did everything about her post ``done``, nothing about ``fresh``; Carl reported that one.
 
-    Ann has a list and a private group with Bob, and a talk with a message of his. Dora and Eli are protected, and she
-    asks to follow him; she blocks and mutes Fay. Gus is suspended by Root.
+    Ann has a list and a private group with Bob, a talk with a message of his, and a rule. Dora and Eli are
+    protected, and she asks to follow him; she blocks and mutes Fay. Gus is suspended by Root.
     """
 
     users: list[str]
@@ -30,6 +30,7 @@ class Scene:
     message: str
     report: str
     notice: str
+    rule: str
 
     async def settle(self, store: Store) -> None:
         """Make it so."""
@@ -67,6 +68,9 @@ class Scene:
         await store.groups.add(self.ann, self.group, self.bob, Request.fresh())
         self.talk = _id((await store.talks.open(self.ann, [self.bob], None, Request.fresh()))[0])
         self.message = _id(await store.talks.send(self.bob, self.talk, "hello", Request.fresh()))
+        (kept,) = await store.rules.add(self.ann, [("tea", "drinks")], Request.fresh())
+        assert kept.saved is not None
+        self.rule = kept.saved.id
 
 
 def _id(made: bytes) -> str:
@@ -121,6 +125,8 @@ WRITES: dict[str, Write] = {
     "talk_open_several": Write(lambda s, x, r: s.talks.open(x.ann, [x.bob, x.carl], "b", r), 0),
     "talk_send": Write(lambda s, x, r: s.talks.send(x.ann, x.talk, "hi", r), 1),
     "talk_read": Write(lambda s, x, r: s.talks.read(x.ann, x.talk, x.message, r), 0),
+    "rule_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
+    "rule_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
     "report": Write(
         lambda s, x, r: s.reports.create(x.bob, status=x.done, reason="spam", note="", request=r), 0
     ),

@@ -8,13 +8,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from filters.registry import Registry
 from stream_server.auth import Auth
 from stream_server.config import Config
+from stream_server.detection import detected
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
 from stream_server.store.store import Store
 from stream_server.web import keys, middleware, routes
 from stream_server.web.edges import Runner
+from stream_server.web.subscriptions import Subscriptions
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -35,13 +38,14 @@ def config(settings: dict[str, Any]) -> Config:
 @pytest.fixture
 async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     """The app, wired as the server does it."""
-    store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds)
+    store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds, language=detected)
     await store.open()
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[keys.CONFIG], app[keys.STORE], app[keys.AUTH] = config, store, Auth(config)
     app[keys.PASSWORDS], app[keys.METRICS] = passwords, Metrics()
     app[keys.READINESS] = _well
+    app[keys.SUBSCRIPTIONS] = Subscriptions(Registry.from_entry_points())
     routes.add(app)
     yield app
     passwords.close()

@@ -3,6 +3,7 @@
 import pytest
 
 from stream_server.errors import NotAcceptable
+from stream_server.events import Entry, Position
 from stream_server.hub.control import Control
 from stream_server.web.framing import NDJSON, SSE, chunk, ndjson, negotiate, sse, sse_control
 
@@ -36,8 +37,12 @@ def test_what_cannot_be_given_is_refused(accept: str) -> None:
 
 def test_an_event_has_id_name_and_data() -> None:
     """The EventSource format, one data line, an empty line at the end."""
-    assert sse("5-0.1", "post", b'{"a":1}') == b'id: 5-0.1\nevent: post\ndata: {"a":1}\n\n'
-    assert ndjson("5-0.1", "post", b'{"a":1}') == b'{"a":1}\n'
+    entry = Entry(Position(1_704_067_200_001, 0, 1), "user_update", "public", b'{"wire":{"user":{"id":"2"}}}')
+    at = '"cursor":"1704067200001-0.1","at":"2024-01-01T00:00:00.001Z"'
+    data = f'{{"kind":"user_update",{at},"user":{{"id":"2"}}}}'.encode()
+    assert sse(entry, None) == b"id: 1704067200001-0.1\nevent: user_update\ndata: %b\n\n" % data
+    assert ndjson(entry, None) == data + b"\n"
+    assert ndjson(entry, b"[7]") == data[:-1] + b',"matched":[7]}\n'
 
 
 def test_retry_goes_out_where_it_is_told() -> None:

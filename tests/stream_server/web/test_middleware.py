@@ -37,13 +37,15 @@ async def test_every_route_but_the_open_ones_wants_a_token(world: World, row: Ro
 
 @pytest.mark.parametrize("row", [row for row in routes.TABLE if row.needs not in {"", "*"}], ids=lambda row: row.path)
 async def test_every_route_wants_its_scope(world: World, row: Route) -> None:
-    """A token with every scope but the route's is refused with 403, and the header says why."""
+    """A token with every scope but the route's is refused with 403; the header says why, where dialects do not."""
     ann = await world.user("ann")
     others = {"read", "write", "stream", "firehose", "admin"} - {row.needs}
     headers = {"Authorization": f"Bearer {tokens.fresh(ann, ' '.join(others))}"}
     answer = await world.call(row.method, filled(row.path), headers=headers)
-    assert answer.error == (403, "insufficient_scope", None)
-    assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
+    assert answer.status == 403
+    if row.dialect is None:
+        assert answer.error == (403, "insufficient_scope", None)
+        assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
 
 
 async def test_a_route_that_nobody_declared_is_closed(app: web.Application, world: World) -> None:

@@ -185,6 +185,22 @@ async def test_what_is_between_the_lines_stays_on_its_line(world: World) -> None
     assert b"\r" not in entry
 
 
+async def test_the_language_is_the_author_s_else_it_is_told(world: World) -> None:
+    """By the words, not by what is linked; a repost speaks as its original does, and a comment no language."""
+    ann = await world.user("ann")
+    told = {}
+    for name, more in {
+        "said": {"message": "Heute war der Zug wieder zu spät", "lang": "en"},
+        "detected": {"message": "@bob Heute war der Zug wieder zu spät https://example.org/the-train-was-late"},
+        "short": {"message": "ok"},
+        "linked": {"message": "https://example.org/the/train/was/late/again"},
+    }.items():
+        told[name] = await world.status(ann, **more)
+    told["repost"] = await world.status(ann, "", origin=told["detected"])
+    langs = {name: (await world.call("GET", f"/v1/statuses/{one}", ann)).json["lang"] for name, one in told.items()}
+    assert langs == {"said": "en", "detected": "de", "short": "und", "linked": "und", "repost": "de"}
+
+
 async def test_an_idempotency_key_posts_once(world: World) -> None:
     """The same key and body: the same status; another body or path under it: 409; another user's key is theirs."""
     ann, bob = await world.user("ann"), await world.user("bob")

@@ -1,0 +1,50 @@
+"""Text is compared by one normalisation, which is written once."""
+
+import ast
+from collections.abc import Iterator
+
+from filters.tokens import fold
+from stream_server.web.schema import LOGIN
+from tests.architecture.source import modules, tree
+
+CODES = {
+    "filters.tokens": "the ASCII half of the one normalisation",
+    "filters.urls": "hosts and top-level domains",
+    "filters.entities": "the www. of a host",
+    "filters.validation": "names of protocols",
+    "filters.key": "tags of languages",
+    "filters.language": "tags of languages",
+    "filters.event": "codes of countries",
+    "filters.rule": "names of operators",
+    "filters.rules.lexer": "names of operators",
+    "filters.rules.facts": "values of is: and has:, tags of languages",
+    "filters.rules.places": "codes of countries, units of length",
+}
+"""Where ``filters`` may lower the case of what is a code in ASCII and no text, and of what."""
+
+
+def _called(name: str, *methods: str) -> Iterator[str]:
+    """The methods of these names that the module calls on something."""
+    for node in ast.walk(tree(modules()[name])):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
+            yield node.func.attr
+
+
+def test_case_and_form_are_folded_in_one_place() -> None:
+    """A second way of folding would find a word here and miss it there."""
+    folding = [name for name in modules() if "casefold" in _called(name, "casefold")]
+    composing = [name for name, path in modules().items() if "unicodedata.normalize" in path.read_text()]
+    assert folding == composing == ["filters.tokens"]
+
+
+def test_filters_lower_the_case_of_codes_only() -> None:
+    """Text is folded: lower case alone takes neither ``ß`` for ``SS`` nor ``ς`` for ``Σ``."""
+    lowering = {name for name in modules() if name.startswith("filters") and any(_called(name, "lower", "upper"))}
+    assert lowering - set(CODES) == set()
+
+
+def test_lowering_a_login_is_folding_it() -> None:
+    """So the store, which keeps logins lower-cased, and filters, which fold them, name the same user."""
+    letters = [character for character in map(chr, range(0x110000)) if LOGIN.fullmatch(character)]
+    assert len(letters) == 63
+    assert [character for character in letters if character.lower() != fold(character)] == []

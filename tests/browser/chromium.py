@@ -1,0 +1,43 @@
+"""Where Chromium is, and how it is started without a screen and without asking anybody on the network."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+REQUIRED = "BROWSER_REQUIRED"
+"""Set to 1, it makes the absence of a browser a failure, as in CI."""
+
+ADVICE = "there is no Chromium on PATH: `apt-get install chromium`, or let CHROMIUM name the program"
+
+QUIET = (
+    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+"""What else it would look up or fetch by itself at every start."""
+
+
+def program() -> str:
+    """The path of the browser; skips the test where there is none, or fails it where one is required."""
+    named = os.environ.get("CHROMIUM", "")
+    found = named or next(filter(None, map(shutil.which, NAMES)), "")
+    if not found:
+        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(ADVICE)
+    return found
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser with nothing in it, gone at the end."""
+    flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else [*QUIET]  # root's Chromium refuses its own sandbox
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=program(), args=flags)
+        try:
+            yield browser
+        finally:
+            await browser.close()

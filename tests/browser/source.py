@@ -1,0 +1,53 @@
+"""An EventSource in a tab, and what it heard."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from playwright.async_api import Page, Request
+
+from tests.waiting import eventually
+
+SCRIPT = """
+url => {
+  window.heard = [];
+  window.gaveUp = false;
+  const source = new EventSource(url);
+  for (const kind of ["hello", "post", "delete", "heartbeat", "gap", "warning", "effective", "goodbye"])
+    source.addEventListener(kind, e => heard.push({ id: e.lastEventId, kind: e.type, message: JSON.parse(e.data) }));
+  source.onerror = () => { window.gaveUp = source.readyState === EventSource.CLOSED; };
+}
+"""
+
+
+@dataclass
+class Source:
+    """``requests`` are those for streams that the tab sent, in order."""
+
+    tab: Page
+    requests: list[Request] = field(default_factory=list)
+
+    @classmethod
+    async def opened(cls, tab: Page, site: str, path: str) -> Self:
+        """An EventSource at ``path``, which may be a whole URL, made by a page of ``site``."""
+        made = cls(tab)
+        tab.on("request", lambda request: made.requests.append(request) if "/v1/stream?" in request.url else None)
+        await tab.goto(site)
+        await tab.evaluate(SCRIPT, path)
+        return made
+
+    async def until(self, kind: str, count: int = 1) -> list[dict[str, Any]]:
+        """What was heard of that kind, as soon as it is so many."""
+
+        async def found() -> list[dict[str, Any]]:
+            events = [one for one in await self.heard() if one["kind"] == kind]
+            return events if len(events) >= count else []
+
+        return await eventually(found, seconds=20, what=f"{count} of {kind}")
+
+    async def until_closed(self) -> None:
+        """Wait for an error after which it does not come back."""
+        await eventually(lambda: self.tab.evaluate("gaveUp"), seconds=20, what="an error for good")
+
+    async def heard(self) -> list[dict[str, Any]]:
+        """All that was heard up to now."""
+        return list(await self.tab.evaluate("heard"))

@@ -1,0 +1,76 @@
+"""The example's page as a person uses it: log in, listen, and miss nothing while the server is away."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import served
+from tests.end_to_end.api import Api
+from tests.end_to_end.server import Server
+
+PASSWORD = "correct horse"  # of those who sign up by the front door
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Server]:
+    """A server of the test's own, at a port that it keeps; its tokens end soon."""
+    server = Server(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.2").start()
+    server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
+    try:
+        yield server
+        server.stop()
+    finally:
+        server.kill()
+
+
+async def listen(tab: Page, address: str, login: str, track: str) -> None:
+    """Fill in the form and wait until it listens."""
+    await tab.goto(address)
+    await tab.fill("[name=login]", login)
+    await tab.fill("[name=password]", PASSWORD)
+    await tab.fill("[name=track]", track)
+    await tab.click("button")
+    await expect(tab.get_by_role("status")).to_have_text("listening")
+
+
+async def test_it_shows_what_is_posted(api: Api, site: str, tab: Page) -> None:
+    """As text, whatever was written, and no longer what was deleted."""
+    ann = await api.sign_up("ann")
+    await listen(tab, site, "ann", "page")
+    gone = await api.post(ann["id"], "page one")
+    await api.post(ann["id"], "page <img src=x onerror=alert(1)>")
+    await expect(tab.locator("li")).to_have_text(["@ann: page one", "@ann: page <img src=x onerror=alert(1)>"])
+    assert await tab.locator("li img").count() == 0
+    await api.delete(ann["id"], gone["id"])
+    await expect(tab.locator("li")).to_have_count(1)
+
+
+async def test_it_goes_on_with_another_ticket(own: Server, tmp_path: Path, tab: Page) -> None:
+    """A server that was killed, and tokens that ended meanwhile: each post is shown once, in order."""
+    with served(own, tmp_path / "site") as address:
+        async with Api(own) as api:
+            ann = await api.sign_up("ann")
+            await listen(tab, address, "ann", "page")
+            await api.post(ann["id"], "page one")
+            await expect(tab.locator("li")).to_have_count(1)
+            own.kill()
+            await expect(tab.get_by_role("status")).to_have_text("lost the connection")
+            own.start()
+            await api.post(ann["id"], "page two")
+            await expect(tab.locator("li")).to_have_count(2, timeout=20_000)
+            async with tab.expect_response(lambda answer: "/v1/sessions" in answer.url):
+                pass  # the token has ended, and the page has got another
+            await expect(tab.get_by_role("status")).to_have_text("listening", timeout=20_000)
+            await api.post(ann["id"], "page three")
+            await expect(tab.locator("li")).to_have_text(["@ann: page one", "@ann: page two", "@ann: page three"])
+
+
+async def test_it_says_when_only_a_person_can_help(api: Api, site: str, tab: Page) -> None:
+    """A wrong password is no lost connection."""
+    await tab.goto(site)
+    for name in ("login", "password", "track"):
+        await tab.fill(f"[name={name}]", "nobody")
+    await tab.click("button")
+    await expect(tab.get_by_role("status")).to_have_text("log in again")

@@ -1,0 +1,1 @@
+"""Programs of others against the real server: what people already have must work as it is."""

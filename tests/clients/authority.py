@@ -1,0 +1,69 @@
+"""A certificate authority that lives as long as a test run, and its one certificate, for localhost."""
+
+import datetime as dt
+import ipaddress
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
+from cryptography.x509.oid import NameOID
+
+
+class Authority:
+    """Writes into ``folder``: ``ca`` is what a client is to trust, ``certificate`` holds chain and key of localhost."""
+
+    def __init__(self, folder: Path) -> None:
+        root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority of the tests")])
+        root = _root(name, root_key)
+        leaf = _leaf(name, key.public_key(), root_key)
+        self.ca = folder / "ca.pem"
+        self.ca.write_bytes(_pem(root))
+        self.certificate = folder / "localhost.pem"
+        self.certificate.write_bytes(_pem(leaf) + _key_pem(key))
+
+
+def _root(name: x509.Name, key: EllipticCurvePrivateKey) -> x509.Certificate:
+    usage = x509.KeyUsage(
+        digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+    public = key.public_key()
+    return (
+        _begun(name, name, public)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _leaf(issuer: x509.Name, public: EllipticCurvePublicKey, root_key: EllipticCurvePrivateKey) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
+    return (
+        _begun(subject, issuer, public)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), critical=False)
+        .sign(root_key, hashes.SHA256())
+    )
+
+
+def _begun(subject: x509.Name, issuer: x509.Name, public: EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    """What both have: valid for a day, begun an hour ago, since clocks differ."""
+    begin = dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)
+    return x509.CertificateBuilder(
+        issuer, subject, public, x509.random_serial_number(), begin, begin + dt.timedelta(days=1)
+    )
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

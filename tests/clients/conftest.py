@@ -1,0 +1,25 @@
+"""A server for a module, an API session for a test, and TLS before that server."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.clients.authority import Authority
+from tests.clients.tls_proxy import TlsProxy
+from tests.end_to_end.conftest import api, server
+from tests.end_to_end.server import Server
+
+__all__ = ["api", "server"]
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who vouches for localhost."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+async def tls(server: Server, authority: Authority) -> AsyncIterator[TlsProxy]:
+    """The same server, spoken to by TLS."""
+    async with TlsProxy(server.address, authority) as proxy:
+        yield proxy

@@ -1,0 +1,29 @@
+"""sixohsix' twitter as it is used for v1.1, ``HOST:PORT TOKEN filter|sample [NAME=VALUE …]``; it speaks TLS only.
+
+Blank lines are told to nobody there: but without any for two seconds it hangs up.
+"""
+
+import json
+import sys
+
+from twitter import OAuth, TwitterHTTPError, TwitterStream
+
+netloc, token, verb, *arguments = sys.argv[1:]
+
+
+def say(**told: object) -> None:
+    """One line for the test."""
+    print(json.dumps(told), flush=True)
+
+
+stream = TwitterStream(
+    domain=netloc, auth=OAuth(token, "secret", "key", "secret"), timeout=0.5, heartbeat_timeout=2, secure=True
+)
+asked = dict(argument.split("=") for argument in arguments)
+try:
+    messages = getattr(stream.statuses, verb)(**asked)
+    say(connected=True)
+    for message in messages:
+        say(**message)
+except TwitterHTTPError as error:
+    say(refused=error.e.code)

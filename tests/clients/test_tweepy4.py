@@ -1,0 +1,110 @@
+"""tweepy 4 against the real server: its own calls, its own objects, rules that change while it is connected."""
+
+from datetime import datetime
+from typing import Any
+
+from filters.event import Event
+from filters.sample import Sample
+from tests.clients.venvs import client
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+
+PROGRAM = "tweepy4_v2.py"
+
+
+async def ask(server: Server, uid: str, *words: str) -> dict[str, Any]:
+    """What tweepy makes of the answer about rules."""
+    async with client("tweepy4", PROGRAM, server.address, mint(uid), *words) as program:
+        answer: dict[str, Any] = await program.hear("answer")
+        assert await program.end() == 0
+        return answer
+
+
+async def test_rules_are_added_listed_and_deleted(server: Server, api: Api) -> None:
+    """Good and bad ones in one call, on trial and for good."""
+    ann = await api.user()
+    made = await ask(server, ann, "add", "tea|hot drinks", "ice", "(")
+    (tea, ice), summary = made["rules"], made["meta"]["summary"]
+    assert (tea[1:], ice[1:]) == (["tea", "hot drinks"], ["ice", ""])
+    assert (summary["created"], summary["not_created"]) == (2, 1)
+    assert [(error["title"], error["value"]) for error in made["errors"]] == [("UnprocessableEntity", "(")]
+    assert (await ask(server, ann, "get"))["rules"] == [tea, ice]
+    tried = await ask(server, ann, "try", "tea milk")
+    assert [rule[1] for rule in tried["rules"]] == ["tea milk"]
+    gone = await ask(server, ann, "delete", tea[0])
+    assert gone["meta"]["summary"] == {"deleted": 1, "not_deleted": 0}
+    assert (await ask(server, ann, "get"))["rules"] == [ice]
+
+
+async def test_a_stream_follows_the_rules_as_they_change(server: Server, api: Api) -> None:
+    """Without a reconnect; each Tweet with all rules that matched, also those that have no tag."""
+    ann = await api.user()
+    (tea,) = (await ask(server, ann, "add", "tea|hot"))["rules"]
+    async with client("tweepy4", PROGRAM, server.address, mint(ann), "filter") as program:
+        assert await program.hear("connected")
+        assert await program.hear("alive")
+        await api.post(ann, "tea one")
+        assert (await program.hear("tea one"))["rules"] == [[tea[0], "hot"]]
+        (ice,) = (await ask(server, ann, "add", "ice"))["rules"]
+        await api.post(ann, "tea and ice two")
+        assert sorted((await program.hear("tea and ice two"))["rules"]) == sorted([[tea[0], "hot"], [ice[0], ""]])
+        await ask(server, ann, "delete", tea[0])
+        await api.post(ann, "tea three")
+        await api.post(ann, "ice four")
+        assert (await program.hear("ice four"))["rules"] == [[ice[0], ""]]
+        told = {word for message in program.said for word in message}
+        assert told == {"connected", "alive", "tea one", "tea and ice two", "ice four"}
+
+
+async def test_tweets_arrive_as_objects(server: Server, api: Api) -> None:
+    """With their users, places, media and originals; nothing that tweepy warns of or cannot read."""
+    ann, bob = await api.user(), await api.user()
+    await ask(server, ann, "add", "tea")
+    wanted = (
+        "expansions=author_id,geo.place_id,attachments.media_keys,referenced_tweets.id",
+        "tweet_fields=created_at,entities",
+        "media_fields=url",
+    )
+    async with client("tweepy4", PROGRAM, server.address, mint(ann), "filter", *wanted) as program:
+        await program.hear("connected")
+        picture = {"url": "https://a.example/1.png", "type": "image"}
+        posted = await api.post(bob, "my #tea", place={"name": "Home"}, media=[picture])
+        told = await program.hear("my #tea")
+        assert (told["id"], told["author"], told["tags"]) == (int(posted["id"]), int(bob), ["tea"])
+        assert datetime.fromisoformat(told["created"]) == datetime.fromisoformat(posted["posted"])
+        assert (told["users"], told["places"]) == ([[int(bob), posted["login"], posted["login"]]], ["Home"])
+        assert told["media"] == [["photo", picture["url"]]]
+        await api.post(ann, "", origin=posted["id"])
+        repeated = await program.hear(f"RT @{posted['login']}: my #tea")
+        assert (repeated["referenced"], repeated["tweets"]) == ([["retweeted", int(posted["id"])]], ["my #tea"])
+
+
+async def test_the_sample_is_heard(server: Server, api: Api) -> None:
+    """The Tweets that are in it, and no rules."""
+    ann = await api.user()
+    share = Sample.parse("1")
+    async with client("tweepy4", PROGRAM, server.address, mint(ann), "sample") as program:
+        await program.hear("connected")
+        sampled = False
+        while not sampled:
+            posted = await api.post(ann, "sampled?")
+            sampled = share.matches(Event("post", author=ann, status_id=posted["id"]))
+        told = await program.hear("sampled?")
+        assert (told["id"], told["rules"]) == (int(posted["id"]), [])
+
+
+async def test_who_has_no_rules_is_refused(server: Server, api: Api) -> None:
+    """With the status by which tweepy tells it."""
+    async with client("tweepy4", PROGRAM, server.address, mint(await api.user()), "filter") as program:
+        assert await program.hear("refused") == 409
+
+
+async def test_the_end_of_a_token_is_told(server: Server, api: Api) -> None:
+    """As an error of the stream, before it is closed."""
+    ann = await api.user()
+    await ask(server, ann, "add", "tea")
+    async with client("tweepy4", PROGRAM, server.address, mint(ann, ttl=3), "filter") as program:
+        await program.hear("connected")
+        ((error),) = await program.hear("errors")
+        assert error["disconnect_type"] == "ForceDisconnect"
+        assert await program.hear("closed")

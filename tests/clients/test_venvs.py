@@ -1,0 +1,31 @@
+"""The clients of others are there, and TLS before the server is real."""
+
+import pytest
+
+from tests.clients.tls_proxy import TlsProxy
+from tests.clients.venvs import NAMES, client
+
+PACKAGES = {"python-twitter": "python-twitter", "tweepy3": "tweepy", "tweepy4": "tweepy", "twitter": "twitter"}
+VERSIONS = {"python-twitter": "3.5", "tweepy3": "3.10.", "tweepy4": "4.", "twitter": "1.19."}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_client_is_installed_in_its_own_environment(name: str) -> None:
+    """Each is the one that people have, beside no other."""
+    async with client(name, "version.py", PACKAGES[name]) as program:
+        assert (await program.hear(PACKAGES[name])).startswith(VERSIONS[name])
+        assert await program.end() == 0
+
+
+@pytest.mark.parametrize("library", ["requests", "urllib"])
+async def test_a_client_reaches_the_server_by_tls_if_it_trusts_the_authority(tls: TlsProxy, library: str) -> None:
+    """Both ways that the clients speak verify the certificate, and find it good."""
+    async with client("tweepy4", "get.py", f"{tls.address}/healthz", library, ca=tls.ca) as program:
+        assert await program.hear("status") == 200
+
+
+@pytest.mark.parametrize("library", ["requests", "urllib"])
+async def test_a_client_that_trusts_nobody_is_not_reached(tls: TlsProxy, library: str) -> None:
+    """The proxy proves nothing where it is not verified."""
+    async with client("tweepy4", "get.py", f"{tls.address}/healthz", library) as program:
+        assert "certificate" in await program.hear("failed")

@@ -1,0 +1,114 @@
+"""Filters of third parties on a real server: as parameters, as operators of rules, and when they misbehave."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+from tests.installing import install
+
+UNRULY = Path(__file__).parent / "unruly"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server on which the filters of ``unruly`` are installed; at the end no traceback is in its log."""
+    site = tmp_path_factory.mktemp("site")
+    install(UNRULY, site)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site))
+        with Server(tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2") as running:
+            yield running
+
+
+@pytest.fixture
+async def api(server: Server) -> AsyncIterator[Api]:
+    """A session with that server."""
+    async with Api(server) as session:
+        yield session
+
+
+async def _figure(api: Api, name: str) -> float:
+    lines = (await api.call("GET", "/metrics")).body.decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
+
+
+async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
+    """By the same class, found by its entry point; rules and `explain` name it."""
+    uid = await api.user()
+    async with (
+        await api.stream({"shouting": "TEA", "explain": "true"}) as parameter,
+        await api.stream({"rule": f"shouting:TEA from:{uid} -milk"}) as operator,
+    ):
+        await api.post(uid, "tea")
+        await api.post(uid, "TEA")
+        await api.post(uid, "TEA with milk")
+        last = await api.post(uid, "more TEA")
+        await operator.until(lambda c: c.events and c.events[-1]["status"]["id"] == last["id"])
+        await parameter.until(lambda c: c.events and c.events[-1]["status"]["id"] == last["id"])
+        assert [post["status"]["message"] for post in operator.of("post")] == ["TEA", "more TEA"]
+        assert [post["status"]["message"] for post in parameter.of("post")] == ["TEA", "TEA with milk", "more TEA"]
+        assert parameter.of("post")[0]["matched"] == [{"filter": "shouting"}]
+
+
+async def test_a_filter_without_keys_is_told_to_cost(api: Api) -> None:
+    """By a warning behind hello, and by a figure; one that rests on other keys in a rule does not."""
+    before = await _figure(api, "stream_server_subscriptions_scanned")
+    async with await api.stream({"shouting": "TEA"}) as consumer:
+        await consumer.until(lambda c: c.of("warning"))
+        told = consumer.of("warning")[0]
+        assert (told["code"], told["filter"]) == ("costly_filter", "shouting")
+        assert await _figure(api, "stream_server_subscriptions_scanned") == before + 1
+        async with await api.stream({"rule": "shouting:TEA coffee"}) as cheap:
+            await cheap.until(lambda c: c.of("heartbeat"))
+            assert cheap.of("warning") == []
+            assert await _figure(api, "stream_server_subscriptions_scanned") == before + 1
+
+
+async def test_a_filter_that_raises_is_put_out_for_its_stream_and_told_of(api: Api) -> None:
+    """Its own stream goes on without it, others do not notice, and it is counted."""
+    uid, before = await api.user(), await _figure(api, "stream_server_filter_failures_total")
+    async with (
+        await api.stream({"fragile": "tea", "follow": uid}) as consumer,
+        await api.stream([("rule", f"fragile:tea from:{uid}"), ("rule", f"coffee from:{uid}")]) as ruled,
+        await api.stream({"track": "tea"}) as other,
+    ):
+        for text in ("tea", "tea boom", "tea again", "coffee"):
+            await api.post(uid, text)
+        await consumer.until(lambda c: len(c.of("post")) == 4)
+        await ruled.until(lambda c: c.events and c.events[-1]["status"]["message"] == "coffee")
+        await other.until(lambda c: len(c.of("post")) == 3)
+        assert [post["status"]["message"] for post in ruled.of("post")] == ["tea", "coffee"]
+        (warning,) = ruled.of("warning")
+        assert (warning["code"], warning["filter"], warning["rule"]) == ("filter_disabled", "rule", "r1")
+        assert other.of("warning") == []
+        assert await _figure(api, "stream_server_filter_failures_total") > before
+
+
+async def test_a_filter_that_cannot_be_read_is_a_refusal(api: Api) -> None:
+    """Whatever it raises: a 400 that names it, as a parameter and in a rule; nothing is broken after it."""
+    token = mint(api.admin)
+    for params, named in (
+        ({"fragile": "broken"}, "fragile"),
+        ({"fragile": "keyless"}, "fragile"),
+        ({"rule": "fragile:broken"}, "rule"),
+        ({"rule": "tea fragile:keyless"}, "rule"),
+        ({"shouting": "tea"}, "shouting"),
+    ):
+        for path in ("/v1/stream", "/v1/events"):
+            answer = await api.call("GET", path, token=token, params=params)
+            assert answer.error == (400, "invalid_parameter", named), (params, answer)
+    async with await api.stream({"fragile": "tea"}) as consumer:
+        await consumer.until(lambda c: c.of("heartbeat"))
+
+
+async def test_a_filter_that_raises_is_explained(api: Api) -> None:
+    """What it raised stands at its part; all others have their reasons."""
+    body = {"rule": "coffee fragile:tea OR boom", "status": {"message": "boom coffee"}}
+    answer = await api.call("POST", "/v1/rules/explain", token=mint(await api.user()), json=body)
+    assert answer.status == 200, answer
+    first, second = answer.json["parts"]["parts"]
+    assert [part["why"] for part in first["parts"]] == ["the text has the word coffee", "it raised ZeroDivisionError()"]
+    assert (first["matched"], second["matched"]) == (False, True)

@@ -1,0 +1,135 @@
+"""Streams by rules, over HTTP: written with the stream or saved, changed while it is open, and explained."""
+
+import asyncio
+from typing import Any
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer
+
+
+def matched(consumer: Consumer) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Each post's text with the (id, tag) of the rules that matched."""
+    return [
+        (post["status"]["message"], [(mark["id"], mark["tag"]) for mark in post["matched"]])
+        for post in consumer.of("post")
+    ]
+
+
+async def save(api: Api, uid: str, *rules: str) -> list[str]:
+    """Save rules; their ids."""
+    body = {"rules": [{"rule": rule, "tag": f"about {rule}"} for rule in rules]}
+    made = await api.done("POST", "/v1/rules", token=mint(uid), json=body)
+    return [rule["id"] for rule in made["rules"]]
+
+
+async def test_rules_are_written_with_the_stream(api: Api) -> None:
+    """Several, with and without a tag; a message names all that matched, as its last member."""
+    uid = await api.user()
+    rules = [f"hot:tea from:{uid}", f"from:{uid} -coffee", f'"green leaf" from:{uid}']
+    async with await api.stream([("rule", rule) for rule in rules]) as consumer:
+        await api.post(uid, "tea")
+        await api.post(uid, "coffee")
+        await api.post(uid, "a green leaf, with coffee")
+        await consumer.until(lambda c: len(c.of("post")) == 2)
+        assert matched(consumer) == [
+            ("tea", [("r1", "hot"), ("r2", "")]),
+            ("a green leaf, with coffee", [("r3", "")]),
+        ]
+        assert list(consumer.of("post")[0])[-1] == "matched"
+
+
+async def test_saved_rules_change_an_open_stream_at_their_place(api: Api) -> None:
+    """Two streams of one user, one late by a cursor, hear the same; another user's streams do not notice."""
+    uid, other = await api.user(), await api.user()
+    (tea,) = await save(api, uid, f"tea from:{uid}")
+    async with (
+        await api.stream({"rules": "saved"}, uid=uid) as consumer,
+        await api.stream({"follow": uid}, uid=other) as everything,
+    ):
+        await api.post(uid, "tea one")
+        (milk,) = await save(api, uid, f"milk from:{uid}")
+        await api.post(uid, "milk two")
+        await api.done("DELETE", f"/v1/rules/{tea}", token=mint(uid))
+        await api.post(uid, "tea three")
+        await api.post(uid, "milk four")
+        await everything.until(lambda c: len(c.of("post")) == 4)
+        await consumer.until(lambda c: len(c.of("post")) == 3)
+        told = [m["kind"] for m in consumer.messages if m["kind"] in ("post", "effective")]
+        assert told == ["post", "effective", "post", "effective", "post"]
+        assert [ids for _, [(ids, _)] in matched(consumer)] == [tea, milk, milk]
+        first, second = consumer.of("effective")
+        assert (first["added"], first["removed"], first["rules"]) == ([milk], [], 2)
+        assert (second["added"], second["removed"], second["rules"]) == ([], [tea], 1)
+        assert everything.of("effective") == []
+
+
+async def test_a_poll_goes_by_rules_too(api: Api) -> None:
+    """With `matched`, and with the reasons where they are asked for."""
+    uid = await api.user()
+    token, params = mint(uid), {"rule": f"tea from:{uid}", "explain": "true"}
+    start = (await api.done("GET", "/v1/events", token=token, params={**params, "wait": "0"}))["cursor"]
+    await api.post(uid, "no")
+    await api.post(uid, "green tea")
+    answer = await api.done("GET", "/v1/events", token=token, params={**params, "since": start})
+    (event,) = [event for event in answer["events"] if event["kind"] == "post"]
+    (mark,) = event["matched"]
+    assert (mark["id"], mark["filter"]) == ("r1", "rule")
+    assert {part["part"]: part["indices"] for part in mark["parts"]} == {"tea": [[6, 9]], f"from:{uid}": []}
+
+
+async def test_a_bad_rule_is_refused_with_its_column(api: Api) -> None:
+    """Before the first byte of a stream, and naming the parameter."""
+    for rule, column in (("tea OR", 7), ("(tea", 5), ("has:media", 1), ("tea frm:5", 5)):
+        answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params={"rule": rule})
+        assert answer.error == (400, "invalid_parameter", "rule"), (rule, answer)
+        assert answer.json["error"]["column"] == column, answer
+    answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params={"rules": "others"})
+    assert answer.error == (400, "invalid_parameter", "rules")
+    answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params={"track": "a", "explain": "yes"})
+    assert answer.error == (400, "invalid_parameter", "explain")
+
+
+async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
+    """Many changes beside many posts: each stream ends with the rules that were saved last."""
+    uid = await api.user()
+
+    async def writes() -> None:
+        for n in range(20):
+            await api.post(uid, f"word{n % 5}")
+
+    async def changes() -> list[str]:
+        saved: list[str] = []
+        for n in range(5):
+            saved += await save(api, uid, f"word{n} from:{uid}")
+        return saved
+
+    async with await api.stream({"rules": "saved"}, uid=uid) as consumer:
+        saved: list[Any]
+        _, saved = await asyncio.gather(writes(), changes())
+        for n in range(5):
+            await api.post(uid, f"word{n} last")
+        await consumer.until(lambda c: c.of("post") and c.of("post")[-1]["status"]["message"] == "word4 last")
+        assert len(consumer.of("effective")) == 5
+        last = matched(consumer)[-5:]
+        assert [(text, ids) for text, [(ids, _)] in last] == [(f"word{n} last", saved[n]) for n in range(5)]
+
+
+async def test_from_takes_all_that_a_user_does(api: Api) -> None:
+    """By id and by login alike, where other kinds are asked for too."""
+    author, uid = await api.user(), await api.user()
+    token = mint(uid)
+    login = (await api.done("GET", "/v1/users/me", token=token))["login"]
+    post = await api.post(author, "tea")
+    kinds = "post,follow,like,comment,user_update"
+    async with (
+        await api.stream({"rule": f"from:{uid}", "kinds": kinds}) as by_id,
+        await api.stream({"rule": f"from:{login}", "kinds": kinds}) as by_login,
+    ):
+        await api.follow(uid, author)
+        await api.done("PUT", f"/v1/users/me/likes/{post['id']}", token=token)
+        await api.done("POST", f"/v1/statuses/{post['id']}/comments", token=token, json={"message": "fine"})
+        await api.done("PATCH", "/v1/users/me", token=token, json={"bio": "drinks tea"})
+        await api.post(uid, "more tea")
+        for consumer in (by_id, by_login):
+            await consumer.until(lambda c: c.of("post"))
+            assert [event["kind"] for event in consumer.events] == ["follow", "like", "comment", "user_update", "post"]

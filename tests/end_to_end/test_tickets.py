@@ -1,0 +1,172 @@
+"""Tickets in the URL: one stream each, of the token's scopes, which ends with the token; and no trace of them."""
+
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.api import Answer, Api, mint
+from tests.end_to_end.consumer import MEDIA, Consumer
+from tests.end_to_end.server import Server
+
+WAYS = ("/v1/stream?firehose=true", "/v1/stream/user", "/v1/events?firehose=true&wait=0")
+
+
+async def ticket(api: Api, token: str) -> str:
+    """A ticket for that token."""
+    made = await api.done("POST", "/v1/streams/ticket", token=token)
+    assert set(made) == {"ticket", "expires_in"}
+    assert made["expires_in"] == 30
+    assert len(made["ticket"]) == 43  # 256 random bits
+    return str(made["ticket"])
+
+
+async def shown(api: Api, path: str, given: str) -> Answer:
+    """What the server says to a ticket at ``path``, which must be a refusal or a poll."""
+    return await api.call("GET", f"{path}{'&' if '?' in path else '?'}ticket={given}")
+
+
+async def opened(api: Api, token: str, **params: str) -> Consumer:
+    """A stream that a ticket opened, as a browser's EventSource does it."""
+    query = {**params, "ticket": await ticket(api, token)}
+    answer = await api.session.get("/v1/stream", params=query, headers={"Accept": MEDIA["sse"]})
+    assert answer.status == 200, await answer.text()
+    return Consumer(answer, "sse")
+
+
+async def test_a_ticket_opens_a_stream(api: Api) -> None:
+    """The filters are those of the URL, what it may see is its user's, and what is posted arrives."""
+    uid = await api.user()
+    async with await opened(api, mint(uid), track="tickets") as stream:
+        await stream.until(lambda s: s.messages)
+        status = await api.post(uid, "of tickets")
+        await stream.until(lambda s: s.events)
+        assert stream.told == [("post", status["id"])]
+
+
+@pytest.mark.parametrize("path", WAYS)
+async def test_a_ticket_is_good_once(api: Api, path: str) -> None:
+    """The second time it is as unknown as one that never was, also where it opened something else."""
+    given = await ticket(api, mint(await api.user()))
+    assert (await shown(api, "/v1/events?firehose=true&wait=0", given)).status == 200
+    for one in (given, "never-issued", ""):
+        refused = await shown(api, path, one)
+        assert refused.error == (401, "invalid_token", "ticket")
+        assert refused.headers["WWW-Authenticate"].startswith("Bearer ")
+
+
+async def test_a_refused_stream_uses_it_up(api: Api) -> None:
+    """Also what has no filters: who shows it has shown it."""
+    given = await ticket(api, mint(await api.user()))
+    assert (await shown(api, "/v1/stream", given)).error == (400, "missing_parameter", "track")
+    assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "invalid_token", "ticket")
+
+
+async def test_a_ticket_and_a_token_conflict(api: Api) -> None:
+    """Whom to believe is not guessed, and the ticket is still good; two tickets are refused as well."""
+    token = mint(await api.user())
+    given = await ticket(api, token)
+    path = "/v1/events?firehose=true&wait=0"
+    both = await api.call("GET", f"{path}&ticket={given}", token=token)
+    assert both.error == (400, "conflicting_parameters", "ticket")
+    assert (await shown(api, f"{path}&ticket={given}", given)).error == (400, "conflicting_parameters", "ticket")
+    assert (await shown(api, path, given)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "refusal"),
+    [
+        ("GET", "/v1/users/me", (400, "unknown_parameter", "ticket")),
+        ("POST", "/v1/statuses", (400, "unknown_parameter", "ticket")),
+        ("POST", "/v1/streams/ticket", (400, "unknown_parameter", "ticket")),
+        ("POST", "/v1/stream", (401, "invalid_token", None)),
+        ("POST", "/v1/events", (401, "invalid_token", None)),
+    ],
+)
+async def test_a_ticket_is_for_streams_alone(
+    api: Api, method: str, path: str, refusal: tuple[int, str, str | None]
+) -> None:
+    """Nothing is read or written with it, not even another ticket, and no form is posted."""
+    given = await ticket(api, mint(await api.user()))
+    assert (await api.call(method, f"{path}?ticket={given}")).error == refusal
+
+
+async def test_a_posted_form_takes_no_ticket(api: Api) -> None:
+    """Neither beside a token: it is a parameter that no filter knows."""
+    token = mint(await api.user())
+    refused = await api.call("POST", "/v1/stream", token=token, data={"track": "x", "ticket": "t"})
+    assert refused.error == (400, "unknown_parameter", "ticket")
+
+
+async def test_a_ticket_has_the_scopes_of_its_token(api: Api) -> None:
+    """The firehose is for whom the token gives it to; and without the scope for streams there is no ticket."""
+    given = await ticket(api, mint(await api.user(), "stream"))
+    assert (await shown(api, "/v1/stream?firehose=true", given)).error == (403, "insufficient_scope", None)
+    refused = await api.call("POST", "/v1/streams/ticket", token=mint(await api.user(), "read write"))
+    assert refused.error == (403, "insufficient_scope", None)
+
+
+async def test_the_end_of_the_token_ends_the_stream(api: Api) -> None:
+    """Its expiry, though the ticket was shown before."""
+    async with await opened(api, mint(await api.user(), ttl=1.5), track="x") as stream:
+        await stream.until(lambda s: s.of("goodbye"))
+        assert stream.messages[-1]["code"] == "token_expired"
+
+
+async def test_the_revocation_of_the_token_ends_the_stream(api: Api) -> None:
+    """Who logs out has no stream left, whatever opened it."""
+    token = mint(await api.user())
+    async with await opened(api, token, track="x") as stream:
+        await stream.until(lambda s: s.messages)
+        await api.call("DELETE", "/v1/sessions", token=token)
+        await stream.until(lambda s: s.of("goodbye"))
+        assert stream.messages[-1]["code"] == "token_revoked"
+
+
+async def test_the_suspension_of_the_user_ends_the_stream(api: Api) -> None:
+    """As it ends those that a token opened."""
+    uid = await api.user()
+    async with await opened(api, mint(uid), track="x") as stream:
+        await stream.until(lambda s: s.messages)
+        await api.done("PUT", f"/v1/admin/suspensions/{uid}", token=mint(api.admin, "admin"))
+        await stream.until(lambda s: s.of("goodbye"))
+        assert stream.messages[-1]["code"] == "suspended"
+
+
+async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:
+    """Taken back, or expired, between the ticket and the stream."""
+    uid = await api.user()
+    token = mint(uid)
+    given = await ticket(api, token)
+    await api.call("DELETE", "/v1/sessions", token=token)
+    assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "token_revoked", None)
+    ends = time.time() + 1
+    given = await ticket(api, mint(uid, exp=ends))
+    async with await opened(api, mint(uid, exp=ends), track="x") as stream:
+        await stream.until(lambda s: s.of("goodbye"))  # the server's own word that the time has come
+    assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "token_expired", "ticket")
+
+
+async def test_no_ticket_is_left_behind(tmp_path: Path) -> None:
+    """Neither in a log, whatever happened with it, nor in an answer, nor in Redis in the clear."""
+    with Server(tmp_path, "--log-level", "debug") as server:
+        async with Api(server) as api:
+            token = mint(await api.user())
+            given = await ticket(api, token)
+            answers = [await api.call("GET", f"/v1/events?ticket={given}", token=token)]
+            answers += [await shown(api, path, given) for path in ("/v1/users/me", "/v1/nothing", "/v1/events?x=y")]
+            async with await opened(api, token, track="x") as stream:
+                await stream.until(lambda s: s.messages)
+                told = str(stream.messages)
+            answers.append(await api.call("GET", f"/v1/stream?ticket={given}", headers={"X-Long": "x" * 9_000}))
+            answers.append(await api.call("GET", f"/v1/stream?ticket={given}&x={'x' * 9_000}"))
+            assert {one.status for one in answers} == {400, 401, 404}
+        assert given not in told + "".join(str(one) for one in answers)
+    assert _holding(tmp_path, sha256(given.encode()).hexdigest())  # so it is looked for in the right places
+    assert not _holding(tmp_path, given)
+
+
+def _holding(folder: Path, text: str) -> list[Path]:
+    """The files in which the text stands: logs, and what Redis keeps."""
+    return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]

@@ -1,0 +1,1 @@
+"""Filters of a third party."""

@@ -1,0 +1,39 @@
+"""``fragile=VALUE``: raises where a filter must not, as its value says."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.event import Event
+from filters.key import Key
+
+
+class Fragile(Filter):
+    """Raises on reading ``broken``, in its keys as ``keyless``, and on matching a text with ``boom``."""
+
+    name: ClassVar[str] = "fragile"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "A word that must be in the text."
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        if value == "broken":
+            raise KeyError(value)
+        return cls(value)
+
+    @property
+    def key(self) -> Hashable:
+        return self.word
+
+    def keys(self) -> frozenset[Key]:
+        if self.word == "keyless":
+            raise ZeroDivisionError
+        return frozenset((self.word,))
+
+    def matches(self, event: Event) -> bool:
+        if "boom" in event.text:
+            raise ZeroDivisionError
+        return self.word in event.terms

@@ -1,0 +1,32 @@
+"""``shouting=WORD``: events that shout the word. It has no keys on purpose, so it is asked about every event."""
+
+from collections.abc import Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.error import ParameterError
+from filters.event import Event
+
+
+class Shouting(Filter):
+    """Well behaved, but costly."""
+
+    name: ClassVar[str] = "shouting"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "A word in capital letters."
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        if not value.isupper():
+            raise ParameterError("shouting takes a word in capital letters", param="shouting")
+        return cls(value)
+
+    @property
+    def key(self) -> Hashable:
+        return self.word
+
+    def matches(self, event: Event) -> bool:
+        return self.word in event.text

@@ -1,0 +1,152 @@
+"""Why a rule matched, or did not: each part says so, in words and by the places in the text."""
+
+import pytest
+
+from filters import occurrence
+from filters.entities import extract
+from filters.event import Event
+from filters.occurrence import Folded
+from filters.registry import Registry
+from filters.rules.rule import Rule
+from tests.filters.texts import post
+
+STATUS = post(
+    "Straße: green #Tea, tea!",
+    author="12",
+    login="Ada",
+    lang="en",
+    followers=20,
+    quoted_text="black coffee",
+    quoted_entities=extract("black coffee"),
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "matched", "why"),
+    [
+        ("tea", True, "the text has the word tea"),
+        ("milk", False, "neither the text nor the quoted text has the word milk"),
+        ("coffee", True, "the quoted text has the word coffee"),
+        ("#tea", True, "the text has the hashtag #tea"),
+        ('"green tea"', True, 'the text has the phrase "green tea"'),
+        ('"tea green"', False, 'neither the text nor the quoted text has the phrase "tea green"'),
+        ("from:12", True, "written by 12"),
+        ("from:34", False, "written by 12, not 34"),
+        ("from:bob", False, "written by Ada, not bob"),
+        ("to:bob", False, "it answers nobody"),
+        ("retweets_of:bob", False, "it reposts nobody"),
+        ("url:tea", False, "neither the text nor the quoted text has a link with tea"),
+        ("conversation_id:1", False, "it belongs to no thread"),
+        ("bio:tea", False, "nothing is known of what the author says of themselves"),
+        ("place:paris", False, "it says no place"),
+        ("bounding_box:[0 0 0.1 0.1]", False, "it says no place on the map"),
+        ("follow:12", False, "follow does not match"),
+    ],
+)
+def test_a_part_says_why(registry: Registry, rule: str, matched: bool, why: str) -> None:  # noqa: FBT001 - a row of a table
+    """What was found, or what was there instead."""
+    told = Rule.parse(rule, registry).explain(STATUS)
+    assert (told.matched, told.why) == (matched, why)
+
+
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        ("followers_count:100", "the author's followers are 20, below 100"),
+        ("followers_count:1..9", "the author's followers are 20, above 9"),
+        ("followers_count:20", "the author's followers are 20"),
+        ("following_count:20", "the author's following are not known"),
+        ("lang:de", "the language is en, not de"),
+        ("is:reply", "it is not a reply"),
+        ("has:hashtags", "it has hashtags"),
+        ("has:video_link", "it has no video link"),
+    ],
+)
+def test_what_stands_beside_others_says_why(registry: Registry, part: str, why: str) -> None:
+    """Of the two parts the second."""
+    assert Rule.parse(f"tea {part}", registry).explain(STATUS).parts[1].why == why
+
+
+def test_places_count_code_points_of_what_was_written(registry: Registry) -> None:
+    """Folding has made the ß longer; a phrase is one place from its first word to its last."""
+    explain = [
+        Rule.parse(rule, registry).explain(STATUS).indices for rule in ("tea", "#tea", '"green tea"', '"strasse"')
+    ]
+    assert explain == [((14, 18), (20, 23)), ((14, 18),), ((8, 18),), ((0, 6),)]
+    linked = post("see http://a.com/x and b.com")
+    assert Rule.parse("url:x", registry).explain(linked).indices == ((4, 18),)
+    assert Rule.parse('"b see"~4 OR "com see"~4', registry).explain(linked).parts[1].indices == ((0, 16),)
+    assert Rule.parse('"京タ"', registry).explain(post("東京タワー")).indices == ((1, 3),)
+
+
+def test_a_tree_is_as_the_rule(registry: Registry) -> None:
+    """Groups sum up, a negated operator holds where nothing was found; all of it is JSON."""
+    told = Rule.parse("(milk OR tea) -coffee from:ada", registry).explain(STATUS)
+    assert told.as_json() == {
+        "text": "(milk OR tea) -coffee from:ada",
+        "column": 2,
+        "matched": False,
+        "why": "not so: -coffee",
+        "indices": [],
+        "parts": [
+            {
+                "text": "milk OR tea",
+                "column": 2,
+                "matched": True,
+                "why": "so: tea",
+                "indices": [],
+                "parts": [
+                    {
+                        "text": "milk",
+                        "column": 2,
+                        "matched": False,
+                        "why": "neither the text nor the quoted text has the word milk",
+                        "indices": [],
+                    },
+                    {
+                        "text": "tea",
+                        "column": 10,
+                        "matched": True,
+                        "why": "the text has the word tea",
+                        "indices": [[14, 18], [20, 23]],
+                    },
+                ],
+            },
+            {
+                "text": "-coffee",
+                "column": 15,
+                "matched": False,
+                "why": "the quoted text has the word coffee",
+                "indices": [],
+            },
+            {"text": "from:ada", "column": 23, "matched": True, "why": "written by Ada", "indices": []},
+        ],
+    }
+
+
+def test_a_match_is_owed_to_what_was_found(registry: Registry) -> None:
+    """Not to what is negated, nor to a branch that does not hold as a whole."""
+    told = Rule.parse("tea lang:en -milk (green milk OR straße OR wine)", registry).explain(STATUS)
+    assert [part.text for part in told.found()] == ["tea", "lang:en", "strasse"]
+    assert list(Rule.parse("tea milk", registry).explain(STATUS).found()) == []
+
+
+def test_nobody_wrote_some_events(registry: Registry) -> None:
+    """What is not known is said, not raised."""
+    assert Rule.parse("from:bob", registry).explain(Event("follow")).why == "written by nobody"
+
+
+def test_a_text_is_looked_through_once_for_all_parts(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred parts, each found a hundred times, would hold up everybody for seconds."""
+    folded: list[str] = []
+
+    class Counted(Folded):
+        def __init__(self, original: str, start: int = 0) -> None:
+            folded.append(original)
+            super().__init__(original, start)
+
+    monkeypatch.setattr(occurrence, "Folded", Counted)
+    told = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(post("tea " * 51 + "once"))
+    assert len(told.parts) == 20
+    assert [len(part.indices) for part in told.parts[-1].parts] == [51, 50, 50]
+    assert len(folded) == 2  # with its links and without

@@ -1,0 +1,117 @@
+"""Each operator finds what it says, and the index would find it too."""
+
+from collections.abc import Mapping
+from itertools import permutations, product
+
+import pytest
+
+from filters.entities import Entities, Url
+from filters.event import Event
+from filters.registry import Registry
+from filters.rules.operators import rows
+from filters.rules.rule import Rule
+from filters.rules.text import Near
+from tests.filters.rules.cases import CASES, Case
+from tests.filters.texts import post
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule} ~ {case.what}")
+def test_an_operator_finds_what_it_is_said_to(registry: Registry, case: Case) -> None:
+    """The cases of the page on filters; where a rule matches, it has a key of the event; reasons agree."""
+    rule = Rule.parse(case.rule, registry)
+    assert rule.matches(case.event) is case.matches
+    assert rule.explain(case.event).matched is case.matches
+    keys, clauses = rule.keys(), rule.clauses()
+    assert keys is not None
+    assert not case.matches or keys & case.event.keys
+    if clauses is not None:
+        assert any(clause <= case.event.keys for clause in clauses) is case.matches
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if " " not in case.rule], ids=lambda case: case.rule)
+def test_a_minus_turns_an_operator_round(registry: Registry, case: Case) -> None:
+    """Whatever it finds it then does not, and the other way about."""
+    event = case.event
+    said = Event(
+        **{name: getattr(event, name) for name in ("kind", "author", "login", "people", "status_id", "lang", "point")},
+        **{name: getattr(event, name) for name in ("box", "forms", "media", "conversation", "place_name", "bio")},
+        **{name: getattr(event, name) for name in ("place_country", "reply_to", "reply_to_login", "reposted")},
+        reposted_login=event.reposted_login,
+        text=f"{event.text} zebra",
+        entities=event.entities,
+        quoted_text=event.quoted.text,
+        quoted_entities=event.quoted.entities,
+    )
+    assert Rule.parse(f"zebra {case.rule}", registry).matches(said) is case.matches
+    assert Rule.parse(f"zebra -{case.rule}", registry).matches(said) is not case.matches
+
+
+def test_the_table_has_an_example_of_each_operator(registry: Registry) -> None:
+    """Each can be read, beside a word where it cannot stand alone, and says in few words why it did not match."""
+    for row in rows():
+        rule = Rule.parse(row.example if row.standalone else f"tea {row.example}", registry)
+        told = rule.explain(post("nothing"))
+        assert (told.matched, told.why != "") == (False, True), row.example
+
+
+def test_every_operator_is_tried(registry: Registry) -> None:
+    """A new row of the table needs its cases."""
+    tried = " ".join(case.rule for case in CASES)
+    names = [name for row in rows() if row.name for name in (row.name, *row.aliases)]
+    assert [name for name in names if f"{name}:" not in tried] == []
+
+
+def test_names_and_aliases_are_one_operator(registry: Registry) -> None:
+    """A rule is shown by the first of its names, in lower case."""
+    shown = Rule.parse(
+        'REPOSTS_OF:Ada OR retweets_of_user:ADA tweets_count:1 posts_count:2.. is:Repost "TEA"', registry
+    )
+    assert shown.text == 'retweets_of:ada OR retweets_of:ada tweets_count:1 tweets_count:2 is:retweet "tea"'
+
+
+def test_a_sample_is_a_fixed_share_that_lies_in_larger_ones(registry: Registry) -> None:
+    """It is that of the parameter, and says nothing about who may see a status."""
+    some, more = (Rule.parse(f"tea sample:{percent}", registry) for percent in ("10", "25.5"))
+    posts = [post("tea", status_id=str(nth), sampled=False, public=False) for nth in range(2_000)]
+    small, large = ({event.status_id for event in posts if rule.matches(event)} for rule in (some, more))
+    assert small < large
+    assert (150 < len(small) < 250, 440 < len(large) < 580) == (True, True)
+
+
+def test_words_near_each_other_agree_with_their_definition(registry: Registry) -> None:
+    """Of all sequences of five words: some choice of different places is moved by no more than the reach."""
+    rule = Rule.parse('"a b a"~2', registry)
+    for words in product("abx", repeat=5):
+        choices = permutations(range(5), 3)
+        near = any(
+            [words[at] for at in chosen] == ["a", "b", "a"]
+            and max(at - nth for nth, at in enumerate(chosen)) - min(at - nth for nth, at in enumerate(chosen)) <= 2
+            for chosen in choices
+        )
+        assert rule.matches(post(" ".join(words))) is near, words
+
+
+def test_a_shortened_display_of_a_link_has_no_half_words(registry: Registry) -> None:
+    """What ends in an ellipsis is not looked at; the whole link is."""
+    url = Url("https://t.co/x", "example.com/nonsen…", "https://example.com/nonsense", (0, 14))
+    linked = Event("post", text="https://t.co/x", entities=Entities(urls=(url,)))
+    assert [
+        Rule.parse(f"url:{part}", registry).matches(linked) for part in ("nonsense", '"com/nonsense"', "nonsen", "co")
+    ] == [True, True, False, False]
+
+
+def test_words_that_are_never_near_each_other_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often each of them is said: one event asks many rules."""
+    tried: list[int] = []
+    taken = Near._taken
+
+    def counted(near: Near, places: Mapping[str, int], start: int) -> int:
+        tried.append(start)
+        return taken(near, places, start)
+
+    monkeypatch.setattr(Near, "_taken", counted)
+    near = Near(["a", "b"], 6)
+    assert not near.matches(post("a " * 60 + "c " * 9 + "b " * 60))
+    assert tried == []
+    assert near.matches(post("a " * 60 + "c " * 6 + "b " * 60))
+    assert len(tried) == 1

@@ -1,0 +1,20 @@
+"""Installing a pure-Python package into a folder, without an installer."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+
+def install(package: Path, site: Path) -> None:
+    """What an installer does: copy it, and write down its entry points."""
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    module = project["name"].replace("-", "_")
+    shutil.copytree(package / module, site / module)
+    info = site / f"{module}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = project["entry-points"].items()
+    lines = [
+        f"[{group}]\n" + "\n".join(f"{name} = {value}" for name, value in points.items()) for group, points in groups
+    ]
+    (info / "entry_points.txt").write_text("\n\n".join(lines) + "\n")

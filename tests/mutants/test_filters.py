@@ -1,0 +1,75 @@
+"""Every mistake in a filter or in the index is seen."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.checkout import Checkout, asserted
+from tests.mutants.mutant import MUTANTS as ALL
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [mutant for mutant in ALL if not mutant.path.startswith("filters/rules/")]
+
+TRACK = """What is wrong.
+
+Killed by: tests/filters/test_track.py
+
+--- a/filters/track.py
++++ b/filters/track.py
+@@ -1,2 +1,2 @@
+ same
+-right
++wrong
+"""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mistake_is_seen(checkout: Checkout, mutant: Mutant) -> None:
+    """By the tests that say they are there for it, which pass without it."""
+    with checkout.broken(mutant):
+        run = checkout.run(mutant.killers)
+    assert asserted(run), run.stdout + run.stderr
+
+
+def test_mistakes_are_many_and_everywhere() -> None:
+    """Twenty at least, in nearly every file that decides what matches."""
+    assert len(ALL) >= 20
+    assert len({mutant.path for mutant in ALL}) >= 18
+
+
+def test_a_mistake_that_has_no_place_any_more_says_how_to_renew_it(tmp_path: Path) -> None:
+    """Where its lines are gone, and where they are there twice."""
+    patch = tmp_path / "wrong.patch"
+    patch.write_text(TRACK)
+    mutant = Mutant.read(patch)
+    assert mutant.applied("before\nsame\nright\n") == "before\nsame\nwrong\n"
+    for source in ("same\nother\n", "same\nright\n" * 2):
+        with pytest.raises(AssertionError, match=r"`git diff filters/track\.py`"):
+            mutant.applied(source)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRACK.replace("Killed by", "Seen by"),
+        TRACK.replace("filters/track", "stream_server/hub"),
+        TRACK + "@@ -9 +9 @@\n-more\n+less\n",
+        TRACK + TRACK[TRACK.index("---") :],
+    ],
+)
+def test_a_patch_is_one_edit_that_something_has_to_see(tmp_path: Path, text: str) -> None:
+    """In one file of filters."""
+    patch = tmp_path / "wrong.patch"
+    patch.write_text(text)
+    with pytest.raises(ValueError, match=r"wrong\.patch is not a sentence"):
+        Mutant.read(patch)
+
+
+def test_only_a_failed_assertion_counts(checkout: Checkout) -> None:
+    """Neither tests that pass, nor what cannot be imported, nor what is not there."""
+    nonsense = Mutant("", (), "filters/track.py", "from filters import unspaced\n", "from filters import nothing\n")
+    killers = ["tests/filters/test_track.py::test_more_of_the_matcher"]
+    assert not asserted(checkout.run(killers))
+    assert not asserted(checkout.run(["tests/filters/test_track.py::test_of_nothing"]))
+    with checkout.broken(nonsense):
+        assert not asserted(checkout.run(killers))

@@ -1,0 +1,81 @@
+"""What is found in any mixture of scripts, and where, against plain loops."""
+
+import unicodedata
+
+import pytest
+from hypothesis import strategies as st
+
+from filters.entities import extract
+from filters.occurrence import Folded, occurrences
+from filters.said import Said
+from filters.testing import check_match
+from filters.tokens import fold, spans, words
+from filters.track import Track
+from tests.filters.texts import post
+from tests.property.laws import holds
+
+pytestmark = pytest.mark.timeout(900)  # for the long form
+
+LETTERS = "東京タ"
+TEXTS = st.lists(st.sampled_from([*LETTERS, *"aB_・。 ,#😍ßก", "\u3099", "ำ", "a.co/"]), max_size=16).map("".join)
+TERMS = st.lists(st.sampled_from([*LETTERS, "a", "ก", "ำ"]), min_size=1, max_size=4).map("".join)
+ANY_TEXT = st.text(st.characters(), max_size=40)
+
+
+def _runs(text: str) -> list[str]:
+    """Letters, marks and digits in a row, of what is written outside links and of hashtags."""
+    entities = extract(text)
+    assert not entities.mentions
+    characters = list(text)
+    for family in (entities.urls, entities.hashtags):
+        for start, end in (entity.indices for entity in family):
+            characters[start:end] = " " * (end - start)
+    pieces = ["".join(characters), *(tag.text for tag in entities.hashtags), *(url.url for url in entities.urls)]
+    folded = unicodedata.normalize("NFC", " ".join(pieces).casefold())
+    return "".join(c if c == "_" or unicodedata.category(c)[0] in "LMN" else " " for c in folded).split()
+
+
+def _found_where_it_stands(text: str, term: str) -> None:
+    term = fold(term)
+    found = Track.parse(term).matches(post(text))
+    if set(term) - {"a"}:
+        assert found is any(term in run for run in _runs(text))
+
+
+def test_a_term_is_found_exactly_where_a_run_holds_it(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Neither missed nor made up of pairs that stand apart."""
+    holds(_found_where_it_stands, TEXTS, TERMS, full=full, cases=1_000)
+
+
+def _keeps_the_contract(text: str, term: str, other: str) -> None:
+    check_match(Track.parse(f"{term} a,{other}"), post(text))
+
+
+def test_keys_and_clauses_keep_the_contract(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """What matches has a key of the filter, and clauses, where there are any, say the same as the filter."""
+    holds(_keeps_the_contract, TEXTS, TERMS, TERMS, full=full, cases=500)
+
+
+def _placed(text: str, terms: list[str]) -> None:
+    said = Said(text, extract(text))
+    for term in (*sorted(said.terms)[:20], *map(fold, terms)):
+        places = occurrences(said, term)
+        assert bool(places) is said.has(term), term
+        assert all(0 <= start < end <= len(text) for start, end in places)
+
+
+def test_what_is_found_has_a_place(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """A term has a place in the text if, and only if, it is found in it."""
+    holds(_placed, st.one_of(TEXTS, ANY_TEXT), st.lists(TERMS, max_size=3), full=full, cases=500)
+
+
+def _folded_alike(text: str) -> None:
+    folded = Folded(text)
+    assert folded.text == fold(text)
+    apart = {folded.text[slice(*span)] for span in spans(folded.text)}
+    assert apart <= words(folded.text)
+
+
+def test_folding_by_characters_is_folding_at_once(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """So indices of the folded text lead back to the text."""
+    holds(_folded_alike, st.one_of(TEXTS, ANY_TEXT), full=full, cases=1_000)

@@ -1,0 +1,164 @@
+"""What people type as a rule: read, shown and read again; refused with a place; never costly to look at."""
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+
+import pytest
+from hypothesis import event as note
+
+from filters.registry import Registry
+from filters.rules.error import RuleError
+from filters.rules.parser import parse
+from filters.rules.printer import show
+from filters.rules.rule import Rule
+from filters.testing import example_events
+from tests import reference_rules
+from tests.property.laws import holds
+from tests.property.rules import anything, rules
+from tests.property.statuses import Posted, posted
+
+pytestmark = pytest.mark.timeout(3600)  # for the long form
+
+REGISTRY = Registry.from_entry_points()
+EVENTS = example_events()
+MAX_LENGTH = 1024
+
+
+def _shown_and_read_again(text: str, one: Posted) -> None:
+    node = parse(text, REGISTRY)
+    shown = show(node)
+    again = parse(shown, REGISTRY)
+    assert again == node
+    assert show(again) == shown
+    assert Rule.parse(text, REGISTRY) == Rule.parse(shown, REGISTRY)
+    assert reference_rules.matches(shown, *one) is reference_rules.matches(text, *one)
+
+
+def test_a_rule_is_what_it_shows(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """The canonical text is read as the same rule, is its own canonical text, and says the same to others."""
+    holds(_shown_and_read_again, rules(), posted(), full=full, cases=500)
+
+
+def _rule_or_refusal(text: str) -> None:
+    try:
+        rule = Rule.parse(text, REGISTRY)
+    except RuleError as refusal:
+        note("refused")
+        _tells_where(refusal, text)
+    else:
+        note("taken")
+        _can_be_matched(rule)
+
+
+def _tells_where(refusal: RuleError, text: str) -> None:
+    assert (refusal.code, refusal.param) == ("invalid_parameter", "rule")
+    assert 1 <= refusal.column <= len(text) + 1
+    assert refusal.expected
+    assert f"column {refusal.column}" in refusal.message
+    assert refusal.message.endswith(refusal.expected)
+    assert refusal.message.encode()  # no half of a pair that cannot be sent
+    assert not any(unicodedata.category(c) == "Cc" for c in refusal.message)
+
+
+def _can_be_matched(rule: Rule) -> None:
+    assert len(rule.text) <= 2 * MAX_LENGTH
+    keys, clauses = rule.keys(), rule.clauses()
+    for event in EVENTS:
+        matched = rule.matches(event)
+        assert rule.explain(event).matched is matched
+        assert not matched or keys is None or keys & event.keys
+        assert clauses is None or any(clause <= event.keys for clause in clauses) is matched
+
+
+def test_any_text_is_a_rule_or_refused_by_name_and_column(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """Nothing else is ever raised, and what is taken can be matched and explained."""
+    holds(_rule_or_refusal, anything(), full=full, cases=500)
+
+
+GROWING: dict[str, Callable[[int], str]] = {
+    "words": lambda n: "a " * (n // 2),
+    "alternatives": lambda n: "a OR " * (n // 5) + "a",
+    "denials": lambda n: "a" + " -b" * (n // 3),
+    "groups": lambda n: "(a OR b) " * (n // 9),
+    "groups of groups": lambda n: ("(" * 16 + "a" + ")" * 16) * (n // 33),
+    "open parentheses": lambda n: "(" * n,
+    "closed parentheses": lambda n: ")" * n,
+    "empty groups": lambda n: "()" * (n // 2),
+    "nested": lambda n: "(" * (n // 2) + "a" + ")" * (n // 2 - 1),
+    "nested alternatives": lambda n: "(a OR " * (n // 6) + "a",
+    "quotes": lambda n: '"' * n,
+    "phrases": lambda n: '"a b" ' * (n // 6),
+    "one phrase": lambda n: '"' + "a " * (n // 2 - 1) + '"',
+    "proximities": lambda n: '"a b"~6 ' * (n // 8),
+    "minuses": lambda n: "-" * n,
+    "brackets": lambda n: "bounding_box:[" + "1 " * (n // 2 - 8),
+    "open brackets": lambda n: "[" * n,
+    "colons": lambda n: "a:" * (n // 2),
+    "an unknown operator": lambda n: "f" * (n - 2) + ":a",
+    "unknown operators": lambda n: "frmo:a " * (n // 7),
+    "people": lambda n: "from:1 OR " * (n // 10) + "from:1",
+    "one word": lambda n: "a" * n,
+    "one word with marks": lambda n: "a-" * (n // 2),
+    "one tag": lambda n: "#" + "a" * (n - 1),
+    "pictures": lambda n: "😍" * n,
+    "joiners": lambda n: "👨\u200d" * (n // 2),
+    "accents": lambda n: "a" + "\u0301\u0323" * (n // 2 - 1),
+    "a script without blanks": lambda n: "東京" * (n // 2),
+    "blanks": lambda n: "a" + " " * (n - 2) + "b",
+    "digits": lambda n: "followers_count:" + "9" * (n - 16),
+    "a list": lambda n: "track:" + "a," * (n // 2 - 3),
+}
+"""By length, what could be costly: each is read as a rule or refused."""
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """How many functions are called until it is done: a measure that no busy machine changes."""
+    count = 0
+
+    def counting(_: FrameType, what: str, __: object) -> None:
+        nonlocal count
+        count += what in ("call", "c_call")
+
+    sys.setprofile(counting)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def _read_and_asked(text: str) -> None:
+    try:
+        rule = Rule.parse(text, REGISTRY)
+    except RuleError:
+        return
+    for event in EVENTS:
+        rule.matches(event)
+        rule.keys()
+        rule.clauses()
+
+
+@pytest.mark.timeout(60)  # what no call shows, a pattern that tries everything, would take for ever
+@pytest.mark.parametrize("growing", GROWING.values(), ids=GROWING)
+def test_twice_the_text_is_no_more_than_twice_the_work(growing: Callable[[int], str]) -> None:
+    """No rule is quadratic, neither in reading nor in asking, up to the longest."""
+    _read_and_asked(growing(64))  # what is made once is made
+    half, whole = (_calls(partial(_read_and_asked, growing(length))) for length in (504, 1008))
+    assert whole <= 2.2 * half + 100
+
+
+def test_what_is_too_long_is_not_looked_at() -> None:
+    """A refusal of a megabyte costs what a refusal costs."""
+    short, long = (_calls(partial(_read_and_asked, "(a OR b) " * number)) for number in (200, 100_000))
+    assert long <= 2 * short
+
+
+def test_a_rule_is_no_longer_than_the_bound() -> None:
+    """1,024 characters are taken, one more is refused, and the bound is told."""
+    assert Rule.parse("x" * MAX_LENGTH, REGISTRY).text == "x" * MAX_LENGTH
+    with pytest.raises(RuleError, match=re.compile("1,?024")):
+        Rule.parse("x" * (MAX_LENGTH + 1), REGISTRY)

@@ -1,0 +1,465 @@
+"""The rule language, said a second time: plain, slow and written apart from the server.
+
+It knows a status as the API answered it, and its facts: what was known of its author when it was posted. A rule is
+cut up by one pattern and put in order by the two stacks that turn what stands between its operands into what stands
+behind them; then every part of it is asked, and nothing is ever looked up.
+
+Where the documents leave something open, it says so here: what nobody knows is in no range, a quote speaks by the
+words, tags, names and links of its original too, and a repost without words is its original's text under the name
+of who reposts.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+from tests import reference
+from tests.reference import Status, fold
+
+Facts: TypeAlias = Mapping[str, Any]
+Test: TypeAlias = Callable[["Seen", str], bool]
+
+KM_PER_MILE = 1.609344
+EARTH_KM = 6371.0088
+MAX_MILES = 25.0
+MAX_DEPTH = 32
+MAX_LENGTH = 1024
+
+LEXEME = re.compile(r'\s*(?:([()])|(-?(?:[a-z_]+:)?(?:"[^"]*"(?:~\d+)?|\[[^\]]*\]|[^\s()"\[\]]+)))')
+PRECEDENCE = {"AND": 2, "OR": 1, "(": 0}
+
+
+class NoRule(ValueError):
+    """The text is no rule."""
+
+
+class Text:
+    """What a status says, looked through once."""
+
+    def __init__(self, status: Status) -> None:
+        self.entities = status["entities"]
+        self.terms = reference.tokens(status)
+        self.runs = reference.runs(status)
+        self.words = sequence(status["message"])
+
+    def says(self, term: str) -> bool:
+        """Whether a folded term stands in it."""
+        return reference.is_said(term, self.terms, self.runs)
+
+    def saysin_a_row(self, words: list[str]) -> bool:
+        """Whether these words stand in it without another between them."""
+        return in_a_row(words, self.words) and all(map(self.says, words))
+
+
+class Seen:
+    """A status as rules look at it, with the facts of its author."""
+
+    def __init__(self, status: Status, facts: Facts) -> None:
+        self.status = status
+        self.facts = facts
+        self.author: Facts = facts.get("author", {})
+        original = status.get("original")
+        self.reposted = original if reference.is_repost(status) else None
+        self.shown: Status = self.reposted or status
+        self.texts = [Text(self.shown)] + ([Text(original)] if original and not self.reposted else [])
+
+    @property
+    def place(self) -> Mapping[str, Any]:
+        """Where it says that it is; a repost is nowhere."""
+        return {} if self.reposted else self.status["place"] or {}
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """The same to the metre."""
+        location = None if self.reposted else self.status["location"]
+        return (location["lon"], location["lat"]) if location else None
+
+
+class Operand(NamedTuple):
+    """One operator with its value."""
+
+    name: str
+    value: str
+    negated: bool
+
+    @property
+    def standalone(self) -> bool:
+        """Whether a rule can be made of it alone."""
+        return not self.negated and self.name in STANDALONE
+
+    def holds(self, seen: Seen) -> bool:
+        """Whether it is so."""
+        return TESTS[self.name](seen, self.value) is not self.negated
+
+
+class Pair(NamedTuple):
+    """Two parts with `AND` or `OR` between them."""
+
+    sign: str
+    left: "Part"
+    right: "Part"
+
+    @property
+    def standalone(self) -> bool:
+        """A conjunction needs one part by which it can be found, and each alternative needs its own."""
+        both = (self.left.standalone, self.right.standalone)
+        return any(both) if self.sign == "AND" else all(both)
+
+    def holds(self, seen: Seen) -> bool:
+        """Whether both are so, or one of them."""
+        both = (self.left.holds(seen), self.right.holds(seen))
+        return all(both) if self.sign == "AND" else any(both)
+
+
+Part: TypeAlias = Operand | Pair
+
+
+def matches(rule: str, status: Status, facts: Facts) -> bool:
+    """Whether the status is what the rule asks for; raises NoRule."""
+    return parsed(rule).holds(Seen(status, facts))
+
+
+def parsed(rule: str) -> Part:
+    """What the rule says; raises NoRule."""
+    if len(rule) > MAX_LENGTH:
+        raise NoRule("too long")
+    part = _built(_behind(_with_ands(_lexemes(rule))))
+    if not part.standalone:
+        raise NoRule("nothing in it stands alone")
+    _check_samples(part, alternative=False)
+    return part
+
+
+def _lexemes(rule: str) -> list[str]:
+    found, at, rule = [], 0, rule.rstrip()
+    while at < len(rule):
+        match = LEXEME.match(rule, at)
+        if match is None:
+            raise NoRule(f"nothing known at {at}")
+        found.append(match[1] or match[2])
+        at = match.end()
+    return found
+
+
+def _with_ands(lexemes: list[str]) -> list[str]:
+    """What stands side by side is joined."""
+    told: list[str] = []
+    for lexeme in lexemes:
+        if lexeme == "AND":
+            raise NoRule("side by side is how it is said")
+        if told and told[-1] not in ("OR", "(") and lexeme not in ("OR", ")"):
+            told.append("AND")
+        told.append(lexeme)
+    return told
+
+
+def _behind(lexemes: Iterable[str]) -> list[str]:
+    """The shunting yard: signs after what they join, and no parentheses."""
+    told: list[str] = []
+    waiting: list[str] = []
+    for lexeme in lexemes:
+        if lexeme == "(":
+            waiting.append(lexeme)
+        elif lexeme == ")":
+            while waiting and waiting[-1] != "(":
+                told.append(waiting.pop())
+            if not waiting:
+                raise NoRule("closed, but never opened")
+            waiting.pop()
+        elif lexeme in PRECEDENCE:
+            while waiting and PRECEDENCE[waiting[-1]] >= PRECEDENCE[lexeme]:
+                told.append(waiting.pop())
+            waiting.append(lexeme)
+        else:
+            told.append(lexeme)
+        if waiting.count("(") > MAX_DEPTH:
+            raise NoRule("too deep")
+    if "(" in waiting:
+        raise NoRule("opened, but never closed")
+    return told + waiting[::-1]
+
+
+def _built(lexemes: Iterable[str]) -> Part:
+    stack: list[Part] = []
+    for lexeme in lexemes:
+        if lexeme in PRECEDENCE:
+            if len(stack) < 2:
+                raise NoRule(f"{lexeme} joins two")
+            right, left = stack.pop(), stack.pop()
+            stack.append(Pair(lexeme, left, right))
+        else:
+            stack.append(_operand(lexeme))
+    if len(stack) != 1:
+        raise NoRule("not one thing")
+    return stack[0]
+
+
+def _operand(lexeme: str) -> Operand:
+    negated, bare = lexeme.startswith("-"), lexeme.removeprefix("-")
+    name, colon, value = bare.partition(":")
+    if bare.startswith('"'):
+        name, value = ("near" if "~" in bare.rpartition('"')[2] else "phrase"), bare
+    elif not colon:
+        name, value = {"#": "tag", "@": "mention", "$": "cashtag"}.get(bare[:1], "word"), bare
+    name = ALIASES.get(name, name)
+    if name not in VALUES or not re.fullmatch(VALUES[name], value) or not _sensible(name, value):
+        raise NoRule(f"no operator: {lexeme}")
+    return Operand(name, value, negated)
+
+
+def _check_samples(part: Part, *, alternative: bool) -> None:
+    """A sample is of the whole rule: neither of one alternative, nor of all the others."""
+    if isinstance(part, Pair):
+        for one in (part.left, part.right):
+            _check_samples(one, alternative=alternative or part.sign == "OR")
+    elif part.name == "sample" and (alternative or part.negated):
+        raise NoRule("a sample of a part")
+
+
+def _sensible(name: str, value: str) -> bool:
+    if name == "word":
+        return all(map(reference.is_word_character, value)) or is_one_picture(value)
+    if name == "near":
+        return 2 <= len(sequence(_unquoted(value))) <= 10
+    if name in ("phrase", "bio", "url"):
+        return bool(sequence(_unquoted(value)))
+    if name == "sample":
+        return 1 <= float(value) <= 100
+    if name.endswith("_count"):
+        low, high = _range(value)
+        return low <= high
+    return name not in ("bounding_box", "point_radius") or _on_earth(name, _numbers(value))
+
+
+def is_one_picture(value: str) -> bool:
+    """Whether it is a picture and nothing else."""
+    return len(value) == 1 and reference.is_picture(value)
+
+
+def _on_earth(name: str, numbers: list[float]) -> bool:
+    longitudes, latitudes = (numbers[:1], numbers[1:2]) if name == "point_radius" else (numbers[::2], numbers[1::2])
+    if not all(abs(lon) <= 180 for lon in longitudes) or not all(abs(lat) <= 90 for lat in latitudes):
+        return False
+    if name == "point_radius":
+        return 0 < numbers[2] < MAX_MILES * KM_PER_MILE
+    west, south, east, north = numbers
+    wide = distance_km((west, south), (east, south)), distance_km((west, north), (east, north))
+    return (
+        west < east
+        and south < north
+        and max(*wide, distance_km((west, south), (west, north))) < MAX_MILES * KM_PER_MILE
+    )
+
+
+def _numbers(value: str) -> list[float]:
+    """What is in the brackets, a radius in kilometres."""
+    *plain, last = value.strip("[] ").split()
+    mile = KM_PER_MILE if last.endswith("mi") else 1.0
+    return [*map(float, plain), float(last.removesuffix("mi").removesuffix("km")) * mile]
+
+
+def _range(value: str) -> tuple[float, float]:
+    """A number alone is the least."""
+    low, _, high = value.partition("..")
+    return float(low or 0), float(high or "inf")
+
+
+def _unquoted(value: str) -> str:
+    return value.partition("~")[0].strip('"') if value.startswith('"') else value
+
+
+def sequence(text: str) -> list[str]:
+    """The words of a text, cut at every blank and mark; a picture is one, and so is a character without blanks."""
+    return "".join(
+        f" {c} " if _stands_alone(c) else c if reference.is_word_character(c) else " " for c in fold(text)
+    ).split()
+
+
+def _stands_alone(character: str) -> bool:
+    return reference.is_picture(character) or reference.is_unspaced(character)
+
+
+def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Along a great circle, by the law of haversines."""
+    (lon, lat), (other_lon, other_lat) = (tuple(map(math.radians, p)) for p in (a, b))
+    half = math.sin((other_lat - lat) / 2) ** 2
+    half += math.cos(lat) * math.cos(other_lat) * math.sin((other_lon - lon) / 2) ** 2
+    return 2 * EARTH_KM * math.asin(math.sqrt(half))
+
+
+# What each operator asks.
+
+
+def in_a_row(words: list[str], said: list[str]) -> bool:
+    """Whether these words stand in what is said, one behind the other."""
+    return any(said[i : i + len(words)] == words for i in range(len(said)))
+
+
+def _says(seen: Seen, term: str) -> bool:
+    return any(text.says(fold(term)) for text in seen.texts)
+
+
+def _says_phrase(seen: Seen, value: str) -> bool:
+    words = sequence(_unquoted(value))
+    return any(text.saysin_a_row(words) for text in seen.texts)
+
+
+def _says_near(seen: Seen, value: str) -> bool:
+    words = sequence(_unquoted(value))
+    most = int(value.rpartition("~")[2])
+    return any(_near(words, most, text.words) for text in seen.texts)
+
+
+def _near(words: list[str], most: int, said: list[str]) -> bool:
+    """So many steps may the words have moved from where the phrase has them; turned round, two have moved two."""
+    places = [[i for i, word in enumerate(said) if word == wanted] for wanted in words]
+    for taken in product(*places):
+        moved = [place - i for i, place in enumerate(taken)]
+        if len(set(taken)) == len(taken) and max(moved) - min(moved) <= most:
+            return True
+    return False
+
+
+def _is_who(uid: str | None, login: str | None, value: str) -> bool:
+    return value == uid if value.isdecimal() else login is not None and fold(value) == fold(login)
+
+
+def _from(seen: Seen, value: str) -> bool:
+    return _is_who(seen.status["uid"], seen.status["login"], value)
+
+
+def _to(seen: Seen, value: str) -> bool:
+    return _is_who(seen.status["in_reply_to_uid"], seen.facts.get("reply_to_login"), value)
+
+
+def _reposts_of(seen: Seen, value: str) -> bool:
+    return seen.reposted is not None and _is_who(seen.reposted["uid"], seen.reposted["login"], value)
+
+
+def _links(seen: Seen, value: str) -> bool:
+    words = sequence(_unquoted(value).removeprefix("https://").removeprefix("http://").removeprefix("www."))
+    urls = [url for text in seen.texts for url in text.entities["urls"]]
+    forms = [url[form].split("://", 1)[-1] for url in urls for form in ("expanded_url", "display_url")]
+    return any(in_a_row(words, sequence(form)) for form in forms)
+
+
+def _in_circle(seen: Seen, value: str) -> bool:
+    lon, lat, radius = _numbers(value)
+    return _enclosed(seen, lambda point: distance_km((lon, lat), point) <= radius)
+
+
+def _in_box(seen: Seen, value: str) -> bool:
+    west, south, east, north = _numbers(value)
+    return _enclosed(seen, lambda point: west <= point[0] <= east and south <= point[1] <= north)
+
+
+def _enclosed(seen: Seen, inside: Callable[[tuple[float, float]], bool]) -> bool:
+    """Its point decides; without one its place is inside if all corners are, and none is over the date line."""
+    if seen.point is not None:
+        return inside(seen.point)
+    box = seen.place.get("box")
+    if box is None or box[0] > box[2]:
+        return False
+    west, south, east, north = box
+    return all(inside(corner) for corner in ((west, south), (west, north), (east, south), (east, north)))
+
+
+def _forms(seen: Seen, value: str) -> bool:
+    return {
+        "reply": seen.status["in_reply_to"] is not None,
+        "repost": reference.is_repost(seen.status),
+        "retweet": reference.is_repost(seen.status),
+        "quote": seen.status["origin"] is not None and not reference.is_repost(seen.status),
+    }[value]
+
+
+def _has(seen: Seen, value: str) -> bool:
+    entities, media = seen.shown["entities"], {one["type"] for one in seen.shown["media"]}
+    return bool(
+        {
+            "hashtags": entities["hashtags"],
+            "cashtags": entities["cashtags"],
+            "links": entities["urls"],
+            "mentions": entities["mentions"],
+            "media": media,
+            "images": media & {"image"},
+            "video_link": media & {"video", "gif"},
+            "geo": seen.point or seen.place,
+        }[value]
+    )
+
+
+def _counted(member: str) -> Test:
+    def test(seen: Seen, value: str) -> bool:
+        low, high = _range(value)
+        count = seen.author.get(member)
+        return count is not None and low <= count <= high
+
+    return test
+
+
+def _bio(seen: Seen, value: str) -> bool:
+    return in_a_row(sequence(_unquoted(value)), sequence(seen.author.get("bio", "")))
+
+
+def _place(seen: Seen, value: str) -> bool:
+    return fold(seen.place.get("name") or "") == fold(_unquoted(value))
+
+
+def _country(seen: Seen, value: str) -> bool:
+    return (seen.place.get("country") or "").lower() == value.lower()
+
+
+_QUOTED = r'"[^"]+"'
+_NUMBER = r"[-+]?\d+(\.\d+)?"
+_COUNT = r"\d+|\d+\.\.|\.\.\d+|\d+\.\.\d+"
+
+ALIASES = {"retweets_of_user": "retweets_of", "reposts_of": "retweets_of", "posts_count": "tweets_count"}
+
+VALUES = {
+    "word": r'[^\s()"\[\]:]+',
+    "phrase": _QUOTED,
+    "near": _QUOTED + r"~[1-6]",
+    "tag": r"#\w+",
+    "mention": r"@\w+",
+    "cashtag": r"\$[A-Za-z]+",
+    **dict.fromkeys(("from", "to", "retweets_of"), r"\w+"),
+    **dict.fromkeys(("url", "place", "bio"), rf"\w+|{_QUOTED}"),
+    "conversation_id": r"\d+",
+    "place_country": "[A-Za-z]{2}",
+    "point_radius": rf"\[\s*{_NUMBER}\s+{_NUMBER}\s+\d+(\.\d+)?(km|mi)\s*\]",
+    "bounding_box": rf"\[\s*({_NUMBER}\s+){{3}}{_NUMBER}\s*\]",
+    "is": "reply|repost|retweet|quote",
+    "has": "hashtags|cashtags|links|mentions|media|images|video_link|geo",
+    "lang": r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*",
+    "sample": r"\d+(\.\d{1,2})?",
+    **dict.fromkeys(("followers_count", "following_count", "tweets_count"), _COUNT),
+}
+"""What stands behind each operator."""
+
+STANDALONE = VALUES.keys() - {"is", "has", "lang", "sample", "followers_count", "following_count", "tweets_count"}
+
+TESTS: dict[str, Test] = {
+    **dict.fromkeys(("word", "tag", "mention", "cashtag"), _says),
+    "phrase": _says_phrase,
+    "near": _says_near,
+    "from": _from,
+    "to": _to,
+    "retweets_of": _reposts_of,
+    "url": _links,
+    "conversation_id": lambda seen, value: seen.status["conversation"] == value,
+    "place": _place,
+    "place_country": _country,
+    "point_radius": _in_circle,
+    "bounding_box": _in_box,
+    "is": _forms,
+    "has": _has,
+    "lang": lambda seen, value: reference.speaks(seen.shown, value),
+    "sample": lambda seen, value: reference.sampled(seen.status["id"], value),
+    "followers_count": _counted("followers"),
+    "following_count": _counted("following"),
+    "tweets_count": _counted("posts"),
+    "bio": _bio,
+}

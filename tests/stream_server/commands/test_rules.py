@@ -1,0 +1,120 @@
+"""``rules explain``: why a rule matches, in lines that a person reads, and by its exit code."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import invoke
+
+
+def explain(*arguments: str | Path) -> tuple[int, str, str]:
+    """The exit code, and what was printed."""
+    outcome = invoke("rules", "explain", *arguments)
+    return outcome.code, outcome.out, outcome.err
+
+
+def status(folder: Path, **members: Any) -> Path:
+    """A file with a status."""
+    file = folder / "status.json"
+    file.write_text(json.dumps(members), encoding="utf-8")
+    return file
+
+
+def test_each_part_has_a_line_with_its_reason() -> None:
+    """Parts stand under what they are parts of, each ticked or crossed."""
+    code, out, err = explain("tea OR (milk from:ada)", "--text", "a glass of milk")
+    lines = out.splitlines()
+    assert (code, err) == (1, "")
+    assert [line.partition(": ")[0] for line in lines] == [
+        "✗ tea OR milk from:ada", "  ✗ tea", "  ✗ milk from:ada", "    ✓ milk", "    ✗ from:ada",
+    ]  # fmt: skip
+    assert all(line.partition(": ")[2] for line in lines)
+
+
+def test_where_it_stands_in_the_message_is_told() -> None:
+    """In code points."""
+    code, out, _ = explain("tea", "--text", "茶 is tea")
+    assert code == 0
+    assert out.rstrip().endswith("[5, 8]")
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "line", "caret"),
+    [("tea (milk", 2, "tea (milk", 9), ("茶茶 from:", 2, "茶茶 from:", 10), ("tea )", 2, "tea )", 4)],
+)
+def test_a_bad_rule_has_a_caret_under_its_column(rule: str, code: int, line: str, caret: int) -> None:
+    """Also behind characters that are two cells wide."""
+    ended, out, err = explain(rule, "--text", "x")
+    shown = err.splitlines()
+    assert (ended, out) == (code, "")
+    assert "expected" in shown[0]
+    assert shown[-2:] == [f"  {line}", "  " + " " * caret + "^"]
+
+
+def test_what_a_terminal_would_obey_is_shown() -> None:
+    """A rule and its reasons may come from anywhere."""
+    code, out, err = explain("tea \x1b[2J(", "--text", "x")
+    assert (code, out, "\x1b" in err) == (2, "", False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "members"),
+    [
+        ("tea from:ada", {"message": "tea", "author": {"login": "ada"}}),
+        ("tea followers_count:5..9", {"message": "tea", "author": {"followers": 7}}),
+        ("tea lang:de", {"message": "tea", "lang": "de"}),
+        ("tea is:reply", {"message": "tea", "in_reply_to": "12"}),
+        ("tea is:quote", {"message": "see", "original": {"id": "1", "uid": "2", "login": "bob", "message": "tea"}}),
+        ("#tea from:ada", {"id": "9", "uid": "3", "login": "ada", "message": "#tea", "entities": {
+            "mentions": [], "hashtags": [{"text": "tea", "indices": [0, 4]}], "cashtags": [], "urls": []}}),
+    ],
+    ids=[0, 1, 2, 3, 4, 5],
+)  # fmt: skip
+def test_a_status_comes_from_a_file(tmp_path: Path, rule: str, members: dict[str, Any]) -> None:
+    """As the API takes one, or gives one, with an author beside it."""
+    assert explain(rule, "--status", status(tmp_path, **members))[0] == 0
+    assert explain(rule, "--text", "tea")[0] == 1
+
+
+def test_what_is_said_beside_the_file_counts(tmp_path: Path) -> None:
+    """The words and the language of the options replace those of the file."""
+    file = status(tmp_path, message="tea", lang="en")
+    assert explain("milk lang:de", "--status", file, "--text", "milk", "--lang", "de")[0] == 0
+    assert explain("tea", "--status", file, "--text", "milk")[0] == 1
+
+
+def test_the_language_is_told_by_the_words() -> None:
+    """As it is for a post."""
+    assert explain("Zug lang:de", "--text", "Heute war der Zug zum Flughafen schon wieder zu spät")[0] == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"message": 1}', '{"message": "a", "author": 1}', '{"id": "x"}'])
+def test_a_file_that_holds_no_status_is_a_sentence(tmp_path: Path, text: str) -> None:
+    """No traceback, and the code of wrong usage."""
+    file = tmp_path / "status.json"
+    file.write_text(text, encoding="utf-8")
+    code, out, err = explain("tea", "--status", file)
+    assert (code, out) == (2, "")
+    assert "--status" in err
+
+
+def test_there_must_be_something_to_try_it_on() -> None:
+    """Neither words nor a file is wrong usage."""
+    code, _, err = explain("tea")
+    assert code == 2
+    assert "--text" in err
+
+
+def test_a_rule_that_begins_with_a_minus() -> None:
+    """It stands behind two of them."""
+    assert explain("--text", "tea", "--", "-milk tea")[0] == 0
+
+
+def test_words_that_are_no_text_are_a_sentence() -> None:
+    """A shell hands over any bytes; those that are no UTF-8 arrive as halves of pairs."""
+    for arguments in (("--text", "tea \udcff"), ("--text", "tea", "--lang", "\udcff")):
+        code, out, err = explain("tea", *arguments)
+        assert (code, out) == (2, "")
+        assert "UTF-8" in err

@@ -1,0 +1,1 @@
+"""The dialects: other streaming APIs' words, held to what their clients parse."""

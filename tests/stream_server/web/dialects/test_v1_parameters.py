@@ -1,0 +1,111 @@
+"""What a client of v1.1 asks for, and how it is refused what cannot be."""
+
+import pytest
+
+from filters.event import Event
+from stream_server.errors import ApiError
+from stream_server.web.dialects.v1_level import Better
+from stream_server.web.dialects.v1_parameters import count, narrowed, predicates, wants_better
+
+
+def refused(asked: dict[str, str]) -> tuple[int, str, str | None]:
+    """Status, message and parameter of the refusal of these predicates."""
+    with pytest.raises(ApiError) as told:
+        predicates(asked)
+    return told.value.status, told.value.message, told.value.param
+
+
+def test_predicates_are_passed_on() -> None:
+    """As they are; what is known to another protocol only is passed over."""
+    asked = {"track": "tea, coffee", "follow": "1, 2", "locations": "-122.75,36.8,-121.75,37.8"}
+    others = {"stall_warning": "True", "partitions": "0", "firehose": "true", "kinds": "like", "rule": "tea"}
+    assert predicates(asked | others) == asked
+
+
+def test_something_must_be_asked_for() -> None:
+    """The text is the one that was seen."""
+    told = "No filter parameters found. Expect at least one parameter: follow track locations"
+    assert refused({"language": "en"}) == (406, told, None)
+
+
+@pytest.mark.parametrize("ids", ["@me", "ada", "1,x", "1;2", "+1", "٣"])
+def test_people_are_followed_by_number(ids: str) -> None:
+    """These streams are the same for all, so that `@me` is nobody."""
+    assert refused({"follow": ids})[::2] == (406, "follow")
+
+
+@pytest.mark.parametrize(
+    "box", ["170,-20,-170,20", "1,2,1,3", "1,2,3,2", "1,3,2,2", "-121.75,36.8,-122.75,37.8", "0,0,1,1,170,-20,-170,20"]
+)
+def test_a_box_begins_in_the_south_west(box: str) -> None:
+    """Over the date line there is none: two are needed."""
+    status, message, param = refused({"locations": box})
+    bad = ", ".join(box.split(",")[-4:])
+    assert (status, param) == (406, "locations")
+    assert message == f"Bounding box is invalid: {bad}. The first pair must be the SW corner of the box"
+
+
+@pytest.mark.parametrize("box", ["-181,0,0,1", "0,-91,1,0", "0,0,180.5,1", "0, 0, 1, 90.1"])
+def test_a_box_is_on_the_globe(box: str) -> None:
+    """The text is the one that was seen."""
+    told = ", ".join(number.strip() for number in box.split(","))
+    assert refused({"locations": box}) == (406, f"Latitude/longitude are not valid: {told}", "locations")
+
+
+@pytest.mark.parametrize("box", ["1,2,3", "a,b,c,d", "1,2,3,4,5", ",".join(["9,9,1,1"] * 26)])
+def test_what_is_no_list_of_boxes_is_left_to_the_filter(box: str) -> None:
+    """It says what is wrong, and counts before it looks."""
+    assert predicates({"locations": box}) == {"locations": box}
+
+
+def test_all_streams_narrow_alike() -> None:
+    """Posts and deletes, in the languages that are asked for."""
+    assert narrowed({"track": "tea"}) == {"kinds": "post,delete"}
+    assert narrowed({"language": "en,de"}) == {"kinds": "post,delete", "language": "en,de"}
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1), ("150000", 150_000), ("-1", -1), ("-150000", -150_000)])
+def test_a_count_has_bounds(text: str, number: int) -> None:
+    """Either way."""
+    assert count({"count": text}, {"stream", "firehose"}) == number
+
+
+def test_without_a_count_none_is_needed() -> None:
+    """Nor a scope for it."""
+    assert count({}, {"stream"}) == 0
+
+
+@pytest.mark.parametrize("text", ["0", "150001", "-150001", "ten", "1.5", "+5", "99999999999999999999", "٣"])
+def test_a_count_out_of_bounds_is_refused(text: str) -> None:
+    """Naming it: that makes it a 416."""
+    with pytest.raises(ApiError) as told:
+        count({"count": text}, {"stream", "firehose"})
+    assert told.value.param == "count"
+
+
+def test_a_count_needs_a_scope() -> None:
+    """What is from before was for few even then."""
+    with pytest.raises(ApiError) as told:
+        count({"count": "5"}, {"stream"})
+    assert told.value.param == "count"
+
+
+@pytest.mark.parametrize(("text", "better"), [("none", False), ("LOW", False), ("medium", True)])
+def test_levels(text: str, better: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """All statuses here are `low`."""
+    assert wants_better({"filter_level": text}) is better
+    assert wants_better({}) is False
+
+
+def test_nothing_is_better_than_most() -> None:
+    """Whatever it says."""
+    better = Better.parse("medium")
+    assert not better.matches(Event("post", text="the best status ever"))
+    assert better == Better.parse("high")
+
+
+def test_an_unknown_level_is_refused() -> None:
+    """It was another parameter's value, perhaps."""
+    with pytest.raises(ApiError) as told:
+        wants_better({"filter_level": "high"})
+    assert (told.value.status, told.value.param) == (406, "filter_level")

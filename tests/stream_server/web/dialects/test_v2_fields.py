@@ -1,0 +1,49 @@
+"""What a client of v2 asks for: names, what they imply, and names that are none."""
+
+import pytest
+
+from stream_server.errors import BadRequest
+from stream_server.web.dialects import v2_fields
+from stream_server.web.dialects.v2_fields import EXPANSIONS, Wanted, read
+
+
+def test_who_asks_for_nothing_gets_the_defaults() -> None:
+    """And so does who asks for things that no parameter is called."""
+    assert read({}) == read({"colour": "blue"}) == Wanted()
+    assert Wanted().tweet == {"id", "text", "edit_history_tweet_ids"}
+    assert Wanted().user == {"id", "name", "username"}
+
+
+def test_what_is_asked_for_comes_beside_the_defaults() -> None:
+    """Of each kind of object by a parameter of its own."""
+    wanted = read({"tweet.fields": "lang,geo", "user.fields": "url", "place.fields": "geo", "media.fields": "width"})
+    assert wanted.tweet == Wanted().tweet | {"lang", "geo"}
+    assert wanted.user == Wanted().user | {"url"}
+    assert wanted.place == Wanted().place | {"geo"}
+    assert wanted.media == Wanted().media | {"width"}
+
+
+@pytest.mark.parametrize(("expansion", "member"), EXPANSIONS.items())
+def test_an_expansion_brings_the_member_that_names_it(expansion: str, member: str) -> None:
+    """Else a client could not tell to what the things beside a Tweet belong."""
+    wanted = read({"expansions": expansion})
+    assert wanted.expansions == {expansion}
+    assert wanted.tweet == Wanted().tweet | {member}
+    assert member in v2_fields.TWEET
+
+
+def test_equal_askings_are_equal() -> None:
+    """In whatever order, so that their clients share a framing."""
+    first, second = read({"tweet.fields": "lang,geo"}), read({"tweet.fields": "geo,lang,text"})
+    assert (first, hash(first)) == (second, hash(second))
+
+
+@pytest.mark.parametrize(
+    "param", ["tweet.fields", "user.fields", "place.fields", "media.fields", "poll.fields", "expansions"]
+)
+@pytest.mark.parametrize("value", ["", "id,,text", "Text", "text ", "nothing"])
+def test_a_name_that_is_none_is_refused(param: str, value: str) -> None:
+    """By the parameter in which it stands."""
+    with pytest.raises(BadRequest, match=f"`{param}`") as refused:
+        read({param: value})
+    assert refused.value.param == param

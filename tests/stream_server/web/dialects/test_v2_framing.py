@@ -1,0 +1,131 @@
+"""The bytes of v2: Tweets, the rules that matched, signs of life, and what went wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+from stream_server.events import Entry, Position
+from stream_server.hub import closing, control
+from stream_server.hub.closing import Closing
+from stream_server.hub.control import Control, Gap, Notice
+from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET, Wanted, read
+from stream_server.web.dialects.v2_framing import Encode, framing
+from tests.stream_server.web.dialects.written import status
+
+AT = Position(1_795_197_600_000, 0, 7)
+
+
+def entry(kind: str = "post", **wire: Any) -> Entry:
+    """An entry of the log, whose author is known."""
+    facts = {"author": {"id": "2", "login": "ada", "name": "Ada L"}}
+    body = json.dumps({"wire": wire or {"status": status()}, "facts": facts}).encode()
+    return Entry(AT, kind, "public", body)
+
+
+def told(frame: bytes) -> Any:
+    """The one object of a frame, which ends as it must and has no other line end inside."""
+    assert frame.endswith(b"\r\n")
+    assert frame.count(b"\r") == frame.count(b"\n") == 1
+    return json.loads(frame)
+
+
+def test_a_post_is_one_line() -> None:
+    """Also where its text has lines."""
+    one = entry(status=status(message="a\r\nb"))
+    frame = one.frame(Encode(Wanted()))
+    assert told(frame) == {"data": {"id": "10", "text": "a\r\nb", "edit_history_tweet_ids": ["10"]}}
+
+
+def test_the_rules_that_matched_come_behind_what_all_share() -> None:
+    """Each client has its own, and the Tweet is written once for all of them."""
+    encode, one = Encode(read({"expansions": "author_id"})), entry()
+    frames = [one.frame(encode, b'[{"id":"%d","tag":""}]' % n) for n in (1, 2)]
+    data = {"id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "author_id": "2"}
+    users = [{"id": "2", "name": "Ada L", "username": "ada"}]
+    assert [told(frame) for frame in frames] == [
+        {"data": data, "includes": {"users": users}, "matching_rules": [{"id": str(n), "tag": ""}]} for n in (1, 2)
+    ]
+    assert frames[0].startswith(one.frame(encode)[:-3])
+
+
+def test_nothing_but_posts_is_told() -> None:
+    """A delete has no word here."""
+    gone = {"id": "10", "uid": "2", "deleted": True}
+    assert entry("delete", status=gone).frame(Encode(Wanted())) == b""
+
+
+@pytest.mark.parametrize("member", [name for name in status() if name not in {"meta", "group"}])
+def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Something else than this server wrote it: the stream goes on, and the log says what was passed over."""
+    written = {name: value for name, value in status().items() if name != member}
+    everything = Encode(read({"tweet.fields": ",".join(TWEET), "expansions": ",".join(EXPANSIONS)}))
+    broken = entry(status=written)
+    for matched in (None, b"[]"):
+        assert broken.frame(everything, matched) == b""
+    assert AT.cursor in caplog.text
+
+
+def test_who_wants_the_same_shares_a_framing() -> None:
+    """One for chunks, one for HTTP/1.0."""
+    first = framing(read({"tweet.fields": "lang,geo"}), chunked=True)
+    assert framing(read({"tweet.fields": "geo,lang"}), chunked=True) is first
+    assert first.wrap(b"x") == b"1\r\nx\r\n"
+    assert framing(read({"tweet.fields": "geo,lang"}), chunked=False).wrap(b"x") == b"x"
+    assert framing(read({"tweet.fields": "lang"}), chunked=True) != first
+
+
+def spoken(message: Control) -> bytes:
+    """What v2 makes of one of the stream's own messages."""
+    return framing(Wanted(), chunked=True).control(message)
+
+
+def test_a_sign_of_life_is_an_empty_line() -> None:
+    """So is the first message, with which the head of the answer leaves."""
+    assert spoken(control.heartbeat(AT, 0, 0)) == spoken(control.hello(AT, 0, "c", {}, "s")) == b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (closing.shutdown(1.0), "OperationalDisconnect"),
+        (closing.TOO_SLOW, "SlowReader"),
+        (closing.TOKEN_EXPIRED, "ForceDisconnect"),
+        (closing.TOKEN_REVOKED, "ForceDisconnect"),
+        (closing.SUSPENDED, "ForceDisconnect"),
+        (closing.RESYNC, "UpstreamOperationalDisconnect"),
+    ],
+)
+def test_the_end_is_told_with_its_type(reason: Closing, kind: str) -> None:
+    """As clients look for it."""
+    (error,) = told(spoken(control.goodbye(AT, 0, reason)))["errors"]
+    assert error == {
+        "title": "operational-disconnect", "disconnect_type": kind, "detail": reason.reason,
+        "type": "https://api.twitter.com/2/problems/operational-disconnect",
+    }  # fmt: skip
+
+
+def test_the_end_of_a_replay_is_no_error() -> None:
+    """All that was asked for was sent."""
+    assert spoken(control.goodbye(AT, 0, closing.BACKFILL_DONE)) == b""
+
+
+@pytest.mark.parametrize(("missed", "words"), [(3, "3 events could"), (None, "An unknown number of events could")])
+def test_what_was_lost_is_told(missed: int | None, words: str) -> None:
+    """With its number, where that is known."""
+    (error,) = told(spoken(control.gap(Gap(None, AT, "trimmed", missed), 0)))["errors"]
+    assert (error["title"], error["detail"].startswith(words)) == ("Gap", True)
+
+
+def warned(kind: str = "warning", **members: object) -> bytes:
+    """What v2 makes of news of a stream's own filters."""
+    return spoken(control.notice(Notice(kind, AT, members), 0))
+
+
+def test_of_warnings_only_a_filter_that_failed_is_told() -> None:
+    """That one costs is nothing that users of v2 could change; that their rules changed they know."""
+    (error,) = told(warned(code="filter_disabled", filter="rule", rule="9"))["errors"]
+    assert "rule 9" in error["detail"]
+    (error,) = told(warned(code="filter_disabled", filter="shout"))["errors"]
+    assert "filter shout" in error["detail"]
+    assert warned(code="costly_filter", filter="shout") == warned("effective", rules=1) == b""

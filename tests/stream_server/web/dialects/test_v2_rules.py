@@ -1,0 +1,186 @@
+"""Rules by v2: what can be asked, what becomes of each, and that they are the rules of the house."""
+
+from typing import Any
+
+import pytest
+
+from tests.stream_server import tokens
+from tests.stream_server.web.world import Answer, World
+
+PATH = "/2/tweets/search/stream/rules"
+INVALID = "https://api.twitter.com/2/problems/invalid-request"
+
+
+async def add(world: World, sub: str, *rules: dict[str, str], query: str = "") -> Answer:
+    """Add rules."""
+    return await world.call("POST", PATH + query, sub, json={"add": list(rules)})
+
+
+async def values(world: World, sub: str) -> list[tuple[str, str]]:
+    """The rules that a user has, each with its tag, as our own route tells them."""
+    answer = await world.call("GET", "/v1/rules", sub)
+    return [(rule["rule"], rule["tag"]) for rule in answer.json["rules"]]
+
+
+async def test_rules_from_their_making_to_their_end(world: World) -> None:
+    """Each answer has the outcome in ``meta``; nobody else's are seen or touched."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    made = await add(world, ann, {"value": "tea   milk", "tag": "cups of tea"}, {"value": "ice"})
+    tea, ice = made.json["data"]
+    assert made.status == 201
+    assert made.json["meta"]["summary"] == {"created": 2, "not_created": 0, "valid": 2, "invalid": 0}
+    assert (tea["value"], tea["tag"], ice["value"], ice["tag"]) == ("tea milk", "cups of tea", "ice", "")
+    assert await values(world, ann) == [("tea milk", "cups of tea"), ("ice", "")]
+    listed = (await world.call("GET", PATH, ann)).json
+    assert (listed["data"], listed["meta"]["result_count"]) == ([tea, ice], 2)
+    assert (await world.call("GET", f"{PATH}?ids={ice['id']},404", ann)).json["data"] == [ice]
+    assert "data" not in (await world.call("GET", PATH, bob)).json
+    strange = await world.call("POST", PATH, bob, json={"delete": {"ids": [tea["id"]]}})
+    assert (strange.status, strange.json["meta"]["summary"]) == (200, {"deleted": 0, "not_deleted": 1})
+    gone = await world.call("POST", PATH, ann, json={"delete": {"ids": [tea["id"], "404"]}})
+    assert (gone.status, gone.json["meta"]["summary"]) == (200, {"deleted": 1, "not_deleted": 1})
+    assert [error["value"] for error in gone.json["errors"]] == ["404"]
+    assert await values(world, ann) == [("ice", "")]
+
+
+async def test_the_good_of_a_body_is_done_and_the_bad_is_told(world: World) -> None:
+    """A rule that is there, one that stands twice, one that is none, and one that is new."""
+    ann = await world.user("ann")
+    (first,) = (await add(world, ann, {"value": "tea"})).json["data"]
+    answer = await add(world, ann, {"value": "tea"}, {"value": "ice"}, {"value": "ice"}, {"value": "(ice"})
+    assert answer.status == 201
+    assert answer.json["meta"]["summary"] == {"created": 1, "not_created": 3, "valid": 1, "invalid": 3}
+    titles = [(error["title"], error["value"]) for error in answer.json["errors"]]
+    assert sorted(titles) == [("DuplicateRule", "ice"), ("DuplicateRule", "tea"), ("UnprocessableEntity", "(ice")]
+    by_value = {error["value"]: error for error in answer.json["errors"]}
+    assert by_value["tea"]["id"] == first["id"]
+    assert "column" in by_value["(ice"]["details"][0]
+    assert await values(world, ann) == [("tea", ""), ("ice", "")]
+
+
+async def test_where_nothing_is_a_rule_nothing_is_written(world: World) -> None:
+    """It is told as every other outcome is."""
+    ann = await world.user("ann")
+    before = world.state()
+    answer = await add(world, ann, {"value": "has:media"}, {"value": ""})
+    assert (answer.status, answer.json["meta"]["summary"]["invalid"]) == (201, 2)
+    assert world.state() == before
+
+
+async def test_a_dry_run_answers_as_if_it_were_done(world: World) -> None:
+    """With ids, which clients need, and with the duplicates that there would be; written as Python writes truth."""
+    ann = await world.user("ann")
+    (kept,) = (await add(world, ann, {"value": "tea"})).json["data"]
+    before = world.kinds()
+    tried = await add(world, ann, {"value": "ice", "tag": "cold"}, {"value": "tea"}, query="?dry_run=True")
+    (ice,) = tried.json["data"]
+    assert (tried.status, ice["value"], ice["tag"], ice["id"].isdecimal()) == (201, "ice", "cold", True)
+    assert tried.json["meta"]["summary"] == {"created": 1, "not_created": 1, "valid": 1, "invalid": 1}
+    gone = await world.call("POST", f"{PATH}?dry_run=true", ann, json={"delete": {"ids": [kept["id"]]}})
+    assert gone.json["meta"]["summary"] == {"deleted": 1, "not_deleted": 0}
+    assert world.kinds() == before
+    assert await values(world, ann) == [("tea", "")]
+
+
+async def test_rules_go_by_their_texts_and_all_at_once(world: World) -> None:
+    """A text takes the rules of all its tags along, however it is written."""
+    ann = await world.user("ann")
+    rules = [{"value": "tea milk"}, {"value": "tea milk", "tag": "b"}, {"value": "ice"}, {"value": "rum"}]
+    await add(world, ann, *rules)
+    gone = await world.call("POST", PATH, ann, json={"delete": {"values": ["tea  milk", "beer", "("]}})
+    assert gone.json["meta"]["summary"] == {"deleted": 2, "not_deleted": 2}
+    assert [(error["parameter"], error["value"]) for error in gone.json["errors"]] == [
+        ("values", "beer"),
+        ("values", "("),
+    ]
+    assert await values(world, ann) == [("ice", ""), ("rum", "")]
+    cleared = await world.call("POST", f"{PATH}?delete_all=true", ann)
+    assert cleared.json["meta"]["summary"] == {"deleted": 2, "not_deleted": 0}
+    assert await values(world, ann) == []
+
+
+async def test_rules_are_counted_and_read_in_pages(world: World) -> None:
+    """By tokens that are good for the next page; numbers are texts where X has texts."""
+    ann = await world.user("ann")
+    await add(world, ann, *({"value": f"tea{n}"} for n in range(5)))
+    counts = (await world.call("GET", f"{PATH}/counts", ann)).json["data"]
+    assert counts["client_app_rules_count"] == {"rule_count": 5, "client_app_id": ann}
+    assert (counts["project_rules_count"], counts["cap_per_client_app"]) == ("5", "1000")
+    seen: list[str] = []
+    token: str | None = ""
+    while token is not None:
+        page = (await world.call("GET", f"{PATH}?max_results=2{token}", ann)).json
+        seen += [rule["value"] for rule in page["data"]]
+        token = f"&pagination_token={page['meta']['next_token']}" if "next_token" in page["meta"] else None
+    assert seen == [f"tea{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("query", "body"),
+    [
+        ("", {}),
+        ("", {"add": []}),
+        ("", {"add": [{}]}),
+        ("", {"add": [{"value": 1}]}),
+        ("", {"add": [{"value": "tea", "tag": "x" * 121}]}),
+        ("", {"add": [{"value": "tea", "tag": "a\nb"}]}),
+        ("", {"add": [{"value": "tea"}], "delete": {"ids": ["1"]}}),
+        ("?delete_all=true", {"delete": {"ids": ["1"]}}),
+        ("?dry_run=perhaps", {"add": [{"value": "tea"}]}),
+        ("", {"delete": {"ids": [1]}}),
+        ("", ["tea"]),
+    ],
+)
+async def test_a_bad_change_is_a_problem_and_changes_nothing(world: World, query: str, body: Any) -> None:
+    """With the members that clients read: a title, a type, and what is wrong with which parameter."""
+    ann = await world.user("ann")
+    before = world.state()
+    refused = await world.call("POST", PATH + query, ann, json=body)
+    assert (refused.status, refused.headers["Content-Type"]) == (400, "application/problem+json")
+    assert (refused.json["title"], refused.json["type"]) == ("Invalid Request", INVALID)
+    assert refused.json["errors"][0]["message"]
+    assert world.state() == before
+
+
+@pytest.mark.parametrize("named", ["ids", "values"])
+async def test_no_more_rules_go_at_once_than_there_can_be(world: World, named: str) -> None:
+    """A thousand; each of more would be looked for, by a script or by reading it."""
+    ann = await world.user("ann")
+    most = [str(n) for n in range(1, 1001)]
+    assert (await world.call("POST", PATH, ann, json={"delete": {named: most}})).status == 200
+    refused = await world.call("POST", PATH, ann, json={"delete": {named: [*most, "1001"]}})
+    assert refused.status == 400
+
+
+@pytest.mark.parametrize("query", ["max_results=0", "max_results=1001", "max_results=x", "pagination_token=x"])
+async def test_a_bad_page_is_refused_by_its_parameter(world: World, query: str) -> None:
+    """Whose name and value are repeated."""
+    ann = await world.user("ann")
+    refused = await world.call("GET", f"{PATH}?{query}", ann)
+    name, value = query.split("=")
+    assert refused.json["errors"][0]["parameters"] == {name: [value]}
+
+
+async def test_there_is_an_end_to_rules(world: World) -> None:
+    """A thousand, and none of a body that would be over it."""
+    ann = await world.user("ann")
+    key = f"{{core}}:rules:{ann}"
+    world.redis.hset(
+        key, mapping={str(n): f'{{"id":"{n}","rule":"a{n}","tag":"","created":""}}' for n in range(1, 1000)}
+    )
+    before = world.state()
+    refused = await add(world, ann, {"value": "tea"}, {"value": "ice"})
+    assert (refused.status, refused.json["type"]) == (400, "https://api.twitter.com/2/problems/rule-cap")
+    assert (world.state(), world.redis.hlen(key)) == (before, 999)
+    assert (await add(world, ann, {"value": "tea"})).status == 201
+
+
+async def test_who_may_not_ask_is_told_in_the_words_of_v2(world: World) -> None:
+    """No token, and one that may not stream."""
+    ann = await world.user("ann")
+    nobody = await world.call("GET", PATH)
+    assert (nobody.status, nobody.json["title"], nobody.json["status"]) == (401, "Unauthorized", 401)
+    assert nobody.headers["WWW-Authenticate"].startswith("Bearer")
+    headers = {"Authorization": f"Bearer {tokens.fresh(ann, 'read write')}"}
+    reader = await world.call("GET", PATH, headers=headers)
+    assert (reader.status, reader.json["title"], reader.json["type"]) == (403, "Forbidden", "about:blank")

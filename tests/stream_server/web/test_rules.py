@@ -1,0 +1,240 @@
+"""Saved rules over HTTP, and why a rule matches: what may be asked, and what is answered."""
+
+from typing import Any
+
+import pytest
+
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+
+BAD: list[tuple[Any, int, str, str | None, int | None]] = [
+    ({}, 400, "missing_parameter", "rules", None),
+    ({"rules": []}, 400, "invalid_parameter", "rules", None),
+    ({"rules": [{"rule": "tea"}] * 1001}, 413, "too_many", "rules", None),
+    ({"rules": ["tea"]}, 400, "invalid_parameter", "rules[0]", None),
+    ({"rules": [{"tag": "a"}]}, 400, "missing_parameter", "rules[0].rule", None),
+    ({"rules": [{"rule": ""}]}, 400, "invalid_parameter", "rules[0].rule", None),
+    ({"rules": [{"rule": "a" * 1025}]}, 400, "invalid_parameter", "rules[0].rule", None),
+    ({"rules": [{"rule": "tea", "tag": "x" * 121}]}, 400, "invalid_parameter", "rules[0].tag", None),
+    ({"rules": [{"rule": "tea", "tag": "a\nb"}]}, 400, "invalid_parameter", "rules[0].tag", None),
+    ({"rules": [{"rule": "tea", "id": "1"}]}, 400, "unknown_parameter", "rules[0].id", None),
+    ({"rules": [{"rule": "tea"}], "dry": True}, 400, "unknown_parameter", "dry", None),
+    ({"rules": [{"rule": "tea"}, {"rule": "tea (milk"}]}, 400, "invalid_parameter", "rules[1].rule", 10),
+    ({"rules": [{"rule": "is:reply"}]}, 400, "invalid_parameter", "rules[0].rule", 1),
+    ({"rules": [{"rule": "tea OR  -milk"}]}, 400, "invalid_parameter", "rules[0].rule", 9),
+    ({"rules": [{"rule": "tea"}, {"rule": "tea"}]}, 409, "duplicate", "rules[1].rule", None),
+    ({"rules": [{"rule": "milk tea"}, {"rule": "is there", "tag": "t"}]}, 409, "duplicate", "rules[1].rule", None),
+    ([], 400, "malformed_body", None, None),
+]
+
+
+async def add(world: World, uid: str, *rules: str, tag: str = "", **more: Any) -> Any:
+    """The rules as they were saved."""
+    body = {"rules": [{"rule": rule, "tag": tag} for rule in rules], **more}
+    answer = await world.call("POST", "/v1/rules", uid, json=body)
+    assert answer.status == (200 if more.get("dry_run") else 201), answer.body
+    return answer.json
+
+
+async def saved(world: World, uid: str, ids: str = "") -> Any:
+    """The rules that a user has."""
+    answer = await world.call("GET", "/v1/rules" + ids, uid)
+    assert answer.status == 200, answer.body
+    return answer.json["rules"]
+
+
+async def test_rules_from_their_making_to_their_end(world: World) -> None:
+    """Each is told in its canonical text; what is not there is left out of a list, and told of a batch."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    made = await add(world, ann, "tea  (milk)", "from:ANN", tag="drinks")
+    assert made["dry_run"] is False
+    tea, ann_s = made["rules"]
+    assert [(one["rule"], one["tag"]) for one in made["rules"]] == [("tea milk", "drinks"), ("from:ann", "drinks")]
+    assert await saved(world, ann) == made["rules"]
+    assert await saved(world, ann, f"?ids={ann_s['id']},7") == [ann_s]
+    assert await saved(world, bob) == []
+    assert (await world.call("GET", "/v1/rules?ids=", ann)).error == (400, "missing_parameter", "ids")
+    old = {"ids": [tea["id"], "7", tea["id"]]}
+    for dry_run, left in ((True, [tea, ann_s]), (False, [ann_s])):
+        gone = await world.call("POST", "/v1/rules/delete", ann, json={**old, "dry_run": dry_run})
+        assert gone.json == {"deleted": [tea["id"]], "not_deleted": ["7"], "dry_run": dry_run}
+        assert await saved(world, ann) == left
+    assert (await world.call("DELETE", f"/v1/rules/{ann_s['id']}", bob)).error == (404, "not_found", "id")
+    assert (await world.call("DELETE", f"/v1/rules/{ann_s['id']}", ann)).status == 204
+    assert (await world.call("DELETE", f"/v1/rules/{ann_s['id']}", ann)).error == (404, "not_found", "id")
+    assert await saved(world, ann) == []
+
+
+async def test_a_trial_saves_nothing(world: World) -> None:
+    """It tells the canonical texts, which have no ids, and is refused as the rest is."""
+    ann = await world.user("ann")
+    await add(world, ann, "is there", tag="t")
+    before = world.redis.hgetall(f"{{core}}:rules:{ann}")
+    tried = await add(world, ann, "tea  milk", dry_run=True)
+    assert tried == {"rules": [{"rule": "tea milk", "tag": ""}], "dry_run": True}
+    refused = await world.call(
+        "POST", "/v1/rules", ann, json={"rules": [{"rule": "is  there", "tag": "t"}], "dry_run": True}
+    )
+    assert refused.error == (409, "duplicate", "rules[0].rule")
+    assert world.redis.hgetall(f"{{core}}:rules:{ann}") == before
+
+
+@pytest.mark.parametrize(("body", "status", "code", "param", "column"), BAD, ids=[str(row[0])[:40] for row in BAD])
+async def test_a_bad_rule_keeps_all_out(
+    world: World, body: Any, status: int, code: str, param: str | None, column: int | None
+) -> None:
+    """All or nothing: the answer names the first that is at fault, and where in it."""
+    ann = await world.user("ann")
+    (there,) = (await add(world, ann, "is there", tag="t"))["rules"]
+    before = world.state()[1]
+    refused = await world.call("POST", "/v1/rules", ann, json=body)
+    assert refused.error == (status, code, param)
+    assert refused.json["error"].get("column") == column
+    assert world.state()[1] == before
+    assert await saved(world, ann) == [there]
+
+
+async def test_there_are_at_most_a_thousand(world: World) -> None:
+    """One more is refused."""
+    ann = await world.user("ann")
+    for start in (0, 500):
+        await add(world, ann, *(f"word{number}" for number in range(start, start + 500)))
+    refused = await world.call("POST", "/v1/rules", ann, json={"rules": [{"rule": "tea"}]})
+    assert refused.error == (413, "too_many", "rules")
+    everyone = [one["id"] for one in await saved(world, ann)]
+    gone = await world.call("POST", "/v1/rules/delete", ann, json={"ids": everyone})
+    assert gone.json["deleted"] == everyone
+
+
+async def test_the_same_key_saves_once(world: World) -> None:
+    """A repetition has the answer of the first; it is no duplicate."""
+    ann = await world.user("ann")
+    ask: dict[str, Any] = {"json": {"rules": [{"rule": "tea"}]}, "headers": {"Idempotency-Key": "k"}}
+    first = await world.call("POST", "/v1/rules", ann, **ask)
+    assert (await world.call("POST", "/v1/rules", ann, **ask)).body == first.body
+    assert await saved(world, ann) == first.json["rules"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", ""), ("POST", ""), ("DELETE", "/1"), ("POST", "/delete"), ("POST", "/explain"), ("POST", "/preview")],
+)
+async def test_the_scope_of_streams_is_needed(world: World, method: str, path: str) -> None:
+    """Rules are of no use without it."""
+    ann = await world.user("ann")
+    headers = {"Authorization": f"Bearer {tokens.fresh(ann, scope='read write')}"}
+    answer = await world.call(method, "/v1/rules" + path, headers=headers, json={})
+    assert answer.error == (403, "insufficient_scope", None)
+
+
+async def explained(world: World, uid: str, rule: str, status: Any) -> Any:
+    """Whether and why."""
+    answer = await world.call("POST", "/v1/rules/explain", uid, json={"rule": rule, "status": status})
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+async def test_a_rule_is_explained_part_by_part(world: World) -> None:
+    """Of each part: whether it holds, why in words, where it stands in the rule, and where in the message."""
+    ann = await world.user("ann")
+    told = await explained(world, ann, "tea  -is:reply", {"message": "my tea"})
+    tea, reply = told["parts"]["parts"]
+    assert (told["matched"], told["rule"]) == (True, "tea -is:reply")
+    assert (tea["text"], tea["column"], tea["matched"], tea["indices"]) == ("tea", 1, True, [[3, 6]])
+    assert (reply["text"], reply["column"], reply["matched"], reply["indices"]) == ("-is:reply", 6, True, [])
+    assert tea["why"]
+    assert reply["why"]
+    told = await explained(world, ann, "tea", {"message": "coffee"})
+    assert (told["matched"], told["parts"]["matched"], "parts" in told["parts"]) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "status"),
+    [
+        ("from:jill", {"message": "a", "author": {"login": "jill"}}),
+        ("from:12", {"message": "a", "author": {"id": "12"}}),
+        ("a followers_count:5..", {"message": "a", "author": {"followers": 5}}),
+        ("bio:chess", {"message": "a", "author": {"bio": "chess and tea"}}),
+        ("a lang:fr", {"message": "a", "lang": "fr"}),
+        ("train lang:en", {"message": "The train to the airport was late again this morning"}),
+        ("bounding_box:[13.3 52.4 13.5 52.6]", {"message": "a", "location": {"lon": 13.4, "lat": 52.5}}),
+        ("place:Berlin", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
+        ("place_country:de", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
+        ("a has:images", {"message": "a", "media": [{"url": "https://example.org/a.png", "type": "image"}]}),
+        ("#tea @jack $twtr", {"message": "#tea @jack $TWTR"}),
+        ("url:example", {"message": "see https://example.org/tea"}),
+    ],
+)
+async def test_a_status_that_is_made_up_has_what_is_said_of_it(world: World, rule: str, status: Any) -> None:
+    """Its entities and its language follow from its words; without what the rule asks for, it does not match."""
+    ann = await world.user("ann")
+    assert (await explained(world, ann, rule, status))["matched"]
+    assert not (await explained(world, ann, rule, {"message": "nothing"}))["matched"]
+
+
+async def test_a_status_that_was_posted(world: World) -> None:
+    """By its author as at posting, whom it answers, and what it quotes and repeats."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    root = await world.status(ann, "tea #morning")
+    reply = await world.status(bob, "yes", in_reply_to=root)
+    quote = await world.status(bob, "see", origin=root)
+    repost = await world.status(bob, "", origin=root)
+    for status, rule in (
+        (root, "from:ann #morning"), (root, "tea followers_count:0..0"), (reply, "to:ann yes is:reply"),
+        (reply, f"conversation_id:{root}"), (quote, "tea is:quote"), (repost, "retweets_of:ann is:retweet"),
+    ):  # fmt: skip
+        assert (await explained(world, ann, rule, status))["matched"], rule
+    assert not (await explained(world, ann, "tea", reply))["matched"]
+    await world.call("PUT", f"/v1/users/me/following/{ann}", bob)
+    assert (await explained(world, bob, "tea followers_count:0..0", root))["matched"]
+    world.redis.delete("{core}:log")
+    assert (await explained(world, bob, "tea followers_count:1..1 from:ann", root))["matched"]
+    assert (await explained(world, bob, "to:ann", reply))["matched"]
+
+
+async def test_a_made_up_status_may_answer_and_quote_what_is_there(world: World) -> None:
+    """What one may not see is not there."""
+    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
+    root = await world.status(ann, "tea")
+    repost = await world.status(bob, "", origin=root)
+    assert (await explained(world, eve, "to:ann", {"message": "yes", "in_reply_to": root}))["matched"]
+    assert (await explained(world, eve, "tea is:quote", {"message": "see", "origin": root}))["matched"]
+    for origin in (root, repost):
+        assert (await explained(world, eve, "retweets_of:ann", {"origin": origin}))["matched"]
+    assert (await world.call("PUT", f"/v1/users/me/blocks/{eve}", ann)).status == 200
+    for status, param in (
+        (root, "status"), ({"message": "yes", "in_reply_to": root}, "status.in_reply_to"),
+        ({"origin": root}, "status.origin"), ({"message": "yes", "in_reply_to": "7"}, "status.in_reply_to"),
+        ("7", "status"),
+    ):  # fmt: skip
+        refused = await world.call("POST", "/v1/rules/explain", eve, json={"rule": "tea", "status": status})
+        assert refused.error == (404, "not_found", param)
+
+
+async def test_a_quote_without_its_original_is_explained_without_it(world: World) -> None:
+    """What somebody may not see, no rule finds for them."""
+    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
+    quote = await world.status(bob, "see", origin=await world.status(ann, "tea"))
+    assert (await explained(world, eve, "tea", quote))["matched"]
+    await world.call("PUT", f"/v1/users/me/blocks/{eve}", ann)
+    assert not (await explained(world, eve, "tea", quote))["matched"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "param", "column"),
+    [
+        ({"rule": "tea", "status": {"message": 1}}, "invalid_parameter", "status.message", None),
+        ({"rule": "tea", "status": {"message": "a", "uid": "1"}}, "unknown_parameter", "status.uid", None),
+        ({"rule": "tea", "status": {"author": {"login": "a b"}}}, "invalid_parameter", "status.author.login", None),
+        ({"rule": "tea", "status": "x"}, "invalid_parameter", "status", None),
+        ({"rule": "tea"}, "missing_parameter", "status", None),
+        ({"rule": "tea )", "status": {"message": "a"}}, "invalid_parameter", "rule", 5),
+    ],
+    ids=str,
+)
+async def test_a_bad_question(world: World, body: Any, code: str, param: str, column: int | None) -> None:
+    """It names what is wrong."""
+    ann = await world.user("ann")
+    refused = await world.call("POST", "/v1/rules/explain", ann, json=body)
+    assert refused.error == (400, code, param)
+    assert refused.json["error"].get("column") == column
