@@ -29,7 +29,7 @@ from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import drain, home
 from tests.stream_server.store.scenes import ids
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def inside(server: Server) -> Iterator[Any]:
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
     """A store of a Redis of the tests, whose passes take five people and whose timelines hold eight statuses."""
-    made = Store(redis_url, sizes=Sizes(timeline_max=8, pass_size=5))
+    made = Store(redis_url, sizes=Sizes(timeline_max=8, pass_size=5), timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()
@@ -447,7 +447,7 @@ async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
 
 async def test_sizes_are_given_to_a_store_and_shrink_no_other(store: Store, redis_url: str, raw: Any) -> None:
     """The book's tests changed globals of its module: here two stores of one process keep to their own."""
-    wide = Store(redis_url)
+    wide = Store(redis_url, timeout_seconds=PATIENCE)
     await wide.open()
     narrow_author, wide_author = await People(store).users(2)
     for _ in range(10):

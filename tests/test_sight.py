@@ -16,6 +16,7 @@ from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
+from tests.waiting import PATIENCE
 
 SEEN = {"S": Sight.SHOWN, "q": Sight.QUIET, ".": Sight.HIDDEN}
 
@@ -170,7 +171,7 @@ class World:
 @pytest.fixture
 async def world(redis_url: str, redis_server: RedisProcess) -> AsyncIterator[World]:
     """On a Redis of its own, empty but for these users."""
-    store, raw = Store(redis_url), redis_server.client()
+    store, raw = Store(redis_url, timeout_seconds=PATIENCE), redis_server.client()
     await store.open()
     made = World(store, raw)
     await made.settle()

@@ -8,6 +8,9 @@ from typing import TypeVar, overload
 
 T = TypeVar("T")
 
+PATIENCE = 10.0
+"""Seconds that tests give Redis to answer: a busy machine is not an outage, and what tells one names its own time."""
+
 
 @overload
 async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 10.0, what: str = "") -> T: ...

@@ -52,14 +52,15 @@ class TooOld(RuntimeError):
 class Store:
     """What is kept in one Redis. Nothing is connected before :meth:`open`.
 
-    ``language`` tells that of a status whose author does not say it.
+    ``timeout_seconds`` bounds the wait for each answer of Redis; ``language`` tells that of a status whose author does
+    not say it.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        timeout_seconds: float = 1.0,
+        timeout_seconds: float,
         sizes: Sizes = DEFAULT_SIZES,
         language: Detector = undetermined,
     ) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.waiting import PATIENCE
+
 SECRET = "an end-to-end secret that is longer than 32 bytes"
 ROOT = Path(__file__).resolve().parents[2]
 ANNOUNCED = "stream-server listening on "
@@ -93,11 +95,12 @@ class Server:
 
 
 def environment() -> dict[str, str]:
-    """The environment of the server: this one without settings of its own, and cheap password hashes."""
+    """The environment of the server: this one without settings of its own, cheap password hashes, and patience."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
     return own | {
         "STREAM_SERVER_JWT_SECRET": SECRET,
         "STREAM_SERVER_PASSWORD_MEMORY_KIB": "8",
         "STREAM_SERVER_PASSWORD_ROUNDS": "1",
+        "STREAM_SERVER_REDIS_TIMEOUT_SECONDS": str(PATIENCE),
         "PYTHONUNBUFFERED": "1",
     }

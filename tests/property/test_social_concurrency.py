@@ -16,6 +16,7 @@ from tests.property.model.places import PLACES
 from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import outcome
 from tests.redis_process import RedisProcess, binaries
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(3600)  # for the long form
 
@@ -51,7 +52,7 @@ async def _crowd(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], se
     """What is wrong after one crowd."""
     raw = server.client()
     raw.flushall()
-    store = Store(server.url, sizes=sizes)
+    store = Store(server.url, sizes=sizes, timeout_seconds=PATIENCE)
     try:
         await store.open()
         crowd = Crowd(store, raw)

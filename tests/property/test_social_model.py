@@ -18,6 +18,7 @@ from tests.property.model.readings import compare
 from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import Walk
 from tests.redis_process import RedisProcess, binaries
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(3600)  # for the long form
 
@@ -49,7 +50,7 @@ async def _live(
     """One life in an empty store, which may be broken on purpose."""
     raw = server.client()
     raw.flushall()
-    store = Store(server.url, sizes=sizes)
+    store = Store(server.url, sizes=sizes, timeout_seconds=PATIENCE)
     try:
         if mutant is not None:
             infect(store, mutant)

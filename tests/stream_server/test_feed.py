@@ -18,7 +18,7 @@ from stream_server.hub.limits import Limits
 from stream_server.store import keys
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 LIMITS = Limits(
     buffer_bytes=100_000, heartbeat_seconds=3600.0, write_timeout_seconds=5.0,
@@ -42,7 +42,7 @@ class Link:
     def __init__(self, server: RedisProcess, canary_seconds: float) -> None:
         self.server = server
         self.client: Any = server.client()
-        self.store = Store(server.url)
+        self.store = Store(server.url, timeout_seconds=PATIENCE)
         self.canary_seconds = canary_seconds
         self.n = 0
         self.base = now_ms()

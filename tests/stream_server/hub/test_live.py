@@ -210,7 +210,6 @@ async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) 
             socket.block() if source.random() < 0.5 else socket.unblock()
         if source.random() < 0.3:
             await asyncio.sleep(0)
-    assert world.hub.counts.refused >= 0
     for socket, _, _ in begun:
         socket.unblock()
     posts = [entry for entry in world.log.entries if entry.kind == "post"]

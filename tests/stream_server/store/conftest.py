@@ -8,6 +8,7 @@ import redis
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="session", params=["path", "wheel"])
@@ -24,7 +25,7 @@ def redis_server(request: pytest.FixtureRequest) -> Iterator[RedisProcess]:
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
     """A store on that server, empty."""
-    made = Store(redis_url)
+    made = Store(redis_url, timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()

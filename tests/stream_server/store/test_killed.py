@@ -14,6 +14,7 @@ from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import Doomed, Kept, Killed, check, drain, fresh, hurry, receivers
+from tests.waiting import PATIENCE
 
 SIZES = Sizes(pass_size=3)
 
@@ -134,7 +135,7 @@ MEANWHILE: dict[str, Deed] = {
 @pytest.fixture
 async def own(redis_url: str) -> AsyncIterator[Store]:
     """A store with small passes, which lives on."""
-    store = Store(redis_url, timeout_seconds=10, sizes=SIZES)
+    store = Store(redis_url, timeout_seconds=PATIENCE, sizes=SIZES)
     await store.open()
     yield store
     await store.close()
@@ -143,7 +144,7 @@ async def own(redis_url: str) -> AsyncIterator[Store]:
 @pytest.fixture
 async def wide(redis_url: str) -> AsyncIterator[Store]:
     """A store with passes in which everything has room, which lives on."""
-    store = Store(redis_url, timeout_seconds=10, sizes=WIDE)
+    store = Store(redis_url, timeout_seconds=PATIENCE, sizes=WIDE)
     await store.open()
     yield store
     await store.close()
@@ -160,7 +161,7 @@ async def _fates(
     for dies, when in itertools.product((True, False), ("before", "half", "after")):
         for k in range(1, MOST):
             kept.restore()
-            other = Store(redis_url, timeout_seconds=10, sizes=sizes)  # not opened: Redis knows the scripts
+            other = Store(redis_url, timeout_seconds=PATIENCE, sizes=sizes)  # not opened: Redis knows the scripts
             doomed = Doomed(other, k, when, partial(_quietly, deed, town), dies=dies)
             with suppress(Killed, NotFound):  # somebody else was first
                 await (write(town._replace(store=other)) if inline else receivers(other).empty())
@@ -177,7 +178,7 @@ async def _fates(
 
 async def _orphaned(town: Town, redis_url: str, write: Deed) -> None:
     """The write is done by a process that dies before its first pass; its jobs are due."""
-    other = Store(redis_url, timeout_seconds=10, sizes=SIZES)
+    other = Store(redis_url, timeout_seconds=PATIENCE, sizes=SIZES)
     with suppress(Killed):
         Doomed(other, 2, "before", partial(nothing, town), dies=True)
         await write(town._replace(store=other))
@@ -219,7 +220,7 @@ async def test_who_goes_while_a_post_is_on_its_way_is_found_in_the_same_call(
 ) -> None:
     """No home and no list holds it even until its job is done again: the truth is asked whether it has moved."""
     town = await _town(wide, raw)
-    other = Store(redis_url, timeout_seconds=10, sizes=WIDE)
+    other = Store(redis_url, timeout_seconds=PATIENCE, sizes=WIDE)
     doomed = Doomed(other, 2, "before", partial(_quietly, MEANWHILE[meanwhile], town), dies=False)
     await posts(town._replace(store=other))
     await other.close()

@@ -16,7 +16,7 @@ from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 
 async def test_an_empty_log(store: Store, people: People) -> None:
@@ -171,7 +171,7 @@ async def test_listening_ends_with_redis(redis_server: RedisProcess, store: Stor
 
 async def test_the_log_is_bounded(redis_url: str, raw: "redis.Redis") -> None:
     """It keeps about as many entries as were asked for, and the floor is the real first one."""
-    small = Store(redis_url, sizes=Sizes(log_max_entries=200))
+    small = Store(redis_url, sizes=Sizes(log_max_entries=200), timeout_seconds=PATIENCE)
     await small.open()
     people = People(small)
     ann = await people.user("Ann")

@@ -12,12 +12,13 @@ from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
 async def small(redis_url: str) -> AsyncIterator[Store]:
     """A store whose lists end after three."""
-    made = Store(redis_url, sizes=Sizes(timeline_max=3))
+    made = Store(redis_url, sizes=Sizes(timeline_max=3), timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()

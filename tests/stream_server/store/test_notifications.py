@@ -18,6 +18,7 @@ from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import drain
+from tests.waiting import PATIENCE
 
 
 async def told(store: Store, uid: str, **piece: Any) -> list[dict[str, Any]]:
@@ -212,7 +213,7 @@ async def test_a_deleted_status_takes_what_was_done_to_it_along(
 
 async def test_deleted_mentions_crowd_nothing_out(redis_url: str) -> None:
     """Whoever mentions somebody and deletes it, over and over, takes none of their notifications away."""
-    store = Store(redis_url, sizes=Sizes(timeline_max=4))
+    store = Store(redis_url, sizes=Sizes(timeline_max=4), timeout_seconds=PATIENCE)
     await store.open()
     people = People(store)
     ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
@@ -359,7 +360,7 @@ async def test_a_cursor_belongs_to_its_list(store: Store, people: People) -> Non
 
 async def test_only_the_newest_are_kept(redis_url: str) -> None:
     """As many as a timeline is long."""
-    store = Store(redis_url, sizes=Sizes(timeline_max=5))
+    store = Store(redis_url, sizes=Sizes(timeline_max=5), timeout_seconds=PATIENCE)
     await store.open()
     people = People(store)
     ann, bob = [await people.user(login) for login in ("ann", "bob")]

@@ -16,6 +16,7 @@ from stream_server.store.request import Request
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, footprint
+from tests.waiting import PATIENCE
 
 
 async def report(store: Store, uid: str, reason: str = "spam", note: str = "", **what: Any) -> dict[str, Any]:
@@ -263,7 +264,7 @@ async def test_a_repeated_decision_is_answered_alike(store: Store, people: Peopl
 
 async def test_nothing_of_a_decision_is_done_when_redis_is_full(redis_server: RedisProcess, redis_url: str) -> None:
     """The entry is the first write: neither is the status gone nor the report decided."""
-    store = Store(redis_url)
+    store = Store(redis_url, timeout_seconds=PATIENCE)
     await store.open()
     people = People(store)
     root, ann, bob = await people.users(3)

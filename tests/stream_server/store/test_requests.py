@@ -15,7 +15,7 @@ from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.cutting import CuttingProxy
 from tests.stream_server.store.people import People
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 
 async def test_keys_are_their_users_own(store: Store, people: People) -> None:
@@ -51,7 +51,7 @@ async def test_a_batch_cut_off_is_made_once(store: Store, redis_server: RedisPro
     """All of a batch is repeated under its keys: each follow happened once."""
     ann, *others = await people.users(40)
     async with CuttingProxy(redis_server.socket) as proxy:
-        cut = Store(proxy.url)
+        cut = Store(proxy.url, timeout_seconds=PATIENCE)
         await cut.open()
         proxy.cut = 1
         outcomes = await cut.follows.many(ann, others, [], Request.fresh())
@@ -65,7 +65,7 @@ async def test_a_batch_cut_off_is_made_once(store: Store, redis_server: RedisPro
 async def test_redis_away(redis_server: RedisProcess) -> None:
     """A Redis that is not there is told at once, for reading and for writing; it is used again when it is back."""
     with RedisProcess(_binary(redis_server)) as own:
-        store = Store(own.url)
+        store = Store(own.url, timeout_seconds=PATIENCE)
         await store.open()
         ann = await People(store).user("Ann")
         own.kill()

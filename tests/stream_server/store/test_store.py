@@ -10,6 +10,7 @@ from stream_server.errors import Unavailable
 from stream_server.store import store as module
 from stream_server.store.store import Store, TooOld
 from tests.stream_server.store.people import People
+from tests.waiting import PATIENCE
 
 
 async def test_open_and_ping(store: Store) -> None:
@@ -19,7 +20,7 @@ async def test_open_and_ping(store: Store) -> None:
 
 async def test_nothing_there(tmp_path: object) -> None:
     """No Redis is told as unavailable, without the address."""
-    store = Store(f"unix://{tmp_path}/none.sock")
+    store = Store(f"unix://{tmp_path}/none.sock", timeout_seconds=PATIENCE)
     with pytest.raises(Unavailable) as told:
         await store.open()
     assert str(tmp_path) not in told.value.message

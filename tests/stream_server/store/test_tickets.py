@@ -33,6 +33,7 @@ async def test_a_ticket_is_not_taken_twice_for_a_lost_answer(store: Store, redis
     await store.tickets.put("d1", b"claims", 60)
     redis_server.pause()
     try:
+        store._link.timeout_seconds = 0.2
         with pytest.raises(OutcomeUnknown):
             await store.tickets.take("d1")
     finally:

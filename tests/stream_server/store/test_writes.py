@@ -12,6 +12,7 @@ from tests.stream_server.store.cutting import CuttingProxy
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import whole
 from tests.stream_server.store.writes import ELSEWHERE, FORMS, WRITES, Scene, Write
+from tests.waiting import PATIENCE
 
 LOG = "{core}:log"
 
@@ -59,7 +60,7 @@ async def test_a_lost_answer_is_asked_for_again(
     """It was written once, whether the second answer comes, or is lost as well and the caller hears exactly that."""
     request, length = Request.fresh(), raw.xlen(LOG)
     async with CuttingProxy(redis_server.socket) as proxy:
-        cut = Store(proxy.url)
+        cut = Store(proxy.url, timeout_seconds=PATIENCE)
         await cut.open()
         proxy.cut = lost
         if lost == 1:

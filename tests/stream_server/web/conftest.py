@@ -21,6 +21,7 @@ from stream_server.web.subscriptions import Subscriptions
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def settings() -> dict[str, Any]:
 @pytest.fixture
 def config(settings: dict[str, Any]) -> Config:
     """The settings of the app under test."""
-    return tokens.config(password_memory_kib=8, password_rounds=1, redis_timeout_seconds=1.0, **settings)
+    return tokens.config(password_memory_kib=8, password_rounds=1, redis_timeout_seconds=PATIENCE, **settings)
 
 
 @pytest.fixture

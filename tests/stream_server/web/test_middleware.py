@@ -15,6 +15,7 @@ from stream_server.web.route import OPEN, Route
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
+from tests.waiting import PATIENCE
 
 OPEN_ROUTES = {
     "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "POST /v1/users",
@@ -190,12 +191,14 @@ async def test_our_own_fault_is_told_and_logged_once(
 
 
 async def test_redis_away_is_a_clean_503(
-    world: World, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
+    world: World, app: web.Application, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While Redis is silent a request gets 503 with Retry-After, no address of the inside, no traceback in the log."""
     ann = await world.user("ann")
+    link = app[keys.STORE]._link
     redis_server.pause()
     try:
+        link.timeout_seconds = 0.2
         answer = await world.call("GET", "/v1/users/me", ann)
         assert answer.error == (503, "unavailable", None)
         assert answer.headers["Retry-After"] == "1"
@@ -203,6 +206,7 @@ async def test_redis_away_is_a_clean_503(
         assert b"sock" not in answer.body
     finally:
         redis_server.resume()
+        link.timeout_seconds = PATIENCE
     assert (await world.call("GET", "/v1/users/me", ann)).status == 200
     assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.ERROR]
 

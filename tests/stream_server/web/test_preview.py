@@ -11,6 +11,7 @@ from stream_server.store.store import Store
 from stream_server.web import preview
 from stream_server.web.preview import Span, latest, told
 from tests.redis_process import RedisProcess
+from tests.waiting import PATIENCE
 
 BASE = EPOCH_MS + 1_000_000
 
@@ -30,7 +31,7 @@ async def store(redis_server: RedisProcess, redis_url: str) -> Any:
         pipe.xadd(keys.LOG, fields, id=at(n).entry_id)
     pipe.execute()
     client.close()
-    made = Store(redis_url)
+    made = Store(redis_url, timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()

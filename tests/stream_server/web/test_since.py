@@ -11,6 +11,7 @@ from stream_server.store import keys
 from stream_server.store.store import Store
 from stream_server.web.since import begin
 from tests.redis_process import RedisProcess
+from tests.waiting import PATIENCE
 
 BASE = EPOCH_MS + 1_000_000
 NOW = BASE + 100_000
@@ -30,7 +31,7 @@ async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Sto
         if n != 7:
             client.xadd(keys.LOG, fields, id=at(n).entry_id)
     client.close()
-    made = Store(redis_url)
+    made = Store(redis_url, timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()
@@ -121,7 +122,7 @@ async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
 
 async def test_on_an_empty_log_the_start_and_any_past_time_are_fine(redis_url: str) -> None:
     """A stream that was opened before the first event comes back with the cursor of its hello."""
-    empty = Store(redis_url)
+    empty = Store(redis_url, timeout_seconds=PATIENCE)
     await empty.open()
     assert await begin(START.cursor, empty.log, now_ms=NOW, param="since") == (START, None)
     assert await begin("-15m", empty.log, now_ms=NOW, param="since") == (START, None)
