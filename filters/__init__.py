@@ -26,6 +26,7 @@ Every filter comes in by the entry-point group ``stream_server.filters``, the bu
 ``combine``    a subscription: what filters ask for together
 ``params``     from query parameters to a subscription; ``commas`` their lists, ``error`` their refusal
 ``registry``   the plugin door
-``index``      which subscriptions match an event; ``postings`` its lists, ``trie`` those of phrases
+``index``      which subscriptions match an event; ``postings`` its lists, ``trie`` those of phrases, ``boxes`` those
+               of the map; ``items`` what is on a list
 ``testing``    the contract test that any filter has to pass, third parties' too
 """

@@ -18,13 +18,15 @@ Clause: TypeAlias = frozenset[Key]
 class Leads(NamedTuple):
     """How events find a filter: what has all keys of one of ``proofs`` matches, and needs no asking.
 
-    What matches without that has all keys of one of ``hints``. ``live`` says that the hints, of one key each, change
+    What lies in one of ``boxes`` (west, south, east, north in degrees, as ``locations`` counts it) matches too. What
+    matches without any of that has all keys of one of ``hints``. ``live`` says that the hints, of one key each, change
     with a set that somebody goes on changing.
     """
 
     proofs: Collection[Clause]
     hints: Collection[Clause] = ()
     live: bool = False
+    boxes: Collection[tuple[float, float, float, float]] = ()
 
 
 EXTRA = "\x1e"

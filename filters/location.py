@@ -8,7 +8,7 @@ from filters.base import Filter, Mark, Role
 from filters.commas import split
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box, filter_keys, filter_squares, spans
+from filters.grid import Box, filter_keys, spans
 from filters.key import Key, Leads
 
 BOXES = 25
@@ -49,10 +49,8 @@ class Location(Filter):
         return frozenset(key for box in self.boxes for key in filter_keys(box))
 
     def leads(self) -> Leads:
-        """A square that lies in a box is proof; of one at its edge, or of a coarse one, the box is asked."""
-        squares = {square for box in self.boxes for square in filter_squares(box)}
-        proofs = [frozenset((key,)) for key, proof in squares if proof]
-        return Leads(proofs, [frozenset((key,)) for key, proof in squares if not proof])
+        """The boxes say all that there is."""
+        return Leads((), boxes=self.boxes)
 
     def matches(self, event: Event) -> bool:
         point, place = event.point, event.box

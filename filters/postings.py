@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from filters.base import Filter
+from filters.boxes import Boxes
 from filters.combine import Subscription
 from filters.event import Event
 from filters.key import EXTRA, Clause, Key, Leads
@@ -21,6 +22,7 @@ class Postings(Generic[T]):
     def __init__(self) -> None:
         self.scanned: set[T] = set()
         self._clauses: Trie[T] = Trie()
+        self._boxes: Boxes[T] = Boxes()
         self._live_keys: dict[T, set[Key]] = {}
         self._checks: dict[T, Callable[[Event], bool]] = {}
         """How to ask the items that are not all proof."""
@@ -41,6 +43,8 @@ class Postings(Generic[T]):
             self._drop(frozenset((key,)), item, proof=False)
         for base in subscription.bases:
             leads = _leads_of(base)
+            if leads is not None and leads.boxes:
+                self._boxes.remove(item, leads.boxes)
             if leads is not None and not leads.live:
                 for clause in leads.proofs:
                     self._drop(clause, item, proof=True)
@@ -64,6 +68,8 @@ class Postings(Generic[T]):
     def find(self, event: Event, ask: Callable[[T, Event], bool]) -> set[T]:
         """The items that match; ``ask`` has the last word where there is no proof."""
         found: set[T] = set()
+        if self._boxes:
+            self._boxes.find(event, found)
         asked: set[T] = set(self.scanned) if self.scanned else set()
         if self._clauses:
             self._clauses.find(event.keys if self._extra else event.plain_keys, found, asked)
@@ -86,6 +92,8 @@ class Postings(Generic[T]):
         if leads is None:
             self.scanned.add(item)
             return False
+        if leads.boxes:
+            self._boxes.add(item, leads.boxes)
         for clause in leads.proofs:
             self._hold(clause, item, proof=True)
         for clause in leads.hints:

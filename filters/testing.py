@@ -7,9 +7,11 @@ import re
 from collections.abc import Collection, Iterable
 
 from filters.base import Filter
+from filters.boxes import Boxes
 from filters.entities import extract
 from filters.error import ParameterError
 from filters.event import Event
+from filters.grid import Box
 
 GARBAGE = (
     "",
@@ -132,9 +134,20 @@ def check_leads(parsed: Filter, event: Event) -> None:
         return
     proven = any(clause <= event.keys for clause in leads.proofs)
     assert matched or not proven, f"{parsed!r} does not match {event!r}, which has all keys of one of its proofs"
+    boxed = _in_one(leads.boxes, event)
+    assert matched or not boxed, f"{parsed!r} does not match {event!r}, which lies in one of its boxes"
     hinted = any(clause <= event.keys for clause in leads.hints)
-    assert hinted or proven or not matched, f"{parsed!r} matches {event!r}, which none of its leads finds"
+    assert hinted or proven or boxed or not matched, f"{parsed!r} matches {event!r}, which none of its leads finds"
     assert not leads.live or all(len(clause) == 1 for clause in leads.hints), f"{parsed!r}: a live hint has one key"
+
+
+def _in_one(boxes: Collection[Box], event: Event) -> bool:
+    """As the index looks for it."""
+    found: set[bool] = set()
+    held: Boxes[bool] = Boxes()
+    held.add(True, boxes)
+    held.find(event, found)
+    return bool(found)
 
 
 def _refusal(filter_class: type[Filter], value: str) -> ParameterError | None:

@@ -5,16 +5,12 @@ the work grows with the event and with what matches, not with how many phrases s
 """
 
 from collections.abc import Hashable
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
+from filters.items import Items, added, removed
 from filters.key import Clause, Key, rarity
 
 T = TypeVar("T", bound=Hashable)
-
-FEW = 8
-"""So many items of one clause are a tuple, which takes a quarter of the memory of a set; more are a set."""
-
-Items: TypeAlias = tuple[T, ...] | set[T]
 
 
 class Trie(Generic[T]):
@@ -41,7 +37,7 @@ class Trie(Generic[T]):
             node = self._at(path[:-1])
             held = node.branches.get(path[-1], ())
             if not isinstance(held, Trie):
-                node.branches[path[-1]] = _with(held, item)
+                node.branches[path[-1]] = added(held, item)
                 return
         _hold(self._at(path), item, proof=proof)
 
@@ -84,7 +80,7 @@ def _remove(node: Trie[T], path: list[Key], item: T, *, proof: bool) -> None:
         _remove(child, path[1:], item, proof=proof)
         child = child if child.asked or child.branches else child.proven
     elif proof and len(path) == 1:
-        child = _without(child, item)
+        child = removed(child, item)
     if child:
         node.branches[key] = child
     else:
@@ -93,33 +89,17 @@ def _remove(node: Trie[T], path: list[Key], item: T, *, proof: bool) -> None:
 
 def _hold(node: Trie[T], item: T, *, proof: bool) -> None:
     if proof:
-        node.proven = _with(node.proven, item)
+        node.proven = added(node.proven, item)
     else:
-        node.asked = _with(node.asked, item)
+        node.asked = added(node.asked, item)
 
 
 def _drop(node: Trie[T], item: T, *, proof: bool) -> None:
     if proof:
-        node.proven = _without(node.proven, item)
+        node.proven = removed(node.proven, item)
     else:
-        node.asked = _without(node.asked, item)
+        node.asked = removed(node.asked, item)
 
 
 def _path(clause: Clause) -> list[Key]:
     return sorted(clause, key=rarity, reverse=True) if len(clause) > 1 else list(clause)
-
-
-def _with(items: Items[T], item: T) -> Items[T]:
-    if isinstance(items, set):
-        items.add(item)
-        return items
-    if item in items:
-        return items
-    return (*items, item) if len(items) < FEW else {*items, item}
-
-
-def _without(items: Items[T], item: T) -> Items[T]:
-    if isinstance(items, set):
-        items.discard(item)
-        return items if len(items) > FEW else tuple(items)
-    return tuple([one for one in items if one != item])

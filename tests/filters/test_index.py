@@ -11,14 +11,16 @@ from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
 from filters.index import ROOMS, Index
+from filters.items import Items
 from filters.key import flag, language, person, rarest
 from filters.kind import Kinds
 from filters.language import Language
 from filters.location import Location
+from filters.registry import Registry
 from filters.rule import Rules
 from filters.sample import Sample
 from filters.track import Track
-from filters.trie import Items, Trie
+from filters.trie import Trie
 from tests.filters.texts import post
 
 POSTS = Kinds.parse("post,delete")
@@ -198,23 +200,29 @@ def test_extra_keys_are_made_for_who_needs_them(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_only_who_has_no_keys_is_asked_about_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A square inside a box is proof, one at its edge a hint; elsewhere nobody asks."""
-    asked: list[Event] = []
-    plain = Location.matches
+    """A box is found by its squares and corners alone; of a rule the rarest words are hints, and it is asked then."""
+    asked: list[Filter] = []
 
-    def noted(location: Location, event: Event) -> bool:
-        asked.append(event)
-        return plain(location, event)
+    def noted(cls: type[Filter]) -> None:
+        plain = cls.matches
 
-    monkeypatch.setattr(Location, "matches", noted)
+        def matches(one: Filter, event: Event) -> bool:
+            asked.append(one)
+            return plain(one, event)
+
+        monkeypatch.setattr(cls, "matches", matches)
+
+    noted(Location)
+    noted(Rules)
     index: Index[str] = Index()
+    rule = Rules.read("bounding_box:[3.2 2.3 3.5 2.6]", Registry.from_entry_points())
     index.add("box", Subscription([Location.parse("0.5,0.5,3.5,3.5")], [POSTS]))
-    assert index.match(post("", point=(1.5, 2.5))) == ["box"]
+    index.add("rule", Subscription([rule], [POSTS]))
     assert index.match(post("", point=(9.5, 9.5))) == []
     assert not asked
-    assert index.match(post("", point=(3.4, 2.5))) == ["box"]
+    assert set(index.match(post("", point=(3.4, 2.5)))) == {"box", "rule"}
     assert index.match(post("", point=(3.6, 2.5))) == []
-    assert len(asked) == 2
+    assert asked == [rule, rule]
     assert index.scanned == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, Key
+from filters.key import Clause, Key, Leads
 from filters.kind import KINDS
 from filters.registry import Registry
 from filters.testing import check_filter, example_events
@@ -129,6 +129,14 @@ def _wrong_clauses(_: Filter) -> Collection[Clause]:
     return [frozenset({"hello", "world"})]
 
 
+def _everywhere(_: Filter) -> Leads:
+    return Leads([frozenset({"hello"})], boxes=[(-180.0, -90.0, 180.0, 90.0)])
+
+
+def _nowhere(_: Filter) -> Leads:
+    return Leads((), boxes=[(0.0, 0.0, 0.1, 0.1)])
+
+
 def _never(_: Filter, __: Event) -> bool:
     return False
 
@@ -148,6 +156,8 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("neither True nor False", {"matches": lambda _, event: event.text.count("hello")}),
     ("changed its mind", {"matches": _forgetful}),
     ("the index would miss it", {"keys": _wrong_keys}),
+    ("lies in one of its boxes", {"leads": _everywhere}),
+    ("none of its leads", {"leads": _nowhere}),
     ("but no keys", {"clauses": _wrong_clauses}),
     ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses}),
     ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses, "matches": _never}),

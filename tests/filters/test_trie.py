@@ -1,6 +1,7 @@
 """The trie finds every clause that lies within a set of keys, and no other."""
 
-from filters.trie import FEW, Trie
+from filters.items import FEW
+from filters.trie import Trie
 
 
 def clause(text: str) -> frozenset[str]:

@@ -1,0 +1,81 @@
+"""Boxes are found by squares exactly as their filter says, and leave nothing when they go."""
+
+import random
+
+import pytest
+
+from filters.boxes import Boxes
+from filters.event import Event
+from filters.grid import Box
+from filters.items import FEW
+from filters.location import Location
+from tests.filters.texts import post
+
+
+def found(boxes: Boxes[int], event: Event) -> set[int]:
+    """Whom the event concerns."""
+    items: set[int] = set()
+    boxes.find(event, items)
+    return items
+
+
+def drawn(source: random.Random) -> Box:
+    """A box of any size, often with edges on whole degrees, often over the date line."""
+    size = source.choice([0.3, 3, 15, 150])
+    west, south = source.uniform(-180, 180), source.uniform(-90, 89)
+    east, north = west + source.uniform(0.01, size), min(90.0, south + source.uniform(0.01, size))
+    if source.random() < 0.5:
+        west, east, south, north = float(round(west)), round(west) + 2.0, float(round(south)), round(south) + 1.0
+    return west, south, east - 360 if east > 180 else east, min(north, 90.0)
+
+
+def happened(source: random.Random, boxes: list[Box]) -> Event:
+    """At a point or in a place, often at a corner of one of the boxes."""
+    west, south, east, north = source.choice(boxes)
+    point = source.choice([
+        (west, south), (east, north), (west, north), (source.uniform(-180, 180), source.uniform(-90, 90)),
+        ((west + east) / 2, (south + north) / 2),
+    ])  # fmt: skip
+    return post(point=point) if source.random() < 0.7 else post(box=drawn(source))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_found_is_what_the_filters_say(seed: int) -> None:
+    """Also when half of them have gone, and when all have, nothing is left."""
+    source = random.Random(seed)
+    asked = {item: [drawn(source) for _ in range(source.choice([1, 1, 3]))] for item in range(300)}
+    filters = {item: Location(boxes) for item, boxes in asked.items()}
+    every = [box for boxes in asked.values() for box in boxes]
+    held: Boxes[int] = Boxes()
+    for item, boxes in asked.items():
+        held.add(item, boxes)
+    hits = 0
+    for _ in range(2):
+        for event in (happened(source, every) for _ in range(300)):
+            expected = {item for item, location in filters.items() if location.matches(event)}
+            assert found(held, event) == expected
+            hits += len(expected)
+        for item in source.sample(sorted(filters), len(filters) // 2):
+            held.remove(item, asked[item])
+            del filters[item]
+    assert hits > 0
+    for item in filters:
+        held.remove(item, asked[item])
+    assert not held
+    assert (held._within, held._crossed) == ({}, {})
+
+
+def test_many_items_with_one_box() -> None:
+    """Each is found by it, however many they are, and may go alone."""
+    box, inside = (10.5, 10.5, 13.5, 13.5), [post(point=(12.0, 12.0)), post(point=(10.6, 13.5))]
+    held: Boxes[int] = Boxes()
+    for item in range(FEW * 3):
+        held.add(item, [box, box])
+    for event in inside:
+        assert found(held, event) == set(range(FEW * 3))
+    for item in range(1, FEW * 3):
+        held.remove(item, [box])
+    for event in inside:
+        assert found(held, event) == {0}
+    held.remove(1, [box])  # which is not there
+    assert held
