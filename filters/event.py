@@ -127,15 +127,11 @@ class Event:
 
     @property
     def plain_keys(self) -> frozenset[Key]:
-        """The keys that nearly every filter goes by: terms, people, and squares of the map."""
+        """The keys that nearly every filter goes by: terms and people."""
         if self._plain_keys is None:
             keys = self.terms
             if self.people:
                 keys = keys.union(map(person, self.people))
-            if self.point is not None:
-                keys = keys.union(point_keys(*self.point))
-            elif self.box is not None:
-                keys = keys.union(place_keys(self.box))
             self._plain_keys = keys
         return self._plain_keys
 
@@ -168,6 +164,10 @@ class Event:
         for name in (self.login, self.reply_to_login, self.reposted_login):
             if name is not None:
                 yield key.login(fold(name))
+        if self.point is not None:
+            yield from point_keys(*self.point)
+        elif self.box is not None:
+            yield from place_keys(self.box)
         if self.conversation is not None:
             yield key.conversation(self.conversation)
         if self.place_name is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from math import floor
 
-from filters.key import Key
+from filters.key import EXTRA, Key
 
 Box = tuple[float, float, float, float]
 """West, south, east, north in degrees; west > east crosses the date line."""
@@ -18,8 +18,8 @@ MOST = 144
 """The most squares of one size that a box is spread over."""
 
 _SIZES = (1, 10)
-_ON_MAP = "\x1fm"
-_ANYWHERE = "\x1fm!"
+_ON_MAP = f"{EXTRA}m"
+_ANYWHERE = f"{EXTRA}m!"
 """The key of a box, or of an event's box, that is too large for any square."""
 
 
@@ -69,12 +69,12 @@ def place_keys(box: Box) -> Iterator[Key]:
 @cache
 def _at(size: int, x: int, y: int) -> Key:
     """Kept, one string for all boxes: there are no more squares than the map has."""
-    return f"\x1fm{size}:{x}:{y}"
+    return f"{EXTRA}m{size}:{x}:{y}"
 
 
 @cache
 def _under(size: int, x: int, y: int) -> Key:
-    return f"\x1fu{size}:{x}:{y}"
+    return f"{EXTRA}u{size}:{x}:{y}"
 
 
 def _inside(box: Box, size: int, x: int, y: int) -> bool:

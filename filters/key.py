@@ -35,7 +35,7 @@ EXTRA = "\x1e"
 _NAMES = ("#", "@", "$", "\x1fp", f"{EXTRA}l", f"{EXTRA}c")
 """How keys begin that name one thing or person."""
 
-_KINDS = (f"{EXTRA}f", f"{EXTRA}g", f"{EXTRA}y", "\x1fm!")
+_KINDS = (f"{EXTRA}f", f"{EXTRA}g", f"{EXTRA}y", f"{EXTRA}m!")
 """How keys begin that a large share of all events has."""
 
 

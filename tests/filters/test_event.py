@@ -45,8 +45,8 @@ def test_keys_hold_terms_people_and_squares() -> None:
 
 def test_no_term_can_pass_for_a_person_or_a_square() -> None:
     """Text cannot forge the keys of the other families."""
-    forged = "".join((person("7"), " \x1fm!"))
-    assert not {person("7"), "\x1fm!"} & post(forged).keys
+    forged = "".join((person("7"), " \x1em!"))
+    assert not {person("7"), "\x1em!"} & post(forged).keys
 
 
 def test_an_event_shows_what_it_is() -> None:
