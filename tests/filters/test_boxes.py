@@ -5,8 +5,10 @@ import random
 import pytest
 
 from filters.boxes import Boxes
+from filters.combine import Subscription
 from filters.event import Event
 from filters.grid import Box
+from filters.index import Index
 from filters.items import FEW
 from filters.location import Location
 from tests.filters.texts import post
@@ -63,6 +65,29 @@ def test_what_is_found_is_what_the_filters_say(seed: int) -> None:
         held.remove(item, asked[item])
     assert not held
     assert (held._within, held._crossed) == ({}, {})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_left_the_index_is_found_by_no_box(seed: int) -> None:
+    """Others stay who narrow alike, so boxes go on being looked at: also where one was that has gone, or is back."""
+    source = random.Random(seed)
+    boxes = {item: [drawn(source), drawn(source)] for item in range(60)}
+    every = [box for two in boxes.values() for box in two]
+    index: Index[int] = Index()
+    here: dict[int, Location] = {}
+    hits = 0
+    for item in [*boxes, *source.choices(range(60), k=100)]:
+        if item in here:
+            index.remove(item)
+            del here[item]
+        else:
+            here[item] = Location(boxes[item])
+            index.add(item, Subscription([here[item]]))
+        for event in (happened(source, every) for _ in range(10)):
+            expected = {one for one, location in here.items() if location.matches(event)}
+            assert set(index.match(event)) == expected
+            hits += len(expected)
+    assert hits > 0
 
 
 def test_many_items_with_one_box() -> None:

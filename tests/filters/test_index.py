@@ -117,6 +117,7 @@ def test_an_empty_posting_list_is_taken_away() -> None:
     (room,) = index._rooms.values()
     assert not room.postings._live_keys
     assert not room.postings._checks
+    assert not room.postings._boxes
     assert _leaves(room.postings._clauses) == {("b", "a"): ("two",), ("c",): ("two",)}
 
 
