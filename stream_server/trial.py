@@ -21,9 +21,12 @@ def event(status: bytes, facts: Facts) -> Event:
 
 
 def made_up(members: Mapping[str, Any]) -> bytes:
-    """A status as JSON of what is given of it; its entities and its language follow from its message."""
+    """A status as JSON of what is given of it; its entities and its language follow from its message.
+
+    Its thread is what is given too: a status that has no id can begin none.
+    """
     message = members.get("message", "")
     found = extract(message)
     told = {"lang": detected(message, found)} if not members.get("lang") else {}
     entities = msgspec.Raw(b"".join(entity_pieces(found)))
-    return msgspec.json.encode({**NOBODY, "conversation": "0", "entities": entities, **members, **told})
+    return msgspec.json.encode({**NOBODY, "entities": entities, **members, **told})

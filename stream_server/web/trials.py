@@ -25,6 +25,7 @@ class _Said(msgspec.Struct):
     uid: str
     login: str
     message: str
+    conversation: str | None = None
     in_reply_to_uid: str | None = None
     original: msgspec.Raw = NULL
 
@@ -65,12 +66,13 @@ async def _made(store: Store, viewer: str, trial: TrialStatus) -> Event:
     if trial.author is not None:
         members |= {"uid": trial.author.id, "login": trial.author.login}
     answered = _around(around, trial.in_reply_to, "in_reply_to")
-    if answered is not None:
-        members["in_reply_to_uid"] = msgspec.json.decode(answered, type=_Said).uid
+    parent = None if answered is None else msgspec.json.decode(answered, type=_Said)
+    if parent is not None:
+        members |= {"in_reply_to_uid": parent.uid, "conversation": parent.conversation}
     original = _around(around, trial.origin, "origin")
     if original is not None:
         members["original"] = msgspec.Raw(_root(original))
-    login = None if answered is None else msgspec.json.decode(answered, type=_Said).login
+    login = None if parent is None else parent.login
     return event(made_up(members), Facts(author=_person(trial.author), reply_to_login=login))
 
 

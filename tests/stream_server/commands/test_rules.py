@@ -78,6 +78,15 @@ def test_a_status_comes_from_a_file(tmp_path: Path, rule: str, members: dict[str
     assert explain(rule, "--text", "tea")[0] == 1
 
 
+def test_what_is_made_up_is_in_no_thread(tmp_path: Path) -> None:
+    """Without a server nobody knows the thread of what it answers; a status as the API gives it says its own."""
+    reply = {"message": "yes", "in_reply_to": "12"}
+    for arguments in (("--text", "tea"), ("--status", status(tmp_path, **reply))):
+        assert "it belongs to no thread" in explain("conversation_id:0", *arguments)[1]
+    posted = status(tmp_path, **reply, id="13", uid="3", conversation="11")
+    assert explain("conversation_id:11", "--status", posted)[0] == 0
+
+
 def test_what_is_said_beside_the_file_counts(tmp_path: Path) -> None:
     """The words and the language of the options replace those of the file."""
     file = status(tmp_path, message="tea", lang="en")

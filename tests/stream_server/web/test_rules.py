@@ -211,6 +211,19 @@ async def test_a_made_up_status_may_answer_and_quote_what_is_there(world: World)
         assert refused.error == (404, "not_found", param)
 
 
+async def test_a_made_up_reply_is_in_the_thread_of_what_it_answers(world: World) -> None:
+    """As it would be if it were posted; what answers nothing is in no thread."""
+    ann, bob = await world.user("ann"), await world.user("bob")
+    root = await world.status(ann, "tea")
+    reply = await world.status(bob, "milk?", in_reply_to=root)
+    rule = f"conversation_id:{root}"
+    for answered in (root, reply):
+        assert (await explained(world, ann, rule, {"message": "deep answer", "in_reply_to": answered}))["matched"]
+    for status in ({"message": "alone"}, {"message": "see", "origin": root}):
+        told = await explained(world, ann, rule, status)
+        assert (told["matched"], told["parts"]["why"]) == (False, "it belongs to no thread")
+
+
 async def test_a_quote_without_its_original_is_explained_without_it(world: World) -> None:
     """What somebody may not see, no rule finds for them."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
