@@ -23,7 +23,7 @@ class Location(Filter):
     The point of an event decides alone; only where it has none, any overlap of its place with a box matches.
     """
 
-    __slots__ = ("_each", "boxes")
+    __slots__ = ("boxes",)
 
     name: ClassVar[str] = "locations"
     role: ClassVar[Role] = "any"
@@ -31,7 +31,6 @@ class Location(Filter):
 
     def __init__(self, boxes: Collection[Box]) -> None:
         self.boxes = frozenset(boxes)
-        self._each = tuple(self.boxes)  # what is asked of thousands lies in few places of the memory
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -57,8 +56,8 @@ class Location(Filter):
         if point is None:
             return place is not None and any(_overlap(box, place) for box in self.boxes)
         lon, lat = point
-        for west, south, east, north in self._each:  # no call each: whoever has a box near is asked
-            if south <= lat <= north and (west <= lon <= east if west < east else lon >= west or lon <= east):
+        for west, south, east, north in self.boxes:
+            if south <= lat <= north and (west <= lon <= east if west <= east else lon >= west or lon <= east):
                 return True
         return False
 

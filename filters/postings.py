@@ -1,6 +1,7 @@
-"""Inverted lists: from the keys of an event to the items whose base filters match it.
+"""Inverted lists: from the keys of an event, and from where it is, to the items whose base filters match it.
 
-A filter gives leads. What is found by a proof matches; what is found by a hint, or by nothing at all, has to be asked.
+A filter gives leads. What is found by a proof or by a box matches; what is found by a hint, or by nothing at all, has
+to be asked.
 """
 
 from collections.abc import Callable, Hashable
@@ -87,7 +88,7 @@ class Postings(Generic[T]):
             return [item for item in items if ask(item, event)]
 
     def _add(self, item: T, base: Filter) -> bool:
-        """List ``item`` by one of its filters; True if that is found by proofs alone."""
+        """List ``item`` by one of its filters; True if that is found by proofs and boxes alone."""
         leads = _leads_of(base)
         if leads is None:
             self.scanned.add(item)

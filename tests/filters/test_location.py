@@ -75,7 +75,7 @@ def test_places(boxes: str, place: Box, matches: bool) -> None:  # noqa: FBT001 
     [("0.5,0,3,3", 0.2, 1.5), ("0,0.5,3,3", 1.5, 0.2), ("0,0,2.5,3", 2.7, 1.5), ("0,0,3,2.5", 1.5, 2.7)],
 )
 def test_a_square_that_is_half_in_a_box_proves_nothing(boxes: str, lon: float, lat: float) -> None:
-    """Beside the west, the south, the east and the north of a box: the index has to ask it about points there."""
+    """Beside the west, the south, the east and the north of a box: the index has to compare its corners there."""
     location = Location.parse(boxes)
     assert not location.matches(at(lon, lat))
     check_match(location, at(lon, lat))
