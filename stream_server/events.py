@@ -274,10 +274,15 @@ class Entry:
         return made
 
     def without_original(self) -> "Entry":
-        """The same entry for who may not see what its status reposts or quotes: that is gone from it."""
+        """The same entry for who may not see what its status reposts or quotes: that is gone from it.
+
+        Also from what is known of a deleted status, of which no message says more than its ids.
+        """
         if self._bare is None:
             wire = msgspec.json.decode(self.wire)
-            wire.get("notification", wire)["status"]["original"] = None
+            status = wire.get("notification", wire)["status"]
+            if "original" in status:
+                status["original"] = None
             self._bare = self._with(wire)
         return self._bare
 
@@ -291,7 +296,9 @@ class Entry:
 
     def _with(self, wire: object) -> "Entry":
         """With other words, and all that is known but of what was taken away."""
-        facts = msgspec.structs.replace(self.facts, original_author=None)
+        status = self.facts.status
+        bare = None if status is None else msgspec.structs.replace(status, original=None)
+        facts = msgspec.structs.replace(self.facts, status=bare, original_author=None)
         return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire, "facts": facts}))
 
 

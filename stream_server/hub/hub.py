@@ -18,7 +18,7 @@ from stream_server.hub.limits import PREVIEWS, Counts, Limits
 from stream_server.hub.member import Member
 from stream_server.hub.outflow import Outflow
 from stream_server.hub.people import People
-from stream_server.hub.reader import LogPages, Reader, still_asked
+from stream_server.hub.reader import LogPages, Reader
 from stream_server.hub.ring import Ring
 from stream_server.hub.rulebook import Rulebook
 from stream_server.hub.standing import Standing
@@ -75,6 +75,7 @@ class Hub:
         self.reader = Reader(self.ring, log, self.standing, self.rulebook)
         self.index: Index[Group] = Index()
         self._groups: dict[Hashable, Group] = {}
+        self._apart = 0
         self._loop = asyncio.get_running_loop()
         self._beating: asyncio.TimerHandle | None = None
         self._ended: Callable[[], Closing] | None = None
@@ -127,16 +128,9 @@ class Hub:
     def _offer_matching(self, entry: Entry) -> None:
         ends, public = entry.kind in TAKES_BACK, entry.audience == PUBLIC
         told = None if not public else self.standing.tells(entry) if self.standing.outcasts else entry
-        for group in self.index.match(entry.event):
-            personal = group.personal
-            if personal is None:
-                if told is entry:
-                    self._put(group, entry)
-                elif told is not None:
-                    self._put_bare(group, told, entry)
-                elif public and not group.impersonal:
-                    self._offer_plain(group, entry)
-            elif not ends or personal.following is None:
+        apart = self._offer_quote(entry, told) if entry.quoted is not None else self._offer_plain(entry, told)
+        for group in apart:
+            if not ends or (group.personal is not None and group.personal.following is None):
                 self._offer_own(group, entry)
         if ends:  # goes to those who were sent what it takes back, whom they follow by now does not matter
             for group in self.people.groups():
@@ -144,10 +138,40 @@ class Hub:
         if self.index.failing:
             self._pass_over_failing()
 
+    def _offer_plain(self, entry: Entry, told: Entry | None) -> list[Group]:
+        """To all who see what everybody sees, as that is ``told``; gives those with a view of their own who ask too."""
+        apart = []
+        for group in self.index.match(entry.event):
+            if group.personal is not None:
+                apart.append(group)
+            elif told is not None:
+                self._put(group, told)
+        return apart
+
+    def _offer_quote(self, entry: Entry, told: Entry | None) -> list[Group]:
+        """The same of a quote, which is asked for as it is told: a rule looks at what a quote shows.
+
+        Where that is not for everybody, all but those who share with all get it without.
+        """
+        whole = narrow = self.index.match(entry.event)
+        bare = entry
+        if told is None or self._apart:
+            bare = entry.without_original()
+            narrow = self.index.match(bare.event)
+        if told is not None:
+            self._put_each(told, [group for group in whole if group.personal is None])
+        elif entry.audience == PUBLIC and entry.event.author not in self.standing.outcasts:
+            self._put_each(bare, [group for group in narrow if group.personal is None and not group.impersonal])
+        return [group for group in dict.fromkeys((*whole, *narrow)) if group.personal is not None]
+
+    def _put_each(self, entry: Entry, groups: list[Group]) -> None:
+        for group in groups:
+            self._put(group, entry)
+
     def _pass_over_failing(self) -> None:
         """Whose filter raised reads the entry again by itself, where what failed is put out and told of."""
         failing, self.index.failing = self.index.failing, []
-        for group, _ in failing:
+        for group in dict.fromkeys(group for group, _ in failing):
             self._pass_over(group)
 
     def _pass_over(self, group: Group) -> None:
@@ -162,16 +186,6 @@ class Hub:
         if member.group is not None:  # else it refused, and reads on anyway
             self._leave(member, self.head)
             member.on_wake()
-
-    def _offer_plain(self, group: Group, entry: Entry) -> None:
-        """Somebody is shown who is protected or suspended, and whom nobody in this group is to see."""
-        if entry.quoted is not None and entry.event.author not in self.standing.outcasts:
-            self._put_bare(group, entry.without_original(), entry)
-
-    def _put_bare(self, group: Group, told: Entry, entry: Entry) -> None:
-        """What is told without its original may be asked for no more."""
-        if still_asked(told, entry, group.subscription) is not None:
-            self._put(group, told)
 
     def _offer_own(self, group: Group, entry: Entry) -> None:
         """As the index does it: a third party's filter that raises does not match, and hurts nobody else."""
@@ -381,6 +395,7 @@ class Hub:
         self._groups[group.key] = group
         self.index.add(group, member.subscription)
         if group.personal is not None:
+            self._apart += 1
             self.people.add_group(group)
         return group
 
@@ -389,4 +404,5 @@ class Hub:
         self.outflow.forget(group)
         self.index.remove(group)
         if group.personal is not None:
+            self._apart -= 1
             self.people.discard_group(group)

@@ -69,24 +69,37 @@ class Personal:
             self.following.discard(target)
         return target
 
-    def pick(self, entry: Entry, subscription: Subscription, *, gone: bool = False) -> Entry | None:
+    def pick(
+        self, entry: Entry, subscription: Subscription, *, gone: bool = False, original_gone: bool = False
+    ) -> Entry | None:
         """The entry as it is for this stream, None if it is not; a post or a comment is remembered for its end.
 
         So is one that could be seen when it was written, though not today, or is ``gone``, deleted by now: its end
-        says nothing of it but ids.
+        says nothing of it but ids. A quote whose original is gone is told without it.
         """
         if entry.kind in TAKES_BACK:
             return self.viewer.hears_end(entry, own_stream=self.own) if self._wants_end(entry, subscription) else None
-        if not self._asks_for(entry, subscription):
+        if not self._may_ask_for(entry, subscription):
             return None
         shown = None if gone else self.viewer.shows(entry, own_stream=self.own)
-        if shown is not None and shown is not entry and not self._asks_for(shown, subscription):
-            shown = None  # a rule looks at what a quote shows, and that is not shown here
-        if entry.kind in BRINGS and (shown is not None or self.viewer.reached(entry)):
+        if shown is entry and original_gone and entry.quoted is not None:
+            shown = entry.without_original()
+        shown = self._asked(entry, shown, subscription)
+        if entry.kind in BRINGS and (shown or self._asked(entry, self.viewer.reached(entry), subscription)):
             self._remember(entry.subject or "")
         if shown is not None and entry.kind == "notification":
             self._remember_told(entry)
         return shown
+
+    def _may_ask_for(self, entry: Entry, subscription: Subscription) -> bool:
+        """Of a quote it is not known before it is seen how it is told."""
+        return entry.quoted is not None or self._asks_for(entry, subscription)
+
+    def _asked(self, entry: Entry, told: Entry | None, subscription: Subscription) -> Entry | None:
+        """``entry`` as it is told, if a quote is asked for as it is told: a rule looks at what a quote shows."""
+        if told is None or entry.quoted is None:
+            return told
+        return told if self._asks_for(told, subscription) else None
 
     def _asks_for(self, entry: Entry, subscription: Subscription) -> bool:
         """By the filter; what is for certain people only is asked for by being one of them, on one's own stream."""
@@ -100,7 +113,9 @@ class Personal:
         if subject in self._sent:
             return entry.kind in subscription.kinds
         surely_unsent = TAKES_BACK[entry.kind] in subscription.kinds and int(subject or 0) > self._complete_after
-        return not surely_unsent and self._asks_for(entry, subscription) and self.viewer.reached(entry)
+        if surely_unsent or not self._may_ask_for(entry, subscription):
+            return False
+        return self._asked(entry, self.viewer.reached(entry), subscription) is not None
 
     def _remember_told(self, entry: Entry) -> None:
         """Who was shown a status or a comment by being told of it, hears of its end as well."""

@@ -4,7 +4,6 @@ import time
 from typing import NamedTuple, Protocol
 
 from filters.base import Failed
-from filters.combine import Subscription
 from stream_server.events import PUBLIC, TAKES_BACK, Encode, Entry, MalformedEntry, Position
 from stream_server.hub.control import Gap, Notice
 from stream_server.hub.group import matched
@@ -123,28 +122,32 @@ class Reader:
         try:
             gone = self._gone(entry)
             told = self._told(member, entry, gone=gone and entry.kind not in TAKES_BACK)
-            if told is entry:
-                told = still_asked(self._left(entry, gone=gone), entry, member.subscription)
             if told is None:
                 return None
             said = entry if entry.quoted is None else told  # a repost is asked for by its original, gone or not
-            return Picked(told, matched(member.subscription, said))
+            return Picked(self._left(entry, gone=gone) if told is entry else told, matched(member.subscription, said))
         except MalformedEntry:
             return None
 
     def _told(self, member: Member, entry: Entry, *, gone: bool) -> Entry | None:
-        """The entry as this member may see it today, if it is asked for; the graph changes at its own entries."""
+        """The entry as this member may see it today, if it is asked for as that; the graph changes at its entries."""
         subscription, viewer, personal = member.subscription, member.ask.viewer, member.personal
         if personal is not None:
-            picked = personal.pick(entry, subscription, gone=gone)
+            picked = personal.pick(entry, subscription, gone=gone, original_gone=self._original_gone(entry))
             if personal.concerns(entry):
                 personal.apply(entry)
             return picked
-        if gone or not subscription.matches(entry.event):
+        if gone or (entry.quoted is None and not subscription.matches(entry.event)):
             return None
         if viewer is not None:
-            return still_asked(viewer.tells(entry), entry, subscription)
-        return still_asked(self._standing.tells(entry), entry, subscription) if entry.audience == PUBLIC else None
+            told = viewer.tells(entry)
+        else:
+            told = self._standing.tells(entry) if entry.audience == PUBLIC else None
+        if told is None or entry.quoted is None:
+            return told
+        if told is entry:
+            told = self._left(entry, gone=False)
+        return told if subscription.matches(told.event) else None  # a rule looks at what a quote shows
 
     def _gone(self, entry: Entry) -> bool:
         """What shows a status or a comment that is gone is left out; what took that back comes in its own place."""
@@ -155,14 +158,10 @@ class Reader:
         """Without the original that is gone; of a status that is gone, what took a comment back says its ids."""
         if gone:
             return entry.without_status()
-        return entry.without_original() if entry.original_gone or entry.shown.original in self._ring.deleted else entry
+        return entry.without_original() if self._original_gone(entry) else entry
 
-
-def still_asked(told: Entry | None, entry: Entry, subscription: Subscription) -> Entry | None:
-    """``entry`` as it is told, unless it is told without what it was asked for: a rule looks at what a quote shows."""
-    if told is None or told is entry or entry.quoted is None:
-        return told
-    return told if subscription.matches(told.event) else None
+    def _original_gone(self, entry: Entry) -> bool:
+        return entry.original_gone or entry.shown.original in self._ring.deleted
 
 
 def _gap(position: Position, reached: Position, *, held: bool) -> Gap | None:

@@ -97,35 +97,34 @@ class Viewer:
         """
         if not self._is_for(entry, NOW):
             return None
-        hidden = self._hidden(entry, NOW, self._company(entry, own_stream=own_stream))
-        if not hidden:
-            return entry
-        return entry.without_original() if _only_quoted(hidden, entry) else None
+        return _without(entry, self._hidden(entry, NOW, self._company(entry, own_stream=own_stream)))
 
     def tells(self, entry: Entry) -> Entry | None:
         """For a stream that remembers nothing: :meth:`shows`, and what takes back what :meth:`reached` this user."""
         if entry.audience != PUBLIC and entry.owner is None:
             return None
         if entry.kind in TAKES_BACK:
-            return self.hears_end(entry) if self.reached(entry) else None
+            return self.hears_end(entry) if self.reached(entry) is not None else None
         return self.shows(entry)
 
     def hears_end(self, entry: Entry, *, own_stream: bool = False) -> Entry:
-        """What takes something back that was shown to this user, without the status around it if that is hidden now."""
-        if entry.kind == "delete" or self.shows(entry, own_stream=own_stream) is not None:
-            return entry
-        return entry.without_status()
+        """What takes something back that was shown to this user, without the status around it if that is hidden now.
 
-    def reached(self, entry: Entry) -> bool:
-        """Whether the status or the comment that an entry brings or takes back was shown to this user at the time.
+        A quote is taken back as it was shown; where that is forgotten, without its original.
+        """
+        if entry.kind == "delete":
+            return entry if entry.quoted is None else self.reached(entry) or entry.without_original()
+        return entry if self.shows(entry, own_stream=own_stream) is not None else entry.without_status()
+
+    def reached(self, entry: Entry) -> Entry | None:
+        """The status or the comment that an entry brings or takes back, as it was shown to this user at the time.
 
         As far as is still known: what began since then is not counted, what ended since then is forgotten.
         """
         then_ms = (int(entry.subject or 0) >> 12) + EPOCH_MS
         if not self._is_for(entry, then_ms):
-            return False
-        hidden = self._hidden(entry, then_ms, self._company(entry, own_stream=False))
-        return not hidden or _only_quoted(hidden, entry)
+            return None
+        return _without(entry, self._hidden(entry, then_ms, self._company(entry, own_stream=False)))
 
     def _hidden(self, entry: Entry, then_ms: int, company: int) -> list[str]:
         """Those shown by the entry whom this user is not to see."""
@@ -190,9 +189,11 @@ class Viewer:
             _set(self.mutes, other, began)
 
 
-def _only_quoted(hidden: list[str], entry: Entry) -> bool:
-    """Whether what must be hidden is a quote's original, which the quote can do without."""
-    return hidden == [entry.quoted] and entry.quoted != entry.event.author
+def _without(entry: Entry, hidden: list[str]) -> Entry | None:
+    """The entry without those who must be hidden: a quote can do without its original, and nothing else can."""
+    if not hidden:
+        return entry
+    return entry.without_original() if hidden == [entry.quoted] and entry.quoted != entry.event.author else None
 
 
 def _set(which: dict[str, int], key: str, when: int | None) -> None:

@@ -13,7 +13,7 @@ from stream_server.events import START
 from stream_server.hub.poll import Poll
 from stream_server.hub.rulebook import AT_ONCE, Rulebook
 from stream_server.store.rules import SavedRule
-from tests.stream_server.hub.world import Socket, World, read_rule
+from tests.stream_server.hub.world import Graph, Socket, World, read_rule
 from tests.waiting import eventually
 
 TEA = {"1": "tea"}
@@ -155,6 +155,50 @@ async def test_a_quote_is_not_found_by_what_is_not_shown_of_it(world: World) -> 
     assert quote.event.quoted.text == "tea"
     _, late = world.open(START, user="1", rules="saved", saved=TEA)
     await late.tells("tea, by the way")
+
+
+async def _heard(world: World, socket: Socket) -> list[str]:
+    """What a stream that asks for an end, too, is told up to now."""
+    end = f"end {world.hub.head.n}"
+    world.post(end, uid="9")
+    await socket.ends_with(end)
+    return [text for text in socket.texts() if not text.startswith("end")]
+
+
+@pytest.mark.parametrize("way", ["apart", "shared", "me"])
+@pytest.mark.parametrize(("rule", "asked"), [("look -tea", True), ("look -milk", True), ("look tea", False)])
+async def test_hidden_words_neither_find_a_quote_nor_keep_it_away(
+    world: World, way: str, rule: str, *, asked: bool
+) -> None:
+    """It is asked for as it is shown, by a minus too; its end comes to whom it came, and to nobody else."""
+    original = world.post("tea", uid="8")
+    filters = {"follow": "@me", "following": {"9"}} if way == "me" else {}
+    if way == "shared":
+        world.tell("protect", user={"id": "8"})
+    else:
+        world.graphs["1"] = Graph(blocks={"8": 1})
+    _, live = world.open(user="1", rule=f"({rule}) OR end", **filters)
+    await eventually(lambda: world.hub.live_members() == 1)
+    quote = world.post("look at this", uid="7", original=original)
+    expected = ["look at this"] if asked else []
+    assert await _heard(world, live) == expected
+    _, late = world.open(START, user="1", rule=f"({rule}) OR end", **filters)
+    assert await _heard(world, late) == expected
+    world.delete(quote)
+    expected += [f"-{quote.position.status_number}"] if asked else []
+    if way != "shared":  # what nobody sees any more all could see once: its end goes by that
+        assert [await _heard(world, socket) for socket in (live, late)] == [expected] * 2
+
+
+async def test_a_quote_is_asked_for_without_its_original_once_that_is_gone(world: World) -> None:
+    """Who is late is shown it without, and asks for it so."""
+    original = world.post("tea", uid="8")
+    _, live = world.open(user="1", rule="look -tea OR end")
+    world.post("look at this", uid="7", original=original)
+    assert await _heard(world, live) == []
+    world.delete(original)
+    _, late = world.open(START, user="1", rule="look -tea")
+    await late.tells("look at this")
 
 
 async def test_a_quote_is_one_also_without_its_original(world: World) -> None:
