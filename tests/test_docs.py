@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from filters.follow import IDS
+from filters.language import LANGUAGES
+from filters.location import BOXES
+from filters.rule import RULES
+from filters.rules.parser import CHARACTERS
+from filters.track import PHRASE_BYTES, PHRASES
 from stream_server import __version__
 from stream_server.config import SETTINGS
 from stream_server.store import keys
+from stream_server.web.edges import MAX_LINE_BYTES
 from stream_server.web.routes import TABLE
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +53,16 @@ def test_every_setting_and_filter_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [s.flag for s in SETTINGS if s.flag not in readme] == []
     assert [one.name for one in tables.built_in() if f"`{one.name}`" not in readme] == []
+
+
+def test_the_bounds_of_a_stream_are_told() -> None:
+    """Each as the code has it."""
+    told = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").partition("**Bounds.** ")[2].partition("\n\n")[0]
+    bounds = (
+        f"{PHRASES} phrases of 1 to {PHRASE_BYTES} bytes", f"{IDS:,} ids", f"{BOXES} boxes", f"{LANGUAGES} tags",
+        f"{RULES} rules of up to {CHARACTERS:,} code points", f"up to {MAX_LINE_BYTES // 1024} KiB",
+    )  # fmt: skip
+    assert [bound for bound in bounds if bound not in told] == []
 
 
 def test_the_changelog_knows_this_version() -> None:

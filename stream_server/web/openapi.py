@@ -22,7 +22,7 @@ ABOUT = (
 
 
 async def document(request: web.Request) -> web.Response:
-    """``GET /openapi.json``: this description of all routes."""
+    """``GET /openapi.json``: this description of all routes but the dialects'."""
     return json_answer(_encoded(tuple(dict.fromkeys(request.app[ROUTES].values()))))
 
 
