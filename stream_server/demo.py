@@ -17,7 +17,7 @@ from rich.text import Text
 
 from stream_server import demo_world
 from stream_server.client import ApiClient, ClientFailure
-from stream_server.demo_world import LOGIN, Mint, World
+from stream_server.demo_world import LOGIN, PASSWORD, Mint, World
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ def guide(base_url: str, token: str, world: World) -> str:
         ("talks", "your talks"),
         ("stream?track=coffee,%23redis,good%20morning", "live: posts with a word, or a tag, or two words"),
         ("stream?follow=@me", "live: posts of those whom you follow"),
+        ("stream?rule=(coffee%20OR%20tea)%20-is:reply&explain=true", "live: what a rule finds, and why"),
         ("stream?locations=-180,0,0,90", "live: posts from a part of the world"),
         ("stream?sample=10", "live: a tenth of everything"),
         ("stream?firehose=true&since=-1m", "live: everything public, from a minute ago"),
@@ -106,7 +107,8 @@ def _rendered(login: str, lines: list[str]) -> str:
     for them.
     """
     page = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), soft_wrap=True, highlight=False)
-    heading = f'You are "{login}". Paste the first two lines, then any of the others (Ctrl-C ends a stream):'
+    you = f'You are "{login}" with the password "{PASSWORD}".'
+    heading = f"{you} Paste the first two lines, then any of the others (Ctrl-C ends a stream):"
     with page.capture() as captured:
         page.print(Text(f"\n{heading}\n", style="bold"))
         for line in lines:

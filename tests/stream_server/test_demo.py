@@ -12,14 +12,14 @@ import pytest
 
 from stream_server import demo, demo_world
 from stream_server.client import ApiClient, ClientFailure
-from tests.command_line import COMMAND, Running, running
+from tests.command_line import COMMAND, ROOT, Running, running
 from tests.end_to_end.api import mint as signed
 from tests.end_to_end.server import Server, environment
 
-COMMANDS = 15
-"""The export of the token, the function, twelve things to see, the post."""
+COMMANDS = 16
+"""The export of the token, the function, thirteen things to see, the post."""
 
-STREAMS = 6
+STREAMS = 7
 """Of those that are to be seen, how many go on; the others are one answer each."""
 
 
@@ -73,6 +73,15 @@ def test_what_is_said_of_a_command_means_nothing_to_a_shell(shown: Running) -> N
     said = [line.partition(" # ")[2] for line in commands(shown) if line.startswith("see ")]
     assert len(said) == STREAMS + 6
     assert all(re.fullmatch(r"[A-Za-z ,:-]+", one) for one in said)
+
+
+async def test_the_password_that_is_printed_opens_the_account(shown: Running) -> None:
+    """As pages do that people log in to, such as the one of the examples, which names it too."""
+    address, login, password = re.findall(r'http://\S+|(?<=You are ")\w+|(?<=password ")[^"]+', shown.out)[:3]
+    async with ApiClient(address) as api:
+        assert (await api.log_in(login, password))["user"]["login"] == login
+    told = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert f"`{login}`, password `{password}`" in told
 
 
 def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
@@ -177,6 +186,7 @@ async def test_nobody_else_is_made_to_speak(server: Server) -> None:
         world = await demo_world.made(api, mint)
         tokens = [mint(one["id"], frozenset({"read"})) for one in (ada, bob)]
         found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
+        assert (await api.log_in(world.login, demo_world.PASSWORD))["user"]["id"] == world.people["ada"]
         told = await api.request("GET", "/v1/notifications", token=tokens[0])
     assert told["notifications"] == []
     assert not {ada["id"], bob["id"]} & set(world.people.values())
