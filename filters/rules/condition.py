@@ -51,7 +51,10 @@ class Condition(ABC):
 
 def as_value(value: str) -> str:
     """``value`` as it stands behind the colon of an operator: in quotes where it needs them."""
-    if _PLAIN.fullmatch(value):
-        return value
+    return value if _PLAIN.fullmatch(value) else as_quoted(value)
+
+
+def as_quoted(value: str) -> str:
+    """``value`` in quotes."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

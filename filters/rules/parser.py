@@ -5,8 +5,8 @@ from filters.rules.condition import Condition, Written
 from filters.rules.error import RuleError
 from filters.rules.lexer import Token, tokens
 from filters.rules.operators import KEYWORD, NEAR, PHRASE, SIGNS, Row, find, resembles
-from filters.rules.printer import denied, show
-from filters.rules.syntax import And, Node, Operator, Or, all_of, any_of
+from filters.rules.printer import grouped, show
+from filters.rules.syntax import And, Node, Operator, Or, all_of, any_of, opposite
 from filters.rules.text import phrase
 
 CHARACTERS = 1_024
@@ -16,6 +16,7 @@ DEPTH = 32
 """The most parentheses inside each other."""
 
 _OPERATOR = "an operator, such as a word"
+_DENIED = "an operator right behind the minus"
 _MISSING = {")": "there is nothing before this )", "end": "the rule ends here"}
 _STANDALONE = "an operator beside it that can, such as a word, from: or #tag"
 
@@ -25,9 +26,13 @@ def parse(text: str, registry: Registry) -> Node:
 
     Takes time linear in the length. Raises RuleError, and nothing else.
     """
+    return _read(text, registry)
+
+
+def _read(text: str, registry: Registry, *, opposing: bool = False) -> Node:
     if len(text) > CHARACTERS:
         raise _too_long(len(text))
-    node = _Parser(text, registry).rule()
+    node = _Parser(text, registry, opposing=opposing).rule()
     _check_whole(node, inside=False)
     loose = _loose(node)
     if loose is not None:
@@ -38,12 +43,19 @@ def parse(text: str, registry: Registry) -> Node:
 
 
 class _Parser:
-    """Recursive descent over the tokens; ``_next`` is the one that is looked at."""
+    """Recursive descent over the tokens; ``_next`` is the one that is looked at.
 
-    def __init__(self, text: str, registry: Registry) -> None:
+    ``_closes`` is the column behind the one before. ``opposing`` reads a negated group as its opposite, which is how
+    it is found out what may be written in its place.
+    """
+
+    def __init__(self, text: str, registry: Registry, *, opposing: bool) -> None:
+        self._text = text
         self._tokens = tokens(text)
         self._registry = registry
+        self._opposing = opposing
         self._next = next(self._tokens)
+        self._closes = 1
         self._depth = 0
 
     def rule(self) -> Node:
@@ -97,11 +109,26 @@ class _Parser:
         minus = self._take()
         behind = self._next
         if behind.column != minus.closes or behind.kind in {"-", ")", "end"} or _is_or(behind):
-            raise RuleError("a minus stands alone", column=minus.column, expected="an operator right behind the minus")
+            raise RuleError("a minus stands alone", column=minus.column, expected=_DENIED)
         if behind.kind == "(":
-            instead = denied(self._group())
-            raise RuleError("a group cannot be negated", column=minus.column, expected=instead)
+            meant = opposite(self._group())
+            if self._opposing:
+                return meant
+            expected = self._instead(grouped(meant), minus.column - 1)
+            raise RuleError("a group cannot be negated", column=minus.column, expected=expected)
         return self._operator(negated=True, begins=minus.column)
+
+    def _instead(self, written: str, begins: int) -> str:
+        """The negated group as it is ``written``, if that may stand in its place and means the same there.
+
+        Other such groups in the rule are refused in their turn.
+        """
+        pasted = self._text[:begins] + written + self._text[self._closes - 1 :]
+        try:
+            meant, read = (_read(text, self._registry, opposing=True) for text in (self._text, pasted))
+        except RuleError:
+            return _DENIED
+        return written if read == meant else _DENIED
 
     def _operator(self, *, negated: bool = False, begins: int | None = None) -> Operator:
         token = self._take()
@@ -134,6 +161,7 @@ class _Parser:
 
     def _take(self) -> Token:
         taken = self._next
+        self._closes = taken.closes
         self._next = next(self._tokens, taken)
         return taken
 

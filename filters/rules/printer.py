@@ -1,6 +1,6 @@
 """From the tree of a rule to its one canonical text."""
 
-from filters.rules.syntax import And, Node, Operator, Or
+from filters.rules.syntax import Node, Operator, Or
 
 
 def show(node: Node) -> str:
@@ -9,16 +9,9 @@ def show(node: Node) -> str:
         return f"-{node.text}" if node.negated else node.text
     if isinstance(node, Or):
         return " OR ".join(map(show, node.parts))
-    return " ".join(f"({show(part)})" if isinstance(part, Or) else show(part) for part in node.parts)
+    return " ".join(map(grouped, node.parts))
 
 
-def denied(node: Node) -> str:
-    """The rule that says the opposite, with the minus before its operators (De Morgan)."""
-    return show(_negated(node))
-
-
-def _negated(node: Node) -> Node:
-    if isinstance(node, Operator):
-        return Operator(node.text, not node.negated, node.condition, node.column, node.standalone)
-    parts = tuple(map(_negated, node.parts))
-    return And(parts) if isinstance(node, Or) else Or(parts)
+def grouped(node: Node) -> str:
+    """The same beside other parts of an AND, where an OR needs parentheses."""
+    return f"({show(node)})" if isinstance(node, Or) else show(node)

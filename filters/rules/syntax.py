@@ -1,6 +1,6 @@
 """A rule as a tree. Nodes are equal if they mean the same by their canonical text, wherever they stand."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from filters.rules.condition import Condition
@@ -40,6 +40,14 @@ def column(node: Node) -> int:
     while not isinstance(node, Operator):
         node = node.parts[0]
     return node.column
+
+
+def opposite(node: Node) -> Node:
+    """What holds where ``node`` does not, with the minus before its operators (De Morgan)."""
+    if isinstance(node, Operator):
+        return replace(node, negated=not node.negated)
+    parts = tuple(map(opposite, node.parts))
+    return And(parts) if isinstance(node, Or) else Or(parts)
 
 
 def all_of(parts: list[Node]) -> Node:

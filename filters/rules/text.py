@@ -11,7 +11,7 @@ from filters.entities import Indices, extract, shown
 from filters.event import Event
 from filters.key import Clause, Key, rarest
 from filters.occurrence import occurrences, word_places
-from filters.rules.condition import Condition, Written
+from filters.rules.condition import Condition, Written, as_quoted
 from filters.rules.error import RuleError
 from filters.said import Said
 from filters.tokens import fold, in_order
@@ -225,11 +225,11 @@ def phrase(written: Written, reach: str | None = None) -> Condition:
 
 def link(written: Written) -> Condition:
     """``url:``; raises RuleError."""
-    if not written.quoted:
-        _check_word(written)
     words = _link_words(written.text)
     if not words:
         raise RuleError("url: has no word", column=written.column, expected="a part of a link")
+    if not written.quoted:
+        _check_word(written)
     return Link(words)
 
 
@@ -263,9 +263,15 @@ def _words(written: Written) -> list[str]:
 
 def _check_word(written: Written) -> None:
     folded = fold(written.text)
-    if not _WORD.fullmatch(folded) and in_order(folded) != [folded]:
+    if _WORD.fullmatch(folded):
+        return
+    words = in_order(folded)
+    if not words:
+        raise RuleError("there is no word in it", column=written.column, expected="a word")
+    if words != [folded]:
         shown = f"{written.text[:40]}{'…' * (len(written.text) > 40)}"
-        raise RuleError(f"{shown} is not one word", column=written.column, expected=f'quotes around it: "{shown}"')
+        quoted = as_quoted(shown)
+        raise RuleError(f"{shown} is not one word", column=written.column, expected=f"quotes around it: {quoted}")
 
 
 def _as_value(words: Sequence[str]) -> str:

@@ -9,7 +9,9 @@ from types import FrameType
 
 import pytest
 from hypothesis import event as note
+from hypothesis import strategies as st
 
+from filters.event import Event
 from filters.registry import Registry
 from filters.rules.error import RuleError
 from filters.rules.parser import parse
@@ -18,7 +20,7 @@ from filters.rules.rule import Rule
 from filters.testing import example_events
 from tests import reference_rules
 from tests.property.laws import holds
-from tests.property.rules import anything, rules
+from tests.property.rules import anything, operators, rules
 from tests.property.statuses import Posted, posted
 
 pytestmark = pytest.mark.timeout(3600)  # for the long form
@@ -79,6 +81,42 @@ def test_any_text_is_a_rule_or_refused_by_name_and_column(full: bool) -> None:  
     holds(_rule_or_refusal, anything(), full=full, cases=500)
 
 
+def _negated_groups() -> st.SearchStrategy[tuple[str, str, str, str]]:
+    """An alternative, what stands before a negated group, what is inside it, and what stands behind it."""
+    one = operators()
+    several = st.lists(one, min_size=1, max_size=3).map(" ".join)
+    flat = st.lists(several, min_size=1, max_size=3).map(" OR ".join)
+    nested = st.lists(st.one_of(several, flat.map("({})".format)), min_size=1, max_size=3)
+    inside = st.one_of(flat, nested.map(" ".join), nested.map(" OR ".join))
+    around = st.one_of(st.just(""), several, flat.map("({})".format))
+    return st.tuples(st.one_of(st.just(""), rules()), around, inside, around)
+
+
+def _holds(text: str, event: Event) -> bool:
+    """Whether what need not be able to stand alone holds: beside what is so, it can."""
+    return not text or Rule.parse(f"from:{event.author} ({text})", REGISTRY).matches(event)
+
+
+def _suggested_if_it_can_stand_there(pieces: tuple[str, str, str, str], one: Posted) -> None:
+    other, before, inside, behind = pieces
+    before, behind = f"{other} OR {before} " if other else f"{before} ", f" {behind}"
+    with pytest.raises(RuleError, match="a group cannot be negated") as refusal:
+        Rule.parse(f"{before}-({inside}){behind}", REGISTRY)
+    if refusal.value.expected == "an operator right behind the minus":
+        note("nothing can stand there")
+        return
+    note("suggested")
+    pasted = Rule.parse(f"{before}{refusal.value.expected}{behind}", REGISTRY)
+    event = one.event
+    here = _holds(pieces[1], event) and not _holds(inside, event) and _holds(pieces[3], event)
+    assert pasted.matches(event) is (here or (other != "" and _holds(other, event)))
+
+
+def test_what_is_suggested_for_a_negated_group_can_be_pasted(full: bool) -> None:  # noqa: FBT001 - a fixture
+    """In the place of the group it is read, and says what the group would have said; else nothing is suggested."""
+    holds(_suggested_if_it_can_stand_there, _negated_groups(), posted(), full=full, cases=500)
+
+
 GROWING: dict[str, Callable[[int], str]] = {
     "words": lambda n: "a " * (n // 2),
     "alternatives": lambda n: "a OR " * (n // 5) + "a",
@@ -103,6 +141,9 @@ GROWING: dict[str, Callable[[int], str]] = {
     "people": lambda n: "from:1 OR " * (n // 10) + "from:1",
     "one word": lambda n: "a" * n,
     "one word with marks": lambda n: "a-" * (n // 2),
+    "negated groups": lambda n: "a " + "-(b OR c) " * (n // 10),
+    "a negated group": lambda n: "a -(" + "b OR " * (n // 5 - 2) + "c)",
+    "negated groups of groups": lambda n: "a " + "-(" * (n // 8) + "b OR c" + ")" * (n // 8),
     "one tag": lambda n: "#" + "a" * (n - 1),
     "pictures": lambda n: "😍" * n,
     "joiners": lambda n: "👨\u200d" * (n // 2),

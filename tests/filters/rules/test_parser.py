@@ -94,6 +94,16 @@ def test_a_refusal_says_where_and_what_was_expected(registry: Registry, text: st
     assert (error.param, error.code, isinstance(error, ParameterError)) == ("rule", "invalid_parameter", True)
 
 
+@pytest.mark.parametrize("text", ["coca-cola", "love😍", "tea\\", "a\\b", "bio:tea\\", "url:tea.com\\"])
+def test_quotes_that_are_suggested_may_be_written(registry: Registry, text: str) -> None:
+    """They are around all of it, whatever it holds."""
+    with pytest.raises(RuleError) as refusal:
+        Rule.parse(text, registry)
+    said, _, quoted = refusal.value.expected.partition(": ")
+    assert said == "quotes around it"
+    assert Rule.parse(text[: refusal.value.column - 1] + quoted, registry)
+
+
 def test_columns_stand_in_the_tree(registry: Registry) -> None:
     """A negated operator begins at its minus."""
     told = Rule.parse("tea (milk OR -#sugar)", registry).explain(example_events()[0])
