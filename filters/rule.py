@@ -12,7 +12,7 @@ from filters.key import Clause, Key, Leads
 from filters.registry import Registry, installed
 from filters.rules.error import RuleError
 from filters.rules.named import NamedRule
-from filters.rules.operators import find, resembles
+from filters.rules.operators import find
 from filters.rules.rule import Rule
 
 RULES = 100
@@ -27,9 +27,6 @@ FEW = 4
 KEYS = 4096
 """Rules with more keys are asked about every event: that is one look at their own keys, and such a list is made and
 unmade with every change."""
-
-SLIP = 0.75
-"""How alike (difflib's ratio, 0 to 1) a tag is to an operator's name that is taken for a slip of the pen."""
 
 _TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
 
@@ -209,10 +206,6 @@ def _line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
     found = _TAG.match(line)
     tag = found.group(1) if found and not _taken(found.group(1).lower(), registry) else ""
     before = f"rule {nth}: " if count > 1 else ""
-    meant = resembles(tag.lower(), registry, SLIP) if tag else None
-    if meant is not None:
-        expected = f"{meant}:, or a tag less like it"
-        raise RuleError(f"{before}{tag}: is no operator, and no tag so near to one", column=1, expected=expected)
     begins = len(tag) + 1 if tag else 0
     try:
         return NamedRule(f"r{nth}", tag, Rule.parse(line[begins:], registry))
@@ -221,5 +214,5 @@ def _line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
 
 
 def _taken(name: str, registry: Registry) -> bool:
-    """Whether it means something else: an operator, or a parameter, which is none but might be taken for one."""
+    """Whether it is the name of an operator, or of a filter that is none and might be taken for one."""
     return find(name, registry) is not None or name in registry.names()

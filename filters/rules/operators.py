@@ -159,7 +159,7 @@ def find(name: str, registry: Registry) -> Row | None:
     return Row(name, "value", make, filter_class.help, f"{name}:…", standalone=filter_class.role == "any")
 
 
-def resembles(name: str, registry: Registry, alike: float = ALIKE) -> str | None:
-    """The operator that was probably meant by a name that is none; None if it is less ``alike`` to any."""
-    found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=alike)
+def resembles(name: str, registry: Registry) -> str | None:
+    """The operator that was probably meant by a name that is none; None if it is like none of them."""
+    found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=ALIKE)
     return next((one for one in found if find(one, registry)), None)
