@@ -149,6 +149,7 @@ LOCATED = [
     (SEA, "a point east of it", _at(-171, -15), True),
     (SEA, "a point on it, written as 180", _at(180, -15), True),
     (SEA, "a point on it, written as -180", _at(-180, -15), True),
+    ("179,-20,180,-10", "a point on the date line, written as -180", _at(-180, -15), False),
     (SEA, "a point on the other side of the globe", _at(0, -15), False),
     (SEA, "a place across the date line", _in(175, -18, -179, -17), True),
     (SEA, "a place all around but for it", _in(-160, -18, 170, -17), False),
