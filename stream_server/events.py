@@ -79,6 +79,11 @@ START = Position(0, 0, 0)
 """Before the first entry of an empty log."""
 
 
+def made_ms(number: int) -> int:
+    """When what has this id was made, in ms since 1970: ids are times."""
+    return EPOCH_MS + (number >> 12)
+
+
 def iso(ms: int) -> str:
     """``ms`` since 1970 as ISO 8601 in UTC with milliseconds, the one form of time on the wire."""
     return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
@@ -91,7 +96,7 @@ class Revocation(msgspec.Struct):
     jti: str | None = None
 
 
-class SavedRule(msgspec.Struct):
+class SavedRule(msgspec.Struct, frozen=True):
     """A rule that a user has saved: ``rule`` is its text, ``tag`` the user's own word for it, empty for none."""
 
     id: str
@@ -143,7 +148,7 @@ class Entry:
     """
 
     __slots__ = (
-        "_bare", "_data", "_facts", "_frames", "_view", "_wire",
+        "_bare", "_change", "_data", "_facts", "_frames", "_view", "_wire",
         "audience", "body", "gone", "kind", "original_gone", "position", "size",
     )  # fmt: skip
 
@@ -158,6 +163,7 @@ class Entry:
         self._view: View | None = None
         self._bare: Entry | None = None
         self._wire: bytes | None = None
+        self._change: RulesChange | None = None
         self._facts: Facts | None = None
         self._data: bytes | None = None
         self._frames: dict[Encode, bytes] | None = None
@@ -220,7 +226,9 @@ class Entry:
 
     def rules_change(self) -> RulesChange:
         """What a ``rules`` entry changes; raises :class:`MalformedEntry`."""
-        return self._steering(RulesChange)
+        if self._change is None:
+            self._change = self._steering(RulesChange)
+        return self._change
 
     def _steering(self, kind: type[_Steering]) -> _Steering:
         try:
@@ -258,7 +266,7 @@ class Entry:
 
     def cool(self) -> None:
         """Let go of all that can be computed again: decoded and framed, an entry weighs ten times its bytes."""
-        self._view = self._bare = self._wire = self._facts = self._data = self._frames = None
+        self._view = self._bare = self._wire = self._change = self._facts = self._data = self._frames = None
 
     def _decode(self) -> View:
         try:

@@ -15,7 +15,7 @@ TOKEN_EXPIRED = Closing("token_expired", "The token has expired; come back with 
 TOKEN_REVOKED = Closing("token_revoked", "The token was revoked.", None)
 SUSPENDED = Closing("suspended", "This account is suspended.", None)
 RESYNC = Closing(
-    "resync", "What was lost may have changed whom you follow or may see; come back with the cursor.", 0.1
+    "resync", "What was lost may have changed what you ask for or may see; come back with the cursor.", 0.1
 )
 TOO_SLOW = Closing("too_slow", "Nothing was read for too long; the cursor says where to go on.", 5.0)
 

@@ -267,7 +267,7 @@ class Hub:
         """What was lost may have been a block: nobody is shown another entry by sets that may be wrong."""
         self.viewers.forget()
         for member in self.people.members():
-            if member.ask.viewer is not None:
+            if member.ask.viewer is not None or member.ruled:
                 self.retire(member)
                 member.close(reasons.RESYNC)
 

@@ -84,11 +84,20 @@ class Member:
         ask = self.ask
         return ask.connection if self.personal is not None else (self.subscription.key, ask.framing)
 
+    @property
+    def ruled(self) -> bool:
+        """Whether it goes by saved rules, which change."""
+        return self.subscription.base(SavedRules.name) is not None
+
+    def outdated(self, reached: Position) -> bool:
+        """Whether a gap up to ``reached`` may have held a change of what it asks for."""
+        if self.personal is not None and self.personal.outdated(reached):
+            return True
+        return reached.n > self.ask.rules_known.n and self.ruled
+
     def ruled_by(self, entry: Entry) -> bool:
         """Whether this entry changes the saved rules that this stream goes by; one that is malformed changes none."""
-        if entry.kind != "rules" or entry.position.n <= self.ask.rules_known.n:
-            return False
-        if self.subscription.base(SavedRules.name) is None:
+        if entry.kind != "rules" or entry.position.n <= self.ask.rules_known.n or not self.ruled:
             return False
         try:
             return entry.rules_change().uid == self.ask.user_id

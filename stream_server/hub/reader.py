@@ -1,5 +1,6 @@
 """Reading on from a position through a filter: what was away, too slow, or asks for the past, reads here."""
 
+import logging
 import time
 from typing import NamedTuple, Protocol
 
@@ -11,6 +12,8 @@ from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
 from stream_server.hub.rulebook import Rulebook
 from stream_server.hub.standing import Standing
+
+logger = logging.getLogger(__name__)
 
 PAGE_ENTRIES = 256
 PAGE_BYTES = 131_072
@@ -107,6 +110,7 @@ class Reader:
                 picked = self._pick(member, entry)
             except Failed as failed:
                 self.failures += 1
+                logger.warning("%s; it is put out on one stream", failed)
                 return Page(wanted, upto, lost, member.disable(failed, upto))
             if picked is not None:
                 wanted.append(picked)

@@ -4,13 +4,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from filters.error import ParameterError
 from filters.rule import SavedRules
 from filters.rules.named import NamedRule
-from stream_server.events import Entry
+from stream_server.events import Entry, SavedRule
 from stream_server.hub.control import Notice
 from stream_server.hub.member import Member
 
@@ -27,17 +27,6 @@ AT_ONCE = 50
 """So many rules are listed by their keys in one turn of the loop."""
 
 
-class Saved(Protocol):
-    """A rule as it is kept: its id, its text and its tag."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def tag(self) -> str: ...
-
-
 class Rulebook:
     """``read`` is from a rule's text to the rule; equal texts may give one object, which users then share.
 
@@ -50,7 +39,7 @@ class Rulebook:
         self._sets: WeakValueDictionary[tuple[str, tuple[str, ...]], SavedRules] = WeakValueDictionary()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def of(self, uid: str, saved: Collection[Saved]) -> SavedRules:
+    async def of(self, uid: str, saved: Collection[SavedRule]) -> SavedRules:
         """A user's rules as filters have them; one that cannot be read any more (a filter is gone) matches nothing."""
         return await self._made(SavedRules(uid), saved, ())
 
@@ -66,7 +55,7 @@ class Rulebook:
             "effective", entry.position, {"added": added, "removed": change.removed, "rules": len(after)}
         )
 
-    async def _made(self, before: SavedRules, added: Collection[Saved], removed: Collection[str]) -> SavedRules:
+    async def _made(self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]) -> SavedRules:
         """The same after a change. Rules do not change, so their ids say which these are."""
         ids = (*(one for one in before.ids if one not in removed), *(one.id for one in added))
         async with self._locks.setdefault(before.uid, asyncio.Lock()):
@@ -75,7 +64,7 @@ class Rulebook:
                 made = self._sets[before.uid, ids] = await self._grown(before.changed((), removed), added)
             return made
 
-    async def _grown(self, rules: SavedRules, added: Iterable[Saved]) -> SavedRules:
+    async def _grown(self, rules: SavedRules, added: Iterable[SavedRule]) -> SavedRules:
         """With more of them. A thousand may take seconds: others have their turns meanwhile."""
         named = await self._named(added)
         for at in range(0, len(named), AT_ONCE):
@@ -83,7 +72,7 @@ class Rulebook:
             await asyncio.sleep(0)
         return rules
 
-    async def _named(self, saved: Iterable[Saved]) -> list[NamedRule]:
+    async def _named(self, saved: Iterable[SavedRule]) -> list[NamedRule]:
         found = []
         ends = time.monotonic() + TURN_SECONDS
         for one in saved:

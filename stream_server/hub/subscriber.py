@@ -145,8 +145,7 @@ class Subscriber:
             return  # what was matched while the log was read goes by sets that may be wrong by now
         if page.gap is not None:
             await self._send_control(control.gap(page.gap, self._now_ms()))
-            personal = self.member.personal
-            if personal is not None and personal.outdated(page.gap.end):
+            if self.member.outdated(page.gap.end):
                 self.member.position = page.gap.end
                 self.member.close(reasons.RESYNC)
                 return

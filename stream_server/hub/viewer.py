@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from stream_server import sight
-from stream_server.events import EPOCH_MS, PUBLIC, START, TAKES_BACK, Entry, Position
+from stream_server.events import PUBLIC, START, TAKES_BACK, Entry, Position, made_ms
 from stream_server.hub.standing import Standing
 from stream_server.sight import Fact
 
@@ -121,7 +121,7 @@ class Viewer:
 
         As far as is still known: what began since then is not counted, what ended since then is forgotten.
         """
-        then_ms = (int(entry.subject or 0) >> 12) + EPOCH_MS
+        then_ms = made_ms(int(entry.subject or 0))
         if not self._is_for(entry, then_ms):
             return None
         return _without(entry, self._hidden(entry, then_ms, self._company(entry, own_stream=False)))

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from stream_server import events
 from stream_server.errors import NotFound
-from stream_server.events import EPOCH_MS, Position, iso
+from stream_server.events import Position, iso, made_ms
 from stream_server.store import keys
 from stream_server.store.position import at
 from stream_server.store.request import Request
@@ -16,13 +17,10 @@ MOST = 1000
 """Rules of one user; ``lua/rule_add.lua`` counts."""
 
 
-class SavedRule(msgspec.Struct, frozen=True):
-    """A rule by its id: its canonical text, its tag (empty for none), and when it was made (ISO 8601)."""
+class SavedRule(events.SavedRule, frozen=True):
+    """The same in its canonical text, and when it was made (ISO 8601)."""
 
-    id: str
-    rule: str
-    tag: str
-    created: str
+    created: str = ""
 
 
 class Outcome(NamedTuple):
@@ -93,4 +91,4 @@ def _outcome(word: str, rule: tuple[str, str], unmade: Collection[str]) -> Outco
     duplicate, rule_id = word.startswith("="), word[1:]
     if rule_id in unmade:
         return Outcome(None, duplicate)
-    return Outcome(SavedRule(rule_id, *rule, created=iso((int(rule_id) >> 12) + EPOCH_MS)), duplicate)
+    return Outcome(SavedRule(rule_id, *rule, created=iso(made_ms(int(rule_id)))), duplicate)

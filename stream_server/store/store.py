@@ -2,13 +2,14 @@
 
 import logging
 import re
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from stream_server.detection import Detector, undetermined
 from stream_server.errors import ApiError
 from stream_server.events import Position
 from stream_server.store.blocks import Blocks
 from stream_server.store.comments import Comments
-from stream_server.store.connects import Connects
 from stream_server.store.favorites import Favorites
 from stream_server.store.follow_requests import FollowRequests
 from stream_server.store.follows import Follows
@@ -35,6 +36,9 @@ from stream_server.store.tickets import Tickets
 from stream_server.store.timelines import Timelines
 from stream_server.store.users import Users
 from stream_server.store.viewers import Viewers
+
+if TYPE_CHECKING:
+    from stream_server.store.connects import Connects
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +68,7 @@ class Store:
         sizes: Sizes = DEFAULT_SIZES,
         language: Detector = undetermined,
     ) -> None:
+        self.language = language
         self._link = Link(url, timeout_seconds)
         self._scripts = Scripts(self._link, sizes)
         self.users = Users(self._link, self._scripts)
@@ -91,8 +96,15 @@ class Store:
         self.lists = Lists(self._scripts, self.syndication)
         self.groups = Groups(self._scripts)
         self.talks = Talks(self._link, self._scripts)
-        self.connects = Connects(self._link)
         self.rules = Rules(self._scripts)
+
+    @cached_property
+    def connects(self) -> "Connects":
+        """How often somebody connects."""
+        # Here, since the library behind it takes a while to import, and no command but the server counts.
+        from stream_server.store.connects import Connects  # noqa: PLC0415 - see above
+
+        return Connects(self._link)
 
     @property
     def written(self) -> Position:

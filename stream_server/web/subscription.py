@@ -58,8 +58,8 @@ async def plan(
     _require(subscription.scopes - request[CLAIMS].scopes)
     start = await _start(request, since)
     viewer = None if subscription.impersonal else await _viewer(request)
+    position = await _pinned(request, start)  # before the rules are read: what changes them since is read on
     subscription, rules_known = await _with_rules(request, subscription)
-    position = await _pinned(request, start)
     personal = None
     if viewer is not None and subscription.needs_me:
         personal, following = _following(request, viewer, position)
@@ -92,7 +92,7 @@ async def _viewer(request: web.Request) -> Viewer:
     """What the asking user may see, true at a place that this worker has reached."""
     hub = request.app[HUB]
     viewer = await hub.viewers.get(request[CLAIMS].sub)
-    await _reach(hub, viewer.known)
+    await reach(hub, viewer.known)
     return viewer
 
 
@@ -102,14 +102,14 @@ async def _with_rules(request: web.Request, subscription: Subscription) -> tuple
         return subscription, START
     hub, uid = request.app[HUB], request[CLAIMS].sub
     saved, known = await request.app[STORE].rules.of(uid)
-    await _reach(hub, known)
+    await reach(hub, known)
     return subscription.with_base(await hub.rulebook.of(uid, saved)), known
 
 
 async def _pinned(request: web.Request, start: Begin | None) -> Position:
     hub = request.app[HUB]
     position = hub.head if start is None else start.position
-    await _reach(hub, position)
+    await reach(hub, position)
     return position
 
 
@@ -157,7 +157,7 @@ async def _start(request: web.Request, since: str | None) -> Begin | None:
     return await begin(value, request.app[STORE].log, now_ms=request.app[HUB].now_ms(), param=param)
 
 
-async def _reach(hub: Hub, position: Position) -> None:
+async def reach(hub: Hub, position: Position) -> None:
     """Wait until this worker has heard what another has told the client already."""
     try:
         async with asyncio.timeout(REACH_SECONDS):

@@ -114,6 +114,27 @@ async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
         assert [(text, ids) for text, [(ids, _)] in last] == [(f"word{n} last", saved[n]) for n in range(5)]
 
 
+async def test_what_is_saved_while_a_stream_opens_is_not_missed(api: Api) -> None:
+    """Many long rules take a moment to read; what changes them meanwhile stands behind the stream's beginning."""
+    uid = await api.user()
+    for batch in range(4):
+        rules = [" OR ".join(f"w{batch}x{n}y{m}" for m in range(80)) for n in range(50)]
+        body = {"rules": [{"rule": rule} for rule in rules]}
+        await api.done("POST", "/v1/rules", token=mint(uid), json=body)
+    opening = asyncio.create_task(api.stream({"rules": "saved"}, uid=uid))
+    meanwhile = 0
+    while not opening.done():
+        await save(api, uid, f"zebra{meanwhile}")
+        meanwhile += 1
+    assert meanwhile > 1, "nothing was saved while it opened"
+    async with await opening as consumer:
+        posted = [f"a zebra{n}" for n in range(meanwhile)]
+        for text in posted:
+            await api.post(uid, text)
+        await consumer.until(lambda c: c.of("post") and c.of("post")[-1]["status"]["message"] == posted[-1])
+        assert [text for text, _ in matched(consumer)] == posted
+
+
 async def test_from_takes_all_that_a_user_does(api: Api) -> None:
     """By id and by login alike, where other kinds are asked for too."""
     author, uid = await api.user(), await api.user()

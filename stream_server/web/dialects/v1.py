@@ -8,13 +8,13 @@ import math
 from aiohttp import hdrs, web
 
 from filters.combine import Subscription
+from filters.kind import Kinds
 from stream_server.errors import ApiError, Unauthorized
 from stream_server.hub.group import Framing
 from stream_server.web.answers import REALM
 from stream_server.web.dialects import oauth
 from stream_server.web.dialects.admission import admit
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, framing
-from stream_server.web.dialects.v1_level import Better
 from stream_server.web.dialects.v1_parameters import count, given, manner, narrowed, predicates, wants_better
 from stream_server.web.keys import CLAIMS, HUB, STORE
 from stream_server.web.route import Dialect
@@ -95,7 +95,6 @@ async def _planned(request: web.Request, asked: dict[str, str], framing: Framing
 
 
 def _better(made: Plan) -> Plan:
-    """The same plan for who wants better statuses than there are."""
-    ask, subscription = made.ask, made.ask.subscription
-    none = Subscription(subscription.bases, (*subscription.narrows, Better()), impersonal=True)
-    return made._replace(ask=ask._replace(subscription=none))
+    """The same plan for who wants better statuses than there are: of no kind."""
+    none = Subscription(made.ask.subscription.bases, [Kinds(())], impersonal=True)
+    return made._replace(ask=made.ask._replace(subscription=none))

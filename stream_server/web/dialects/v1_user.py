@@ -9,7 +9,7 @@ from functools import lru_cache
 from time import gmtime
 
 from filters.entities import Url, extract
-from stream_server.events import EPOCH_MS
+from stream_server.events import made_ms
 from stream_server.view import Person
 from stream_server.web.dialects.words import Json
 
@@ -66,7 +66,7 @@ def user(uid: str, login: str, person: Person | None) -> Json:
         "friends_count": known.following,
         "statuses_count": known.posts,
         "lang": known.lang,
-        "created_at": timestamp(ms_of(known.signup) if known.signup else made_at(uid)),
+        "created_at": timestamp(ms_of(known.signup) if known.signup else made_ms(int(uid))),
         **UNKNOWN,
     }
 
@@ -81,11 +81,6 @@ def timestamp(ms: int) -> str:
 def ms_of(iso: str) -> int:
     """A time of ours, ISO 8601, in ms since 1970."""
     return round(datetime.fromisoformat(iso).timestamp() * 1000)
-
-
-def made_at(thing_id: str) -> int:
-    """When what has this id was made, in ms since 1970: ids are times."""
-    return EPOCH_MS + (int(thing_id) >> 12)
 
 
 def link(found: Url) -> Json:

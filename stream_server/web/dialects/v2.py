@@ -20,7 +20,7 @@ from stream_server.web.middleware import bearer
 from stream_server.web.route import Dialect
 from stream_server.web.since import begin
 from stream_server.web.stream import chunks, open_stream
-from stream_server.web.subscription import Plan, plan
+from stream_server.web.subscription import Plan, plan, reach
 
 BACKFILL_MINUTES = 5
 """So far back a client may begin by saying how many minutes."""
@@ -79,6 +79,7 @@ async def _bounded(request: web.Request, made: Plan, given: Mapping[str, str]) -
     )
     if end.position.n < made.ask.position.n:
         raise InvalidValue("end_time", given["end_time"], "is before where the stream begins")
+    await reach(request.app[HUB], end.position)
     return made._replace(ask=made.ask._replace(until=end.position))
 
 

@@ -134,7 +134,7 @@ def _sorted(asked: Sequence[tuple[str, str]], outcomes: Sequence[Outcome]) -> tu
         if outcome.duplicate and outcome.saved is not None:
             known.append(Refused(text, existing=outcome.saved.id))
         else:
-            trial = SavedRule(str(Position(now_ms, place, 0).status_number), text, tag, "")
+            trial = SavedRule(str(Position(now_ms, place, 0).status_number), text, tag)
             made.append(outcome.saved or trial)
     return made, known
 

@@ -1,5 +1,7 @@
 """What cannot be delivered is told: a log that was trimmed, or that lost its tail."""
 
+import pytest
+
 from stream_server.events import START, Position
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
@@ -97,6 +99,37 @@ async def test_who_follows_by_the_graph_is_sent_away_to_read_it_again(world: Wor
     world.hub.jump(Position(world.now_ms + 10, 0, 50), "trimmed", 50)
     await eventually(lambda: socket.finished)
     assert socket.kinds() == ["hello", "gap", "goodbye"]
+    assert socket.messages()[-1]["code"] == "resync"
+
+
+@pytest.mark.parametrize("impersonal", [False, True])
+async def test_who_goes_by_saved_rules_is_sent_away_to_have_them_read_again(world: World, *, impersonal: bool) -> None:
+    """A gap may have held a change of the rules, also of a stream that is the same for all who ask for it."""
+    _, socket = world.open(rules="saved", saved={"1": "tea"}, impersonal=impersonal)
+    await _live(world)
+    world.hub.jump(Position(world.now_ms + 10, 0, 50), "trimmed", 50)
+    await eventually(lambda: socket.finished)
+    assert socket.kinds() == ["hello", "gap", "goodbye"]
+    assert socket.messages()[-1]["code"] == "resync"
+
+
+async def test_a_slow_stream_whose_gap_hid_a_change_of_its_rules_is_sent_away(ringless: World) -> None:
+    """It finds the gap where it reads on."""
+    _, socket = ringless.open(rules="saved", saved={"1": "tea"})
+    await _live(ringless)
+    socket.block()
+
+    def refused() -> bool:
+        ringless.post("tea " + "x" * 300)
+        return ringless.hub.counts.refused == 1
+
+    await eventually(refused, what="a refusal")
+    ringless.change_rules("1", {"2": "milk"}, removed=("1",))
+    ringless.log.floor_n = ringless.hub.head.n
+    ringless.post("tea at last")
+    socket.unblock()
+    await eventually(lambda: socket.finished)
+    assert socket.kinds()[-2:] == ["gap", "goodbye"]
     assert socket.messages()[-1]["code"] == "resync"
 
 

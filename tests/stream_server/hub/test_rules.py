@@ -1,6 +1,7 @@
 """Saved rules change on living streams, at their place on the log; what matched is named."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -172,7 +173,7 @@ async def test_hidden_words_neither_find_a_quote_nor_keep_it_away(
 ) -> None:
     """It is asked for as it is shown, by a minus too; its end comes to whom it came, and to nobody else."""
     original = world.post("tea", uid="8")
-    filters = {"follow": "@me", "following": {"9"}} if way == "me" else {}
+    filters: dict[str, Any] = {"follow": "@me", "following": {"9"}} if way == "me" else {}
     if way == "shared":
         world.tell("protect", user={"id": "8"})
     else:

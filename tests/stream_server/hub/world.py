@@ -218,12 +218,13 @@ class World:
         following: set[str] | None = None,
         saved: dict[str, str] | None = None,
         explain: bool = False,
+        impersonal: bool | None = None,
         until: Position | None = None,
         **filters: str,
     ) -> tuple[Subscriber, Socket]:
         """A stream from ``since`` (the head if None), running; ``saved`` are the user's rules by id, as at the head."""
         position = self.hub.head if since is None else since
-        subscription = parse_subscription(filters, REGISTRY, explain=explain)
+        subscription = parse_subscription(filters, REGISTRY, explain=explain, impersonal=impersonal)
         if saved is not None:
             rules = [NamedRule(name, f"tag {name}", read_rule(text)) for name, text in saved.items()]
             subscription = subscription.with_base(SavedRules(user, rules))

@@ -1,15 +1,24 @@
 """Where a stream begins: every kind of `since`, on a log whose beginning was trimmed."""
 
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stream_server.errors import ApiError
+from filters.combine import Subscription
+from filters.firehose import Firehose
+from stream_server.errors import ApiError, Unavailable
 from stream_server.events import EPOCH_MS, START, Position, iso
+from stream_server.hub.member import Ask
 from stream_server.store import keys
 from stream_server.store.store import Store
+from stream_server.web import subscription
+from stream_server.web.dialects import v2
+from stream_server.web.framing import NDJSON, framing
+from stream_server.web.keys import HUB, STORE
 from stream_server.web.since import begin
+from stream_server.web.subscription import Plan
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
@@ -135,3 +144,18 @@ async def test_the_cursor_of_an_empty_log_replays_all_that_is_left(store: Store)
     assert position.n == 4
     assert lost is not None
     assert lost.missed == 4
+
+
+async def test_a_replay_does_not_end_before_this_worker_has_heard_its_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was acknowledged before ``end_time`` belongs to it, also on a worker that is behind the log."""
+    monkeypatch.setattr(subscription, "REACH_SECONDS", 0.05)
+    hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
+    request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
+    ask = Ask("c", "1", "j", Subscription([Firehose()]), framing(NDJSON, chunked=True), at(4))
+    made, given = Plan(ask, None), {"end_time": iso(at(9).ms)}
+    with pytest.raises(Unavailable):
+        await v2._bounded(request, made, given)
+    hub.head = at(10)
+    assert (await v2._bounded(request, made, given)).ask.until == at(8)

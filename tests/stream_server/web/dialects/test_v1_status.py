@@ -6,7 +6,7 @@ import pytest
 
 from stream_server.view import Facts, Person
 from stream_server.web.dialects.v1_status import gone, tweet
-from stream_server.web.dialects.v1_user import made_at, timestamp, user
+from stream_server.web.dialects.v1_user import timestamp, user
 from tests.stream_server.web.dialects.written import EMPTY, status
 
 ADA = Person(
@@ -56,7 +56,6 @@ def test_an_author_of_whom_nothing_is_known() -> None:
     assert (made["name"], made["screen_name"], made["followers_count"]) == ("ada", "ada", 0)
     assert (made["description"], made["location"], made["url"]) == ("", "", None)
     assert made["created_at"] == "Tue Jan 02 00:00:00 +0000 2024"
-    assert made_at("0") == 1_704_067_200_000
 
 
 def test_answering_is_always_said() -> None:
