@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from filters.rules.parser import CHARACTERS
 from stream_server.store.rules import MOST
 from stream_server.web.schema import Id, Login, Number, Time
 from stream_server.web.shapes.statuses import Indices, NewStatus, Status
@@ -14,8 +15,14 @@ MAX_MINUTES = 1440
 """A day."""
 
 Text = Annotated[
-    str, Meta(min_length=1, max_length=1024, description="an expression of the rule language, docs/filters.md")
+    str,
+    Meta(
+        description="an expression of the rule language, docs/filters.md",
+        extra_json_schema={"minLength": 1, "maxLength": CHARACTERS},
+    ),
 ]
+"""Whether it is too long or empty the reader of rules says, who knows the column."""
+
 Tag = Annotated[str, Meta(max_length=120, description="told with what the rule matches; no control characters")]
 
 

@@ -101,7 +101,7 @@ def test_quotes_that_are_suggested_may_be_written(registry: Registry, text: str)
         Rule.parse(text, registry)
     said, _, quoted = refusal.value.expected.partition(": ")
     assert said == "quotes around it"
-    assert Rule.parse(text[: refusal.value.column - 1] + quoted, registry)
+    assert Rule.parse(text[: refusal.value.column - 1] + quoted, registry).text
 
 
 def test_columns_stand_in_the_tree(registry: Registry) -> None:

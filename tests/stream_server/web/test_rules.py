@@ -13,8 +13,9 @@ BAD: list[tuple[Any, int, str, str | None, int | None]] = [
     ({"rules": [{"rule": "tea"}] * 1001}, 413, "too_many", "rules", None),
     ({"rules": ["tea"]}, 400, "invalid_parameter", "rules[0]", None),
     ({"rules": [{"tag": "a"}]}, 400, "missing_parameter", "rules[0].rule", None),
-    ({"rules": [{"rule": ""}]}, 400, "invalid_parameter", "rules[0].rule", None),
-    ({"rules": [{"rule": "a" * 1025}]}, 400, "invalid_parameter", "rules[0].rule", None),
+    ({"rules": [{"rule": ""}]}, 400, "invalid_parameter", "rules[0].rule", 1),
+    ({"rules": [{"rule": "a" * 1025}]}, 400, "invalid_parameter", "rules[0].rule", 1025),
+    ({"rules": [{"rule": "tea"}, {"rule": "\u0149" * 1024}]}, 400, "invalid_parameter", "rules[1].rule", 1025),
     ({"rules": [{"rule": "tea", "tag": "x" * 121}]}, 400, "invalid_parameter", "rules[0].tag", None),
     ({"rules": [{"rule": "tea", "tag": "a\nb"}]}, 400, "invalid_parameter", "rules[0].tag", None),
     ({"rules": [{"rule": "tea", "id": "1"}]}, 400, "unknown_parameter", "rules[0].id", None),
@@ -92,6 +93,19 @@ async def test_a_bad_rule_keeps_all_out(
     assert refused.json["error"].get("column") == column
     assert world.state()[1] == before
     assert await saved(world, ann) == [there]
+
+
+async def test_a_long_rule_is_told_its_length_in_words(world: World) -> None:
+    """As a stream tells it, wherever a rule is asked for."""
+    ann = await world.user("ann")
+    for path, body in (
+        ("", {"rules": [{"rule": "a" * 1025}]}),
+        ("/explain", {"rule": "a" * 1025, "status": "1"}),
+        ("/preview", {"rule": "a" * 1025, "minutes": 1}),
+    ):
+        error = (await world.call("POST", f"/v1/rules{path}", ann, json=body)).json["error"]
+        assert error["message"] == "the rule has 1025 characters; column 1025: expected at most 1024 characters"
+        assert error["column"] == 1025
 
 
 async def test_there_are_at_most_a_thousand(world: World) -> None:
@@ -242,8 +256,10 @@ async def test_a_quote_without_its_original_is_explained_without_it(world: World
         ({"rule": "tea", "status": "x"}, "invalid_parameter", "status", None),
         ({"rule": "tea"}, "missing_parameter", "status", None),
         ({"rule": "tea )", "status": {"message": "a"}}, "invalid_parameter", "rule", 5),
+        ({"rule": "", "status": {"message": "a"}}, "invalid_parameter", "rule", 1),
+        ({"rule": "a" * 1025, "status": {"message": "a"}}, "invalid_parameter", "rule", 1025),
     ],
-    ids=str,
+    ids=lambda one: str(one)[:40],
 )
 async def test_a_bad_question(world: World, body: Any, code: str, param: str, column: int | None) -> None:
     """It names what is wrong."""
