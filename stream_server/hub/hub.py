@@ -153,20 +153,15 @@ class Hub:
 
         Where that is not for everybody, all but those who share with all get it without.
         """
-        whole = narrow = self.index.match(entry.event)
-        bare = entry
-        if told is None or self._apart:
-            bare = entry.without_original()
-            narrow = self.index.match(bare.event)
-        if told is not None:
-            self._put_each(told, [group for group in whole if group.personal is None])
-        elif entry.audience == PUBLIC and entry.event.author not in self.standing.outcasts:
-            self._put_each(bare, [group for group in narrow if group.personal is None and not group.impersonal])
+        whole = self.index.match(entry.event)
+        bare = entry.without_original() if told is None or self._apart else entry
+        narrow = whole if bare is entry else self.index.match(bare.event)
+        if told is None and entry.audience == PUBLIC and entry.event.author not in self.standing.outcasts:
+            told = bare
+        for group in whole if told is entry else narrow:
+            if told is not None and group.personal is None and (told is entry or not group.impersonal):
+                self._put(group, told)
         return [group for group in dict.fromkeys((*whole, *narrow)) if group.personal is not None]
-
-    def _put_each(self, entry: Entry, groups: list[Group]) -> None:
-        for group in groups:
-            self._put(group, entry)
 
     def _pass_over_failing(self) -> None:
         """Whose filter raised reads the entry again by itself, where what failed is put out and told of."""
