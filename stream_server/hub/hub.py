@@ -149,10 +149,7 @@ class Hub:
         return apart
 
     def _offer_quote(self, entry: Entry, told: Entry | None) -> list[Group]:
-        """The same of a quote, which is asked for as it is told: a rule looks at what a quote shows.
-
-        Where that is not for everybody, all but those who share with all get it without.
-        """
+        """The same of a quote, which is asked for as it is told, bare to some: a rule looks at what a quote shows."""
         whole = self.index.match(entry.event)
         bare = entry.without_original() if told is None or self._apart else entry
         narrow = whole if bare is entry else self.index.match(bare.event)
