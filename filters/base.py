@@ -28,6 +28,33 @@ class Failed(Exception):
         self.part = part
 
 
+def sound_keys(keys: object) -> Clause:
+    """What a third party calls a set of keys, as nobody changes it any more; raises TypeError where it is none."""
+    if not isinstance(keys, frozenset | set) or not all(isinstance(key, str) for key in keys):
+        raise TypeError("keys are a set of strings")
+    return frozenset(keys)
+
+
+def sound_leads(leads: object) -> Leads | None:
+    """What a third party calls its leads, the same way; raises TypeError or ValueError for what no index can hold."""
+    if leads is None:
+        return None
+    if not isinstance(leads, Leads):
+        raise TypeError("leads are a filters.key.Leads, or None")
+    proofs, hints = ([sound_keys(clause) for clause in clauses] for clauses in (leads.proofs, leads.hints))
+    if leads.live and any(len(hint) != 1 for hint in hints):
+        raise ValueError("a live hint has one key")
+    return Leads(proofs, hints, bool(leads.live), [_sound_box(box) for box in leads.boxes])
+
+
+def _sound_box(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """NaN is within no bounds, so it is no degree either."""
+    west, south, east, north = box
+    if not (abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90):
+        raise ValueError("a box is west, south, east, north in degrees")
+    return float(west), float(south), float(east), float(north)
+
+
 class Filter(ABC):
     """One parameter of a stream, parsed. Immutable; equal if of one class with equal :attr:`key`.
 
@@ -85,7 +112,8 @@ class Filter(ABC):
     def leads(self) -> Leads | None:
         """How events find this filter: by its clauses, else by its keys, else, None, not at all.
 
-        What is exact in part, or needs several keys at once, says more here than by these two.
+        What is exact in part, or needs several keys at once, says more here than by these two. A third party's filter
+        is asked for these once a stream, before its first byte, and refused where no index can hold the answer.
         """
         clauses = self.clauses()
         if clauses is not None:

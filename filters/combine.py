@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Hashable
 
-from filters.base import Failed, Filter, Mark
+from filters.base import Failed, Filter, Mark, sound_leads
 from filters.event import Event
 from filters.follow import Follow
-from filters.key import Key
+from filters.key import Key, Leads
 from filters.kind import KINDS, Kinds
 
 
@@ -16,7 +16,7 @@ class Subscription:
     public events only, nobody's blocks and mutes; if it is not said, a base that stands alone is so.
     """
 
-    __slots__ = ("_costly", "bases", "explain", "impersonal", "key", "kinds", "marks", "narrow_key", "narrows")
+    __slots__ = ("_costly", "_told", "bases", "explain", "impersonal", "key", "kinds", "marks", "narrow_key", "narrows")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Subscription:
         self.explain = explain
         self.impersonal = all(base.role == "whole" for base in self.bases) if impersonal is None else impersonal
         self._costly: list[str] | None = None
+        self._told: tuple[tuple[Filter, Leads | None], ...] = ()
         self.marks = explain or any(base.marks for base in self.bases)
         """Whether messages name what matched."""
         self.narrow_key: Hashable = frozenset(narrows)
@@ -116,8 +117,31 @@ class Subscription:
         of thousands of ids take milliseconds; raises Failed where a filter raises.
         """
         if self._costly is None:
-            self._costly = [base.name for base in self.bases if base.role == "any" and _leadless(base)]
+            found = zip(self.bases, self.leads(), strict=True)
+            self._costly = [base.name for base, leads in found if base.role == "any" and leads is None]
         return self._costly
+
+    def leads(self) -> list[Leads | None]:
+        """How events find each of the bases, in their order.
+
+        A third party is asked once and checked, since it may raise later, or say something else; a filter of this
+        package says the same again, and thousands of ids are not kept twice. Raises Failed where a filter raises, or
+        says what no index can hold.
+        """
+        return [self._leads_of(base) for base in self.bases]
+
+    def _leads_of(self, base: Filter) -> Leads | None:
+        if _is_ours(base):
+            return base.leads()
+        for asked, leads in self._told:  # by itself: its key is a third party's too
+            if asked is base:
+                return leads
+        try:
+            leads = sound_leads(base.leads())
+        except Exception as error:
+            raise _failed(base, error) from error
+        self._told = (*self._told, (base, leads))
+        return leads
 
     def base(self, name: str) -> Filter | None:
         """The base of this name, None if there is none."""
@@ -144,14 +168,13 @@ class Subscription:
         return self._with(left(self.bases), left(self.narrows))
 
     def _with(self, bases: Collection[Filter], narrows: Collection[Filter]) -> "Subscription":
-        return Subscription(bases, narrows, explain=self.explain, impersonal=self.impersonal)
+        changed = Subscription(bases, narrows, explain=self.explain, impersonal=self.impersonal)
+        changed._told = self._told
+        return changed
 
 
-def _leadless(base: Filter) -> bool:
-    try:
-        return base.leads() is None
-    except Exception as error:
-        raise _failed(base, error) from error
+def _is_ours(base: Filter) -> bool:
+    return type(base).__module__.startswith("filters.")
 
 
 def _failed(part: Filter, error: Exception) -> Failed:

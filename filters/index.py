@@ -52,11 +52,15 @@ class Index(Generic[T]):
         return sum(len(room.postings.scanned) for room in (self._mixed, *self._rooms.values()))
 
     def add(self, item: T, subscription: Subscription) -> None:
-        """From now on ``item`` is found by what matches ``subscription``; ValueError if it is in here already."""
+        """From now on ``item`` is found by what matches ``subscription``; ValueError if it is in here already.
+
+        Raises Failed where a filter cannot say how it is found; the index is as before then.
+        """
         if item in self._subscriptions:
             raise ValueError(f"{item!r} is in the index already")
+        leads = subscription.leads()
         room = self._room_for(subscription)
-        room.postings.add(item, subscription)
+        room.postings.add(item, subscription, leads)
         room.size += 1
         self._room_of[item] = room
         self._subscriptions[item] = subscription
@@ -76,7 +80,11 @@ class Index(Generic[T]):
 
     def remove_key(self, item: T, key: Key) -> None:
         """``item``'s live set, shrunk already, has lost what ``key`` stands for; what else needs the key keeps it."""
-        keys = self._subscriptions[item].keys()
+        subscription = self._subscriptions[item]
+        try:
+            keys = subscription.keys()
+        except Exception:  # noqa: BLE001 - a third party's filter may raise anything; a key too many costs time alone
+            return
         if keys is None or key not in keys:
             self._room_of[item].postings.remove_key(item, key)
 

@@ -4,10 +4,9 @@ A filter gives leads. What is found by a proof or by a box matches; what is foun
 to be asked.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from filters.base import Filter
 from filters.boxes import Boxes
 from filters.combine import Subscription
 from filters.event import Event
@@ -30,27 +29,21 @@ class Postings(Generic[T]):
         self._extra = 0
         """How many clauses have a key that an event makes for rules alone."""
 
-    def add(self, item: T, subscription: Subscription) -> None:
-        """List ``item`` under what its bases need."""
-        for base in subscription.bases:
-            if not self._add(item, base):
+    def add(self, item: T, subscription: Subscription, leads: Sequence[Leads | None]) -> None:
+        """List ``item`` under what its bases need: ``leads`` are the subscription's."""
+        for base, found_by in zip(subscription.bases, leads, strict=True):
+            if not self._add(item, found_by):
                 self._checks[item] = base.matches if len(subscription.bases) == 1 else subscription.asks_for
 
     def remove(self, item: T, subscription: Subscription) -> None:
-        """Undo :meth:`add` of the same two."""
+        """Undo :meth:`add` of the same two, whose leads are what they were."""
         self.scanned.discard(item)
         self._checks.pop(item, None)
         for key in self._live_keys.pop(item, ()):
             self._drop(frozenset((key,)), item, proof=False)
-        for base in subscription.bases:
-            leads = _leads_of(base)
-            if leads is not None and leads.boxes:
-                self._boxes.remove(item, leads.boxes)
-            if leads is not None and not leads.live:
-                for clause in leads.proofs:
-                    self._drop(clause, item, proof=True)
-                for clause in leads.hints:
-                    self._drop(clause, item, proof=False)
+        for leads in subscription.leads():
+            if leads is not None:
+                self._remove(item, leads)
 
     def add_key(self, item: T, key: Key) -> None:
         """Ask ``item`` also about events with ``key``."""
@@ -87,9 +80,8 @@ class Postings(Generic[T]):
         except Exception:  # noqa: BLE001 - a third party's filter may raise anything
             return [item for item in items if ask(item, event)]
 
-    def _add(self, item: T, base: Filter) -> bool:
+    def _add(self, item: T, leads: Leads | None) -> bool:
         """List ``item`` by one of its filters; True if that is found by proofs and boxes alone."""
-        leads = _leads_of(base)
         if leads is None:
             self.scanned.add(item)
             return False
@@ -104,6 +96,14 @@ class Postings(Generic[T]):
                 self._hold(clause, item, proof=False)
         return not leads.hints and not leads.live
 
+    def _remove(self, item: T, leads: Leads) -> None:
+        if leads.boxes:
+            self._boxes.remove(item, leads.boxes)
+        for clause in leads.proofs:
+            self._drop(clause, item, proof=True)
+        for clause in () if leads.live else leads.hints:
+            self._drop(clause, item, proof=False)
+
     def _hold(self, clause: Clause, item: T, *, proof: bool) -> None:
         self._clauses.add(clause, item, proof=proof)
         self._extra += _is_extra(clause)
@@ -112,14 +112,6 @@ class Postings(Generic[T]):
         """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
         self._clauses.remove(clause, item, proof=proof)
         self._extra -= _is_extra(clause)
-
-
-def _leads_of(base: Filter) -> Leads | None:
-    """None where a third party's filter raises now, though it did not when it was read: whoever has it may leave."""
-    try:
-        return base.leads()
-    except Exception:  # noqa: BLE001 - it may raise anything
-        return None
 
 
 def _is_extra(clause: Clause) -> bool:

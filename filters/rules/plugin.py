@@ -2,26 +2,31 @@
 
 from collections.abc import Collection
 
-from filters.base import Filter
+from filters.base import Filter, sound_keys, sound_leads
 from filters.entities import Indices
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import ME, Follow
-from filters.key import Clause, Key
+from filters.grid import filter_keys
+from filters.key import Clause, Key, Leads, rarest
 from filters.rules.condition import Condition, Written, as_value
 from filters.rules.error import RuleError
 
 
 class Installed(Condition):
-    """What the filter says. Its keys and clauses are asked for once, when the rule is read."""
+    """What the filter says. Its keys and clauses are asked for once, when the rule is read.
+
+    Of a filter that only has leads the keys are those: the rarest of each clause, and the squares of its boxes.
+    """
 
     __slots__ = ("_clauses", "_keys", "filter")
 
     def __init__(self, parsed: Filter, value: str) -> None:
         super().__init__(f"{parsed.name}:{as_value(value)}")
         self.filter = parsed
-        self._keys = parsed.keys()
-        self._clauses = parsed.clauses()
+        keys, clauses = parsed.keys(), parsed.clauses()
+        self._keys = _keys_of(sound_leads(parsed.leads())) if keys is None else sound_keys(keys)
+        self._clauses = None if clauses is None else [sound_keys(clause) for clause in clauses]
 
     def matches(self, event: Event) -> bool:
         return bool(self.filter.matches(event))
@@ -38,6 +43,16 @@ class Installed(Condition):
     def indices(self, event: Event) -> list[Indices]:
         spans = (span for mark in self.filter.explain(event) for span in mark.get("indices", ()))
         return [(int(start), int(end)) for start, end in spans]
+
+
+def _keys_of(leads: Leads | None) -> frozenset[Key] | None:
+    """None where an event may match that has no keys at all."""
+    if leads is None:
+        return None
+    clauses = [*leads.proofs, *leads.hints]
+    if not all(clauses):
+        return None
+    return frozenset((*map(rarest, clauses), *(key for box in leads.boxes for key in filter_keys(box))))
 
 
 def usable(filter_class: type[Filter]) -> bool:
