@@ -90,6 +90,14 @@ def test_who_left_the_index_is_found_by_no_box(seed: int) -> None:
     assert hits > 0
 
 
+def test_a_box_that_holds_no_whole_square_is_found_alone() -> None:
+    """Smaller than any square, and the only one in the index."""
+    index: Index[str] = Index()
+    index.add("small", Subscription([Location.parse("13.1,52.3,13.8,52.7")]))
+    assert index.match(post(point=(13.4, 52.5))) == ["small"]
+    assert index.match(post(point=(13.9, 52.5))) == []
+
+
 def test_many_items_with_one_box() -> None:
     """Each is found by it, however many they are, and may go alone."""
     box, inside = (10.5, 10.5, 13.5, 13.5), [post(point=(12.0, 12.0)), post(point=(10.6, 13.5))]
