@@ -384,8 +384,8 @@ class Hub:
     def _open(self, member: Member) -> Group:
         group = Group(member.group_key, member.subscription, member.ask.framing, member.personal)
         group.beat_at = self._loop.time() + self.limits.heartbeat_seconds
+        self.index.add(group, member.subscription)  # may raise: whoever comes next must not find half a group
         self._groups[group.key] = group
-        self.index.add(group, member.subscription)
         if group.personal is not None:
             self._apart += 1
             self.people.add_group(group)
