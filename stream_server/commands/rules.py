@@ -1,5 +1,6 @@
 """``rules``: what a rule means, without a server."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,37 @@ from filters.rules.explain import Explanation
 from filters.rules.rule import Rule
 from stream_server.commands import screen
 from stream_server.commands.exits import FAILED, OK, USAGE, Failure
-from stream_server.trial import event, made_up
-from stream_server.view import Facts, MalformedEntry, Person
+from stream_server.errors import ApiError
+from stream_server.trial import NOBODY, event, made_up
+from stream_server.view import Facts, MalformedEntry, Person, Status
 
 EPILOG = """
 \b
 Examples:
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server rules explain --status status.json -- '-milk (tea OR from:ada)'
+
 \b
 FILE holds a status as the API takes or gives it; "author": {"login", "id", "bio", "followers", "following", "posts"}
 may stand in it, too. Exit codes: 0 it matches, 1 it does not, 2 the rule, or what it is tried on, is wrong.
 """
+
+OPTIONS = {"message": "--text", "lang": "--lang"}
+"""Which options stand for which members of a status."""
+
+
+class _Author(Person, frozen=True):
+    """Who wrote a status, as far as that is said."""
+
+    id: str = NOBODY["id"]
+    login: str = NOBODY["login"]
+
+
+class _Answered(Status):
+    """As much of a status that the API gave as is looked at, with its author beside it."""
+
+    uid: str = NOBODY["uid"]
+    author: _Author | None = None
 
 
 @click.group()
@@ -45,8 +65,12 @@ def explain(context: click.Context, /, rule: str, text: str | None, file: Path |
     parsed = _parsed(rule)
     if text is None and file is None:
         raise Failure("Give --text, or a status by --status", USAGE)
-    given = {"message": text, "lang": lang}
-    told = parsed.explain(_event(_read(file) | {name: one for name, one in given.items() if one is not None}))
+    given = {name: one for name, one in (("message", text), ("lang", lang)) if one is not None}
+    try:
+        seen = _event(_read(file) | _checked(given, OPTIONS))
+    except RecursionError:
+        raise Failure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
+    told = parsed.explain(seen)
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     for line in _lines(told, 0):
         console.print(screen.harmless(line))
@@ -64,17 +88,43 @@ def _parsed(text: str) -> Rule:
 
 
 def _read(file: Path | None) -> dict[str, Any]:
+    """The status in the file; only one that the API gave has an id, and more in it than the API takes."""
+    if file is None:
+        return {}
     try:
-        return {} if file is None else msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        members: dict[str, Any] = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
         raise Failure(f"--status {file}: {error}", USAGE) from None
+    return _checked(members, {}, _Answered if "id" in members else None)
+
+
+def _checked(
+    members: dict[str, Any], options: Mapping[str, str], kind: type[msgspec.Struct] | None = None
+) -> dict[str, Any]:
+    """``members`` if they are those of a ``kind``, or of what the API takes.
+
+    What is not ends the command, named by its option, or as a member of the file.
+    """
+    # Here, since the server's rooms take a while to import and the other commands need none of them.
+    from stream_server.web import schema  # noqa: PLC0415 - see above
+    from stream_server.web.shapes.rules import TrialStatus  # noqa: PLC0415 - see above
+
+    try:
+        schema.decode(kind or TrialStatus, msgspec.json.encode(members))
+    except ApiError as error:
+        option = options.get(error.param or "")
+        said = (option, error.message) if option else ("--status", error.param, error.message)
+        raise Failure(": ".join(filter(None, said)), USAGE) from None
+    except UnicodeEncodeError:
+        raise Failure("--text and --lang must be UTF-8", USAGE) from None
+    return members
 
 
 def _event(members: dict[str, Any]) -> Event:
     """What the filters see of a status; what it lacks is nobody's and nowhere."""
     author = members.pop("author", None)
     try:
-        person = None if author is None else msgspec.convert({"id": "0", "login": "nobody", **author}, Person)
+        person = None if author is None else msgspec.convert(author, _Author)
         if person is not None:
             members = {"uid": person.id, "login": person.login, **members}
         if members.get("in_reply_to") is not None:
@@ -82,9 +132,7 @@ def _event(members: dict[str, Any]) -> Event:
         if members.get("original") is not None:
             members = {"origin": "0", **members}
         return event(made_up(members), Facts(author=person))
-    except UnicodeEncodeError:
-        raise Failure("--text and --lang must be UTF-8", USAGE) from None
-    except (msgspec.MsgspecError, MalformedEntry, TypeError) as error:
+    except (msgspec.MsgspecError, MalformedEntry) as error:
         raise Failure(f"--status: this is no status: {error}", USAGE) from None
 
 

@@ -66,11 +66,13 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
         ("tea followers_count:5..9", {"message": "tea", "author": {"followers": 7}}),
         ("tea lang:de", {"message": "tea", "lang": "de"}),
         ("tea is:reply", {"message": "tea", "in_reply_to": "12"}),
-        ("tea is:quote", {"message": "see", "original": {"id": "1", "uid": "2", "login": "bob", "message": "tea"}}),
+        ("tea is:quote", {"id": "3", "uid": "1", "message": "see", "original": {
+            "id": "1", "uid": "2", "message": "tea"}}),
+        ("tea has:media", {"message": "tea", "media": [{"url": "https://a.co/m.png", "type": "image"}]}),
         ("#tea from:ada", {"id": "9", "uid": "3", "login": "ada", "message": "#tea", "entities": {
             "mentions": [], "hashtags": [{"text": "tea", "indices": [0, 4]}], "cashtags": [], "urls": []}}),
     ],
-    ids=[0, 1, 2, 3, 4, 5],
+    ids=range(7),
 )  # fmt: skip
 def test_a_status_comes_from_a_file(tmp_path: Path, rule: str, members: dict[str, Any]) -> None:
     """As the API takes one, or gives one, with an author beside it."""
@@ -99,7 +101,7 @@ def test_the_language_is_told_by_the_words() -> None:
     assert explain("Zug lang:de", "--text", "Heute war der Zug zum Flughafen schon wieder zu spät")[0] == 0
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"message": 1}', '{"message": "a", "author": 1}', '{"id": "x"}'])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"id": "x"}', '{"id": "1", "location": {}}'])
 def test_a_file_that_holds_no_status_is_a_sentence(tmp_path: Path, text: str) -> None:
     """No traceback, and the code of wrong usage."""
     file = tmp_path / "status.json"
@@ -107,6 +109,49 @@ def test_a_file_that_holds_no_status_is_a_sentence(tmp_path: Path, text: str) ->
     code, out, err = explain("tea", "--status", file)
     assert (code, out) == (2, "")
     assert "--status" in err
+
+
+@pytest.mark.parametrize(
+    ("members", "member"),
+    [
+        ({"message": 5}, "message"),
+        ({"author": 5}, "author"),
+        ({"author": {"login": "a b"}}, "author.login"),
+        ({"location": {"lon": 1000, "lat": 5}}, "location.lon"),
+        ({"mesage": "tea"}, "mesage"),
+        ({"message": "tea", "lang": "xx_"}, "lang"),
+        ({"id": "1", "message": 5}, "message"),
+        ({"id": "1", "author": 5}, "author"),
+        ({"id": "1", "author": {"followers": "many"}}, "author.followers"),
+    ],
+    ids=str,
+)
+def test_what_the_api_refuses_is_refused_by_name(tmp_path: Path, members: dict[str, Any], member: str) -> None:
+    """Whether it is a status that the API would take, or one that it might have given."""
+    code, out, err = explain("tea", "--status", status(tmp_path, **members))
+    assert (code, out) == (2, "")
+    assert f"--status: {member}: " in err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--text", "te\x01a"), ("--lang", "xx_")])
+def test_the_options_are_held_to_the_same(tmp_path: Path, option: str, value: str) -> None:
+    """Also where they replace what is in a file that the API gave."""
+    file = status(tmp_path, id="1", message="tea")
+    code, out, err = explain("tea", "--status", file, option, value)
+    assert (code, out) == (2, "")
+    assert f"{option}: " in err
+
+
+@pytest.mark.parametrize("depth", [100, *range(970, 1000), 20_000])
+def test_a_deep_file_is_a_sentence(tmp_path: Path, depth: int) -> None:
+    """However far it is read: what is not too deep to be read may be too deep to be written."""
+    file = tmp_path / "status.json"
+    file.write_text(
+        '{"id": "1", "message": "tea", "meta":' + '{"a":' * depth + "1" + "}" * depth + "}", encoding="utf-8"
+    )
+    code, out, err = explain("tea", "--status", file)
+    assert (code, "nested too deeply" in err, "✓" in out) in {(0, False, True), (2, True, False)}
+    assert (code == 0) or depth > 100
 
 
 def test_there_must_be_something_to_try_it_on() -> None:
