@@ -8,17 +8,25 @@ import pytest
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.installing import install
+from tests.waiting import eventually
 
 UNRULY = Path(__file__).parent / "unruly"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def word(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file in which the word of ``fickle`` stands."""
+    return tmp_path_factory.mktemp("words") / "word"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, word: Path) -> Iterator[Server]:
     """A server on which the filters of ``unruly`` are installed; at the end no traceback is in its log."""
     site = tmp_path_factory.mktemp("site")
     install(UNRULY, site)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site))
+        patch.setenv("UNRULY_WORD", str(word))
         with Server(tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2") as running:
             yield running
 
@@ -112,3 +120,70 @@ async def test_a_filter_that_raises_is_explained(api: Api) -> None:
     first, second = answer.json["parts"]["parts"]
     assert [part["why"] for part in first["parts"]] == ["the text has the word coffee", "it raised ZeroDivisionError()"]
     assert (first["matched"], second["matched"]) == (False, True)
+
+
+def _write(file: Path, word: str) -> None:
+    """Nothing is no file."""
+    if word:
+        file.write_text(word)
+    else:
+        file.unlink()
+
+
+async def _left(api: Api, streams: float) -> None:
+    """Wait until so many are there."""
+
+    async def so_many() -> bool:
+        return await _figure(api, "stream_server_streams") == streams
+
+    await eventually(so_many, what=f"{streams} streams")
+
+
+@pytest.mark.parametrize("how", ["hints", "proofs"])
+@pytest.mark.parametrize("later", ["milk", ""])
+async def test_a_filter_that_is_found_otherwise_later_harms_nobody(api: Api, word: Path, how: str, later: str) -> None:
+    """Its word is another by the time its client goes, or is gone: the others get their events."""
+    uid = await api.user()
+    _write(word, "tea")
+    async with await api.stream({"track": "tea,milk"}) as other:
+        before = await _figure(api, "stream_server_streams")
+        async with await api.stream({"fickle": how}) as consumer:
+            await api.post(uid, "tea")
+            await consumer.until(lambda c: c.of("post"))
+            _write(word, later)
+        await _left(api, before)
+        for text in ("tea", "milk", "tea again"):
+            await api.post(uid, text)
+        await other.until(lambda c: len(c.of("post")) == 4)
+        assert (await api.call("GET", "/readyz")).status == 200
+
+
+async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: Api, word: Path) -> None:
+    """When somebody is unfollowed, it is asked whether it needs their key too."""
+    uid, friend = await api.user(), await api.user()
+    await api.follow(uid, friend)
+    _write(word, "tea")
+    async with (
+        await api.stream({"follow": "@me", "fickle": "hints"}, uid=uid) as own,
+        await api.stream({"track": "tea"}) as other,
+    ):
+        await api.post(friend, "coffee")
+        await own.until(lambda c: c.of("post"))
+        _write(word, "")
+        await api.unfollow(uid, friend)
+        await api.post(friend, "tea")
+        await other.until(lambda c: c.of("post"))
+        assert other.of("gap") == []
+        assert (await api.call("GET", "/readyz")).status == 200
+
+
+@pytest.mark.parametrize("how", ["number", "nan", "numbers", "mixed", "live"])
+async def test_leads_that_no_index_can_hold_are_a_refusal(api: Api, how: str) -> None:
+    """Of the parameter, for each who asks for it, before the first byte; all others go on."""
+    uid, token = await api.user(), mint(api.admin)
+    async with await api.stream({"track": "tea"}) as other:
+        for path in ("/v1/stream", "/v1/stream", "/v1/events"):
+            answer = await api.call("GET", path, token=token, params={"fickle": how, "track": "milk"})
+            assert answer.error == (400, "invalid_parameter", "fickle"), (how, answer)
+        await api.post(uid, "tea")
+        await other.until(lambda c: c.of("post"))

@@ -1,0 +1,51 @@
+"""``fickle=HOW``: events with the word in a file that somebody edits or takes away; or leads that no index can hold."""
+
+import os
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.event import Event
+from filters.key import Key, Leads
+
+UNSOUND: dict[str, Any] = {
+    "number": 7,
+    "nan": Leads((), boxes=[(float("nan"), 0.0, 1.0, 1.0)]),
+    "numbers": Leads((), [frozenset({7})]),  # type: ignore[arg-type]
+    "mixed": Leads([frozenset({"tea", 7})]),  # type: ignore[arg-type]
+    "live": Leads((), [frozenset({"tea", "milk"})], live=True),
+}
+
+
+class Fickle(Filter):
+    """``HOW`` is ``proofs`` or ``hints``, which is how the word leads to it, or one of the unsound."""
+
+    name: ClassVar[str] = "fickle"
+    role: ClassVar[Role] = "any"
+    help: ClassVar[str] = "How the word leads to it."
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        return cls(value)
+
+    @property
+    def key(self) -> Hashable:
+        return self.how
+
+    def _words(self) -> frozenset[Key]:
+        return frozenset({Path(os.environ["UNRULY_WORD"]).read_text()})
+
+    def keys(self) -> frozenset[Key]:
+        return self._words()
+
+    def leads(self) -> Any:
+        if self.how in UNSOUND:
+            return UNSOUND[self.how]
+        return Leads([self._words()]) if self.how == "proofs" else Leads((), [self._words()])
+
+    def matches(self, event: Event) -> bool:
+        return self._words() <= event.terms
