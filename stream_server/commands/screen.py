@@ -5,6 +5,7 @@ what was shown, or set the clipboard; the Unicode ones that turn the direction o
 there. All of them are shown as what they are instead.
 """
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +91,7 @@ def _gap(data: dict[str, Any]) -> Text:
 
 def _other(data: dict[str, Any]) -> Text:
     shown = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
-    return Text(harmless(str(shown)), style="dim")
+    return Text(harmless(json.dumps(shown, ensure_ascii=False)), style="dim")
 
 
 def _member(data: dict[str, Any], name: str) -> dict[str, Any]:

@@ -96,3 +96,10 @@ def test_a_post_says_who_what_and_where() -> None:
         "12:34:56": "dim", "@ada": "bold cyan", "@bob": "cyan", "#tag": "magenta", "  (Kyoto 1.5, 2.5)": "yellow"
     }  # fmt: skip
     assert not line.style
+
+
+def test_what_has_no_line_of_its_own_is_shown_as_json() -> None:
+    """As it came but for where and when, so that a program can read it again."""
+    line = {"kind": "effective", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "added": ["7"], "é": None}
+    shown = render(parse(json.dumps(line).encode())).plain
+    assert shown == '12:34:56 {"kind": "effective", "added": ["7"], "é": null}'
