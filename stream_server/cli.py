@@ -28,6 +28,7 @@ Examples:
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server doctor --data-dir ./data
+
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 nobody to connect to, 130 Ctrl-C.
 Every option of a setting may come from the environment: --data-dir is STREAM_SERVER_DATA_DIR.

@@ -26,6 +26,7 @@ EPILOG = """
 Examples:
   stream-server repair --data-dir ./data --dry-run   only look
   stream-server repair --redis redis://10.0.0.5      look and mend
+
 \b
 Exit codes: 0 nothing was found, 1 something was, mended or not. Every server does this by itself, too, every
 --repair-seconds; give this the --timeline-max, --pass-size and --log-max-entries of the servers.

@@ -40,6 +40,7 @@ Examples:
   stream-server replay tweets.jsonl --data-dir ./data             as fast as the server takes them
   stream-server replay tweets.jsonl --data-dir ./data --rate 50   50 a second
   stream-server replay tweets.jsonl --data-dir ./data --speed 60  an hour of it in a minute
+
 \b
 A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z",
 "location": [lon, lat], "place": "London"}; the last three may be null or missing.

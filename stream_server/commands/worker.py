@@ -26,6 +26,7 @@ EPILOG = """
 Examples:
   stream-server worker --redis redis://10.0.0.5 --receivers 4
   stream-server worker --data-dir ./data          beside the server on that folder
+
 \b
 Give it the --timeline-max, --pass-size and --log-max-entries of the servers.
 """

@@ -2,10 +2,14 @@
 
 import json
 import socket
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from stream_server.cli import cli
 from stream_server.config import SETTINGS
 from tests.command_line import clean_environment, invoke, run
 
@@ -142,3 +146,17 @@ def test_doctor_speaks_ascii_where_nothing_else_is_understood() -> None:
     outcome = run("doctor", env=clean_environment(PYTHONIOENCODING="ascii"))
     assert outcome.code == 0, outcome
     assert "ok Python 3." in outcome.out
+
+
+def _commands(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _commands((*path, name), inner)
+
+
+@pytest.mark.parametrize("path", list(_commands((), cli)), ids=" ".join)
+def test_help_is_plain_text(path: tuple[str, ...]) -> None:
+    """Marks of click that stand where it does not see them would be printed, and obeyed by the terminal."""
+    outcome = invoke(*path, "--help")
+    assert outcome.code == 0
+    assert [c for c in outcome.out if unicodedata.category(c) == "Cc" and c != "\n"] == []
