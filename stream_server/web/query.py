@@ -85,12 +85,13 @@ def _readers(kind: type[msgspec.Struct]) -> dict[str, Reader]:
     shape = inspect.type_info(kind)
     if not isinstance(shape, inspect.StructType):
         raise TypeError(f"{kind.__name__} is no struct")
-    return {field.encode_name: _reader(field.type) for field in shape.fields}
+    return {field.encode_name: _reader(field.type, required=field.required) for field in shape.fields}
 
 
-def _reader(type_: inspect.Type) -> Reader:
+def _reader(type_: inspect.Type, *, required: bool) -> Reader:
     """By the type alone: left to itself, msgspec would take `null` and `5.0` for numbers too."""
-    readers = {inspect.IntType: _number, inspect.BoolType: _truth, inspect.ListType: _list}
+    a_list = _list if required else _list_if_any
+    readers: dict[type, Reader] = {inspect.IntType: _number, inspect.BoolType: _truth, inspect.ListType: a_list}
     return next((readers[type(one)] for one in _leaves(type_) if type(one) in readers), _text)
 
 
@@ -120,6 +121,12 @@ def _truth(name: str, text: str) -> bool:
 def _list(name: str, text: str) -> list[str]:
     if not text:
         raise _missing(name)
+    return text.split(",")
+
+
+def _list_if_any(name: str, text: str) -> list[str]:
+    if not text:
+        raise BadRequest("empty: leave it out instead", param=name)
     return text.split(",")
 
 

@@ -54,7 +54,7 @@ async def test_rules_from_their_making_to_their_end(world: World) -> None:
     assert await saved(world, ann) == made["rules"]
     assert await saved(world, ann, f"?ids={ann_s['id']},7") == [ann_s]
     assert await saved(world, bob) == []
-    assert (await world.call("GET", "/v1/rules?ids=", ann)).error == (400, "missing_parameter", "ids")
+    assert (await world.call("GET", "/v1/rules?ids=", ann)).error == (400, "invalid_parameter", "ids")
     old = {"ids": [tea["id"], "7", tea["id"]]}
     for dry_run, left in ((True, [tea, ann_s]), (False, [ann_s])):
         gone = await world.call("POST", "/v1/rules/delete", ann, json={**old, "dry_run": dry_run})
