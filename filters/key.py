@@ -46,27 +46,27 @@ def person(user_id: str) -> Key:
 
 def login(name: str) -> Key:
     """The key of statuses by, in answer to, or repeated from the user with this folded login."""
-    return f"\x1el{name}"
+    return f"{EXTRA}l{name}"
 
 
 def conversation(status_id: str) -> Key:
     """The key of the statuses of a thread, by the one that began it."""
-    return f"\x1ec{status_id}"
+    return f"{EXTRA}c{status_id}"
 
 
 def place(name: str) -> Key:
     """The key of statuses from a place, by its folded name."""
-    return f"\x1en{name}"
+    return f"{EXTRA}n{name}"
 
 
 def country(code: str) -> Key:
     """The key of statuses from a country, by its lower-case code."""
-    return f"\x1ey{code}"
+    return f"{EXTRA}y{code}"
 
 
 def language(tag: str) -> Key:
     """The key of events in a language, by its lower-case tag."""
-    return f"\x1eg{tag}"
+    return f"{EXTRA}g{tag}"
 
 
 def languages(tag: str | None) -> Iterator[Key]:
@@ -79,17 +79,17 @@ def languages(tag: str | None) -> Iterator[Key]:
 
 def flag(name: str) -> Key:
     """The key of statuses of which this can be said, such as ``is:reply`` or ``has:media``."""
-    return f"\x1ef{name}"
+    return f"{EXTRA}f{name}"
 
 
 def bio(word: str) -> Key:
     """The key of statuses whose author says this folded word of themselves."""
-    return f"\x1eb{word}"
+    return f"{EXTRA}b{word}"
 
 
 def quoted(term: str) -> Key:
     """The key of quotes whose original has this term."""
-    return f"\x1eq{term}"
+    return f"{EXTRA}q{term}"
 
 
 def rarity(key: Key) -> tuple[bool, int, str]:
