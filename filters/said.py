@@ -26,7 +26,7 @@ class Said:
 
     def has(self, term: str) -> bool:
         """Whether a folded term, bare or with the sign of an entity, is found in it."""
-        return term in self.terms or (unspaced.is_long(term) and term in self.runs)
+        return term in self.terms or (not term.isascii() and unspaced.is_long(term) and term in self.runs)
 
     @property
     def words(self) -> frozenset[str]:
