@@ -18,6 +18,8 @@ MOST = 144
 """The most squares of one size that a box is spread over."""
 
 _SIZES = (1, 10)
+"""In degrees, which are rounded before they are divided: a tenth of -5e-324 is 0, and that is another square."""
+
 _ON_MAP = f"{EXTRA}m"
 _ANYWHERE = f"{EXTRA}m!"
 """The key of a box, or of an event's box, that is too large for any square."""
@@ -28,13 +30,22 @@ def spans(west: float, east: float) -> tuple[tuple[float, float], ...]:
     return ((west, east),) if west <= east else ((west, 180.0), (-180.0, east))
 
 
+def contains(box: Box, lon: float, lat: float) -> bool:
+    """Whether a point is in a box, its edges included."""
+    west, south, east, north = box
+    return south <= lat <= north and (west <= lon <= east if west <= east else lon >= west or lon <= east)
+
+
 def filter_keys(box: Box) -> Iterator[Key]:
     """The keys of a filter's box: where events as fine as it look for it, and where coarser ones do."""
     return (key for key, _ in filter_squares(box))
 
 
 def filter_squares(box: Box) -> Iterator[tuple[Key, bool]]:
-    """The keys of a filter's box, each with whether it is proof: the square lies in the box with all of its edges."""
+    """The keys of a filter's box, each with whether it is proof: the square lies in the box with all of its edges.
+
+    A box that crosses the date line has no proof: whoever wants some asks for its two parts.
+    """
     finest = _finest(box)
     if finest is None:
         yield _ON_MAP, False
@@ -48,8 +59,9 @@ def filter_squares(box: Box) -> Iterator[tuple[Key, bool]]:
 
 def point_keys(lon: float, lat: float) -> Iterator[Key]:
     """The keys of an event at a point."""
+    x, y = floor(lon), floor(lat)
     for size in _SIZES:
-        yield _at(size, floor(lon / size), floor(lat / size))
+        yield _at(size, x // size, y // size)
     yield _ON_MAP
 
 
@@ -78,20 +90,17 @@ def _under(size: int, x: int, y: int) -> Key:
 
 
 def _inside(box: Box, size: int, x: int, y: int) -> bool:
-    """Whether ``box`` covers the whole of a square."""
+    """Whether ``box``, which does not cross the date line, covers the whole of a square."""
     west, south, east, north = box
-    left, right = x * size, (x + 1) * size
-    if not (south <= y * size and (y + 1) * size <= north):
-        return False
-    return any(start <= left and right <= end for start, end in spans(west, east))
+    return west <= x * size and (x + 1) * size <= east and south <= y * size and (y + 1) * size <= north
 
 
 def _finest(box: Box) -> int | None:
     """The finest size of which ``box`` covers few enough squares."""
     west, south, east, north = box
     for size in _SIZES:
-        rows = floor(north / size) - floor(south / size) + 1
-        columns = sum(floor(right / size) - floor(left / size) + 1 for left, right in spans(west, east))
+        rows = floor(north) // size - floor(south) // size + 1
+        columns = sum(floor(right) // size - floor(left) // size + 1 for left, right in spans(west, east))
         if rows * columns <= MOST:
             return size
     return None
@@ -99,7 +108,7 @@ def _finest(box: Box) -> int | None:
 
 def _squares(box: Box, size: int) -> Iterator[tuple[int, int]]:
     west, south, east, north = box
-    rows = range(floor(south / size), floor(north / size) + 1)
+    rows = range(floor(south) // size, floor(north) // size + 1)
     for left, right in spans(west, east):
-        for x in range(floor(left / size), floor(right / size) + 1):
+        for x in range(floor(left) // size, floor(right) // size + 1):
             yield from ((x, y) for y in rows)

@@ -8,7 +8,7 @@ from filters.base import Filter, Mark, Role
 from filters.commas import split
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box, filter_keys, spans
+from filters.grid import Box, contains, filter_keys, spans
 from filters.key import Key, Leads
 
 BOXES = 25
@@ -52,14 +52,9 @@ class Location(Filter):
         return Leads((), boxes=self.boxes)
 
     def matches(self, event: Event) -> bool:
-        point, place = event.point, event.box
-        if point is None:
-            return place is not None and any(_overlap(box, place) for box in self.boxes)
-        lon, lat = point
-        for west, south, east, north in self.boxes:
-            if south <= lat <= north and (west <= lon <= east if west <= east else lon >= west or lon <= east):
-                return True
-        return False
+        if event.point is not None:
+            return any(contains(box, *event.point) for box in self.boxes)
+        return event.box is not None and any(_overlap(box, event.box) for box in self.boxes)
 
     def explain(self, event: Event) -> list[Mark]:
         """Each box that matched, and whether the point of the event is in it or its place touches it."""

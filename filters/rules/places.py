@@ -8,7 +8,7 @@ from math import asin, cos, degrees, radians, sin, sqrt
 
 from filters import key
 from filters.event import Event
-from filters.grid import Box, filter_keys, spans
+from filters.grid import Box, contains, filter_keys, spans
 from filters.key import Key
 from filters.rules.condition import Condition, Written, as_value
 from filters.rules.error import RuleError
@@ -96,8 +96,7 @@ class Rectangle(Area):
     __slots__ = ()
 
     def holds(self, lon: float, lat: float) -> bool:
-        west, south, east, north = self.box
-        return south <= lat <= north and any(left <= lon <= right for left, right in spans(west, east))
+        return contains(self.box, lon, lat)
 
 
 class Circle(Area):
