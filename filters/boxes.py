@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
 from filters.event import Event
-from filters.grid import Box, filter_squares, place_keys, point_keys, spans
+from filters.grid import Box, filter_squares, spans
 from filters.items import Items, added, removed
 from filters.key import Key
 
@@ -47,36 +47,41 @@ class Boxes(Generic[T]):
 
     def find(self, event: Event, found: set[T]) -> None:
         """Add the items that ``event`` concerns; its point decides alone, and its place where it has none."""
-        if event.point is not None:
-            self._find_point(*event.point, found)
-        elif event.box is not None:
-            west, south, east, north = event.box
-            for left, right in spans(west, east):
-                self._find_place((left, south, right, north), found)
+        squares = event.squares
+        if not squares:
+            return
+        for square in self._within.keys() & squares:
+            found.update(self._within[square])
+        near = self._crossed.keys() & squares
+        if not near:
+            return
+        for left, bottom, right, top in _extent(event):
+            for square in near:
+                for west, south, east, north, item in self._crossed[square]:
+                    if west <= right and left <= east and south <= top and bottom <= north:
+                        found.add(item)
 
-    def _find_point(self, lon: float, lat: float, found: set[T]) -> None:
-        for square in point_keys(lon, lat):
-            found.update(self._within.get(square, ()))
-            for west, south, east, north, item in self._crossed.get(square, ()):
-                if west <= lon <= east and south <= lat <= north:
-                    found.add(item)
 
-    def _find_place(self, place: Box, found: set[T]) -> None:
-        left, bottom, right, top = place
-        for square in place_keys(place):
-            found.update(self._within.get(square, ()))
-            for west, south, east, north, item in self._crossed.get(square, ()):
-                if west <= right and left <= east and south <= top and bottom <= north:
-                    found.add(item)
+def _extent(event: Event) -> list[Box]:
+    """Where it happened: at its point, which is a box of no size, or else in its place."""
+    if event.point is not None:
+        return [event.point + event.point]
+    return [] if event.box is None else _parts(event.box)
 
 
 def _squares(item: T, boxes: Collection[Box]) -> Iterator[tuple[Owned[T], Key, bool]]:
     """Each square with the box that touches it, and whether it is proof; a box over the date line is two."""
-    for west, south, east, north in boxes:
-        for left, right in spans(west, east):
-            owned = (left, south, right, north, item)
-            for square, proof in filter_squares((left, south, right, north)):
+    for box in boxes:
+        for part in _parts(box):
+            owned = (*part, item)  # one for all squares: what is looked at together lies together
+            for square, proof in filter_squares(part):
                 yield owned, square, proof
+
+
+def _parts(box: Box) -> list[Box]:
+    """The box, or what lies of it on either side of the date line."""
+    west, south, east, north = box
+    return [(left, south, right, north) for left, right in spans(west, east)]
 
 
 def _drop(lists: dict[Key, Items[H]], square: Key, item: H) -> None:

@@ -1,6 +1,7 @@
 """One thing that happened, as filters see it."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from filters import key
 from filters.entities import NO_ENTITIES, Entities
@@ -8,6 +9,12 @@ from filters.grid import Box, place_keys, point_keys
 from filters.key import Key, person
 from filters.said import NOTHING_SAID, Said
 from filters.tokens import fold, in_order
+
+BIOS = 1024
+"""How many bios are remembered with their words and keys: who posts once posts again."""
+
+LONG_BIO = 500
+"""The most characters of a bio that is remembered: longer ones are no user's, but a rule may be tried with one."""
 
 _NONE: frozenset[str] = frozenset()
 
@@ -37,8 +44,8 @@ class Event:
     """
 
     __slots__ = (
-        "_keys", "_plain_keys", "author", "bio", "box", "conversation", "followers", "following", "forms", "kind",
-        "lang", "login", "media", "people", "place_country", "place_name", "point", "posts", "public", "quoted",
+        "_keys", "_plain_keys", "_squares", "author", "bio", "box", "conversation", "followers", "following", "forms",
+        "kind", "lang", "login", "media", "people", "place_country", "place_name", "point", "posts", "public", "quoted",
         "reply_to", "reply_to_login", "reposted", "reposted_login", "said", "sampled", "share", "status_id",
     )  # fmt: skip
 
@@ -99,6 +106,7 @@ class Event:
         self.bio = bio
         self.quoted = Said(quoted_text, quoted_entities) if quoted_text else NOTHING_SAID
         self.share: int | None = None
+        self._squares: frozenset[Key] | None = None
         self._plain_keys: frozenset[Key] | None = None
         self._keys: frozenset[Key] | None = None
 
@@ -136,6 +144,14 @@ class Event:
         return self._plain_keys
 
     @property
+    def squares(self) -> frozenset[Key]:
+        """The squares of the map where it happened: around its point, or else its place."""
+        if self._squares is None:
+            place = () if self.box is None else place_keys(self.box)
+            self._squares = frozenset(place if self.point is None else point_keys(*self.point))
+        return self._squares
+
+    @property
     def keys(self) -> frozenset[Key]:
         """All keys by which a filter can find this event; only rules go by the extra ones."""
         if self._keys is None:
@@ -164,10 +180,7 @@ class Event:
         for name in (self.login, self.reply_to_login, self.reposted_login):
             if name is not None:
                 yield key.login(fold(name))
-        if self.point is not None:
-            yield from point_keys(*self.point)
-        elif self.box is not None:
-            yield from place_keys(self.box)
+        yield from self.squares
         if self.conversation is not None:
             yield key.conversation(self.conversation)
         if self.place_name is not None:
@@ -177,6 +190,26 @@ class Event:
         yield from key.languages(self.lang)
         yield from map(key.flag, self.flags())
         if self.bio:
-            yield from map(key.bio, in_order(fold(self.bio)))
+            yield from _bio_keys(self.bio)
         if self.quoted is not NOTHING_SAID:
             yield from map(key.quoted, self.quoted.terms)
+
+
+def bio_words(bio: str) -> tuple[str, ...]:
+    """The folded words of a bio in their order."""
+    return _read(bio)[0]
+
+
+def _bio_keys(bio: str) -> frozenset[Key]:
+    return _read(bio)[1]
+
+
+def _read(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
+    return _remembered(bio) if len(bio) <= LONG_BIO else _remembered.__wrapped__(bio)
+
+
+@lru_cache(BIOS)
+def _remembered(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
+    """The words of a bio, and the keys by which they are found."""
+    words = tuple(in_order(fold(bio)))
+    return words, frozenset(map(key.bio, words))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from filters import key, unspaced
 from filters.alphabet import IN_WORD
 from filters.entities import Indices, extract, shown
-from filters.event import Event
+from filters.event import Event, bio_words
 from filters.key import Clause, Key, rarest
 from filters.occurrence import occurrences, word_places
 from filters.rules.condition import Condition, Written, as_quoted
@@ -181,7 +181,7 @@ class Bio(Condition):
         self.words = tuple(words)
 
     def matches(self, event: Event) -> bool:
-        return bool(event.bio) and any(_runs(_bio_words(event.bio), self.words))
+        return bool(event.bio) and any(_runs(bio_words(event.bio), self.words))
 
     def keys(self) -> frozenset[Key]:
         return frozenset((key.bio(rarest(self.words)),))
@@ -299,11 +299,6 @@ def _runs(sequence: Sequence[str], words: tuple[str, ...]) -> Iterator[tuple[int
 def _link_words(link: str) -> tuple[str, ...]:
     """Without emoji, which are no words of a link."""
     return tuple(word for word in in_order(fold(shown(link))) if _WORD.match(word))
-
-
-@lru_cache(maxsize=1024)
-def _bio_words(text: str) -> tuple[str, ...]:
-    return tuple(in_order(fold(text)))
 
 
 def _found(event: Event, what: str, *, here: bool, quoted: bool) -> str:

@@ -1,15 +1,17 @@
 """Boxes are found by squares exactly as their filter says, and leave nothing when they go."""
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
 from filters.boxes import Boxes
 from filters.combine import Subscription
 from filters.event import Event
-from filters.grid import Box
+from filters.grid import Box, place_keys
 from filters.index import Index
 from filters.items import FEW
+from filters.language import Language
 from filters.location import Location
 from tests.filters.texts import post
 
@@ -112,3 +114,49 @@ def test_many_items_with_one_box() -> None:
         assert found(held, event) == {0}
     held.remove(1, [box])  # which is not there
     assert held
+
+
+def test_the_least_below_zero_is_on_the_other_side() -> None:
+    """A point or an edge that a division would round up to zero is west or south of it."""
+    world = [(0.0, -40.0, 78.0, 30.0), (-78.0, 0.0, 78.0, 30.0)]
+    held: Boxes[int] = Boxes()
+    for item, box in enumerate(world):
+        held.add(item, [box])
+    assert found(held, post(point=(-5e-324, -23.0))) == set()
+    assert found(held, post(point=(5.0, -5e-324))) == {0}
+    assert found(held, post(box=(-60.0, -60.0, -5e-324, -5e-324))) == set()
+    assert found(held, post(point=(0.0, 0.0))) == {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_found_shares_a_key(seed: int) -> None:
+    """Also over the date line: rules go by these keys alone."""
+    source = random.Random(seed)
+    boxes = [drawn(source) for _ in range(200)]
+    over = hits = 0
+    for event in (happened(source, boxes) for _ in range(100)):
+        for location in (Location([box]) for box in boxes):
+            if location.matches(event):
+                assert location.keys() & event.keys
+                hits += 1
+                over += any(west > east for west, _, east, _ in location.boxes)
+    assert hits > over > 0
+
+
+def test_squares_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many boxes are asked: each narrowing has its own, and a country has hundreds of squares."""
+    made: list[Box] = []
+
+    def counted(box: Box) -> Iterator[str]:
+        made.append(box)
+        return place_keys(box)
+
+    monkeypatch.setattr("filters.event.place_keys", counted)
+    country = (5.9, 47.3, 15.0, 55.1)
+    index: Index[int] = Index()
+    for item, lang in enumerate(("en", "de", "fr")):
+        index.add(item, Subscription([Location([country])], [Language([lang, "und"])]))
+    event = post(box=country)
+    assert set(index.match(event)) == {0, 1, 2}
+    assert event.keys > set(place_keys(country))
+    assert made == [country]

@@ -1,8 +1,14 @@
 """What filters see of an event."""
 
+import pytest
+
+from filters import event as events
+from filters import key
 from filters.entities import Entities, Mention, Url
-from filters.event import Event
+from filters.event import BIOS, LONG_BIO, Event
 from filters.key import person
+from filters.rules.text import Bio
+from filters.tokens import in_order
 from tests.filters.texts import post
 
 
@@ -52,3 +58,36 @@ def test_no_term_can_pass_for_a_person_or_a_square() -> None:
 def test_an_event_shows_what_it_is() -> None:
     """The representation of an event names kind, author and text."""
     assert repr(post("hello")) == "<Event post of 1: 'hello'>"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The bios that are cut into words from now on."""
+    bios: list[str] = []
+
+    def cut(folded: str) -> list[str]:
+        bios.append(folded)
+        return in_order(folded)
+
+    monkeypatch.setattr("filters.event.in_order", cut)
+    events._remembered.cache_clear()
+    return bios
+
+
+def test_a_bio_is_read_once(read: list[str]) -> None:
+    """Whoever posts again has the same words, and a rule that looks at them reads nothing anew."""
+    bio = "Tea, and a barista"
+    assert post("one", bio=bio).keys == post("one", bio=bio).keys > {key.bio("tea"), key.bio("barista")}
+    assert Bio(["a", "barista"]).matches(post("two", bio=bio))
+    assert not Bio(["barista", "tea"]).matches(post("two", bio=bio))
+    assert read == ["tea, and a barista"]
+
+
+def test_a_bio_that_no_user_can_have_is_not_remembered(read: list[str]) -> None:
+    """It is found as any other, and what is remembered stays small."""
+    bio = "tea " * LONG_BIO
+    for _ in range(2):
+        assert key.bio("tea") in post(bio=bio).keys
+    assert len(read) == 2
+    remembered = events._remembered.cache_info()
+    assert (remembered.currsize, remembered.maxsize) == (0, BIOS)
