@@ -33,7 +33,7 @@ VALUES: dict[str, tuple[list[str], list[str]]] = {
             *("hello", "hello world OR #tag", "news:from:1 -is:reply", "@alice\ncash:$twtr", '"hello world" lang:en'),
             *("😍", 'url:"example.com/a_b"', "touché sample:50", "from:2 kinds:post", "到着"),
         ],
-        ["", "hello\n", "(hello", "has:media", "-hello", "form:1", "fromm:1 hello", "a" * 1025, "hello\n" * 100],
+        ["", "hello\n", "(hello", "has:media", "-hello", "hello form:1", "hello fromm:1", "a" * 1025, "hello\n" * 100],
     ),
     "rules": (["saved"], ["", "true", "hello"]),
 }

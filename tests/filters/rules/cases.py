@@ -255,7 +255,7 @@ REFUSED = [
     ("#", 1, "a hashtag such as #tea"),
     ("#12", 1, "a hashtag such as #tea"),
     ("@a-b", 1, "a mention such as @tea"),
-    ("form:ada", 1, "from:"),
+    ("tea form:ada", 5, "from:"),
     ("tea hsa:media", 5, "has:"),
     ("http://example.com", 1, 'a known operator, or quotes around a text that holds a ":"'),
     ("firehose:true", 1, 'a known operator, or quotes around a text that holds a ":"'),
