@@ -69,7 +69,7 @@ async def test_what_one_may_not_see_is_not_counted(api: Api) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "minutes", "param", "column"),
-    [("tea (", 5, "rule", 6), ("", 5, "rule", None), ("tea", 0, "minutes", None), ("tea", 1441, "minutes", None)],
+    [("tea (", 5, "rule", 6), ("", 5, "rule", 1), ("tea", 0, "minutes", None), ("tea", 1441, "minutes", None)],
 )
 async def test_a_bad_preview(api: Api, rule: str, minutes: int, param: str, column: int | None) -> None:
     """It names what is wrong, and where."""
