@@ -17,6 +17,7 @@ from filters.rules.rule import Rule
 from stream_server.commands import screen
 from stream_server.commands.exits import FAILED, OK, USAGE, Failure
 from stream_server.errors import ApiError
+from stream_server.detection import detected
 from stream_server.trial import NOBODY, event, made_up
 from stream_server.view import Facts, MalformedEntry, Person, Status
 
@@ -131,7 +132,7 @@ def _event(members: dict[str, Any]) -> Event:
             members = {"in_reply_to_uid": "0", **members}
         if members.get("original") is not None:
             members = {"origin": "0", **members}
-        return event(made_up(members), Facts(author=person))
+        return event(made_up(members, detected), Facts(author=person))
     except (msgspec.MsgspecError, MalformedEntry) as error:
         raise Failure(f"--status: this is no status: {error}", USAGE) from None
 

@@ -73,7 +73,7 @@ async def _made(store: Store, viewer: str, trial: TrialStatus) -> Event:
     if original is not None:
         members["original"] = msgspec.Raw(_root(original))
     login = None if parent is None else parent.login
-    return event(made_up(members), Facts(author=_person(trial.author), reply_to_login=login))
+    return event(made_up(members, store.language), Facts(author=_person(trial.author), reply_to_login=login))
 
 
 def _around(there: Mapping[str, bytes], status_id: str | None, param: str) -> bytes | None:

@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from stream_server.detection import undetermined
+from stream_server.web import keys
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 
@@ -204,6 +207,17 @@ async def test_a_status_that_was_posted(world: World) -> None:
     world.redis.delete("{core}:log")
     assert (await explained(world, bob, "tea followers_count:1..1 from:ann", root))["matched"]
     assert (await explained(world, bob, "to:ann", reply))["matched"]
+
+
+async def test_a_language_that_is_not_told_of_posts_is_not_told_of_what_is_made_up(
+    world: World, app: web.Application
+) -> None:
+    """Where detection is off, both are `und`."""
+    ann = await world.user("ann")
+    status = {"message": "Heute war der Zug wieder zu spät, wie jeden Tag"}
+    assert (await explained(world, ann, "zug lang:de", status))["matched"]
+    app[keys.STORE].language = undetermined
+    assert not (await explained(world, ann, "zug lang:de", status))["matched"]
 
 
 async def test_a_made_up_status_may_answer_and_quote_what_is_there(world: World) -> None:
