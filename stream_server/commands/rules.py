@@ -16,8 +16,8 @@ from filters.rules.explain import Explanation
 from filters.rules.rule import Rule
 from stream_server.commands import screen
 from stream_server.commands.exits import FAILED, OK, USAGE, Failure
-from stream_server.errors import ApiError
 from stream_server.detection import detected
+from stream_server.errors import ApiError
 from stream_server.trial import NOBODY, event, made_up
 from stream_server.view import Facts, MalformedEntry, Person, Status
 
