@@ -3,11 +3,29 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import get_args
 
-from filters.base import Filter
+from filters.base import Filter, Role
 
 GROUP = "stream_server.filters"
 """The entry-point group in which a distribution names its filters: ``parameter = "module:Class"``."""
+
+
+ROLES = get_args(Role)
+
+OPERATORS = frozenset(
+    {
+        *("from", "to", "retweets_of", "reposts_of", "retweets_of_user", "url", "conversation_id", "bio", "place"),
+        *("place_country", "point_radius", "bounding_box", "is", "has", "lang", "followers_count", "following_count"),
+        *("tweets_count", "posts_count"),
+    }
+)
+"""Operators of the rule language, which would be read in the place of a filter of that name."""
+
+PARAMETERS = frozenset({"since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token"})
+"""Parameters of streams that are no filters, and are taken away before those are read."""
+
+RESERVED = OPERATORS | PARAMETERS
 
 
 class PluginError(Exception):
@@ -21,19 +39,22 @@ class Registry:
         self._loaded: dict[str, type[Filter]] = {}
         self._points: dict[str, EntryPoint] = {}
         for point in points:
+            _check_name(point.name)
             known = self._points.setdefault(point.name, point)
             if known.value != point.value:
                 raise PluginError(f"two filters are called {point.name}: {known.value} and {point.value}")
 
     @classmethod
     def from_entry_points(cls) -> "Registry":
-        """All that is installed, built-in or not; raises PluginError where two claim one name."""
+        """All that is installed, built-in or not; raises PluginError where two claim one name, or one a taken one."""
         return cls(entry_points(group=GROUP))
 
     def register(self, filter_class: type[Filter]) -> None:
         """Add a filter that is not installed, for a test or an embedding program."""
         if filter_class.name in self.names():
             raise PluginError(f"there is a filter called {filter_class.name} already")
+        _check_name(filter_class.name)
+        _check_role(filter_class, f"filter {filter_class.name}")
         self._loaded[filter_class.name] = filter_class
 
     def names(self) -> list[str]:
@@ -67,4 +88,17 @@ def _load(point: EntryPoint) -> type[Filter]:
         raise PluginError(f"{origin} is no class derived from filters.base.Filter")
     if getattr(loaded, "name", None) != point.name:
         raise PluginError(f"{origin} calls itself {getattr(loaded, 'name', None)}")
+    _check_role(loaded, origin)
     return loaded
+
+
+def _check_name(name: str) -> None:
+    if name in RESERVED:
+        taken = "an operator of rules" if name in OPERATORS else "a parameter of streams"
+        raise PluginError(f"a filter is called {name}, which is {taken} already: it would never be reached")
+
+
+def _check_role(filter_class: type[Filter], origin: str) -> None:
+    role = getattr(filter_class, "role", None)
+    if role not in ROLES:
+        raise PluginError(f"{origin} has the role {role!r}, not one of {', '.join(ROLES)}")

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from filters.firehose import Firehose
-from filters.registry import GROUP, PluginError, Registry
+from filters.registry import GROUP, OPERATORS, PARAMETERS, PluginError, Registry
+from filters.rules.operators import rows
 from filters.track import Track
+from stream_server.web.parameters import TICKET
+from stream_server.web.query import TOKENS
+from stream_server.web.streamed import ALL, POLLING
 from tests.filters.conftest import built_in
 
 PLUGIN = """
@@ -68,6 +72,8 @@ def test_an_installed_filter_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
         ("broken:Missing", PLUGIN, "Missing"),
         ("broken:number", "number = 5", "no class"),
         ("broken:Shout", PLUGIN.replace('"shout"', '"whisper"'), "calls itself whisper"),
+        ("broken:Shout", PLUGIN.replace('"any"', '"weird"'), "has the role 'weird', not one of any, whole, narrow"),
+        ("broken:Shout", PLUGIN.replace('role = "any"', ""), "has the role None"),
     ],
 )
 def test_a_broken_filter_is_named(
@@ -88,6 +94,25 @@ def test_two_filters_of_one_name_are_refused() -> None:
         Registry([*built_in(), EntryPoint("track", "elsewhere:Track", GROUP)])
 
 
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [("from", "an operator of rules"), ("since", "a parameter of streams"), ("ticket", "a parameter")],
+)
+def test_a_name_that_is_taken_is_refused(name: str, taken: str) -> None:
+    """A filter of that name would be there, and never be asked."""
+    with pytest.raises(PluginError, match=f"a filter is called {name}, which is {taken}"):
+        Registry([*built_in(), EntryPoint(name, "elsewhere:Since", GROUP)])
+    with pytest.raises(PluginError, match=f"a filter is called {name}, which is {taken}"):
+        Registry().register(type("Taken", (Firehose,), {"name": name}))
+
+
+def test_the_names_that_are_taken_are_all_there(registry: Registry) -> None:
+    """Those of the rule language, except where a filter is the operator of its name, and those of streams."""
+    named = {name for row in rows() for name in (row.name, *row.aliases) if name}
+    assert named - set(registry.names()) == OPERATORS
+    assert {*ALL, *POLLING, TICKET, *TOKENS} == PARAMETERS
+
+
 def test_one_filter_found_twice_is_one() -> None:
     """An installation may be seen twice on the path."""
     assert len(Registry([*built_in(), *built_in()]).names()) == len(built_in())
@@ -100,6 +125,8 @@ def test_a_filter_can_be_registered_by_hand() -> None:
     assert registry.get("firehose") is Firehose
     with pytest.raises(PluginError, match="firehose already"):
         registry.register(Firehose)
+    with pytest.raises(PluginError, match="filter odd has the role 'weird'"):
+        registry.register(type("Odd", (Firehose,), {"name": "odd", "role": "weird"}))
 
 
 def test_an_unknown_name_is_a_key_error() -> None:
