@@ -3,15 +3,17 @@
 Call :func:`check_filter` in a test of your own; it raises AssertionError with a sentence that says what is wrong.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from filters.base import Filter
+from filters.base import Filter, Mark, sound_leads
 from filters.boxes import Boxes
 from filters.entities import extract
 from filters.error import ParameterError
 from filters.event import Event
 from filters.grid import Box
+from filters.registry import RESERVED, ROLES
 
 GARBAGE = (
     "",
@@ -34,7 +36,6 @@ GARBAGE = (
 """Values that parse to a filter or to a ParameterError, and to nothing else."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_ROLES = ("any", "whole", "narrow")
 _CODES = ("invalid_parameter", "too_many")
 
 
@@ -78,15 +79,18 @@ def check_filter(
     for value in good:
         parsed = filter_class.parse(value)
         check_identity(parsed, filter_class.parse(value))
+        check_keys(parsed)
         for event in tried:
             check_match(parsed, event)
+            check_reasons(parsed, event)
 
 
 def check_class(filter_class: type[Filter]) -> None:
     """What the class says of itself is complete."""
     name = filter_class.name
     assert _NAME.fullmatch(name), f"{filter_class.__name__}.name is no parameter's name: {name!r}"
-    assert filter_class.role in _ROLES, f"{name}: role is {filter_class.role!r}, not one of {_ROLES}"
+    assert name not in RESERVED, f"{filter_class.__name__}.name is taken, it would never be reached: {name!r}"
+    assert filter_class.role in ROLES, f"{name}: role is {filter_class.role!r}, not one of {ROLES}"
     assert filter_class.help.strip(), f"{name}: help is empty"
     assert all(isinstance(scope, str) for scope in filter_class.scopes), f"{name}: scopes are not strings"
     assert filter_class.name not in filter_class.needs, f"{name} needs itself"
@@ -125,6 +129,53 @@ def check_match(parsed: Filter, event: Event) -> None:
         exactly = any(clause <= event.keys for clause in clauses)
         assert exactly is matched, f"{parsed!r} and its clauses disagree about {event!r}"
     check_leads(parsed, event)
+
+
+def check_keys(parsed: Filter) -> None:
+    """Keys are strings, an index can hold the leads, and both are the same each time."""
+    keys = parsed.keys()
+    if keys is not None:
+        assert isinstance(keys, frozenset), f"{parsed!r}.keys() is {keys!r}, no frozenset"
+        assert all(isinstance(key, str) for key in keys), f"{parsed!r} has keys that are no strings: {keys!r}"
+    assert parsed.keys() == keys, f"{parsed!r} changed its keys from one call to the next"
+    assert _said(parsed) == _said(parsed), f"{parsed!r} changed its leads from one call to the next"
+
+
+def _said(parsed: Filter) -> object:
+    """Its leads, whatever they come in."""
+    try:
+        leads = sound_leads(parsed.leads())
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"{parsed!r} has leads that no index can hold: {error}") from error
+    return leads and (set(leads.proofs), set(leads.hints), leads.live, set(leads.boxes))
+
+
+def check_reasons(parsed: Filter, event: Event) -> None:
+    """``explain`` and ``matched`` give lists of JSON objects; there are reasons if, and only if, it matches."""
+    reasons = _marks(parsed, "explain", parsed.explain, event)
+    _marks(parsed, "matched", parsed.matched, event)
+    assert all("filter" in mark for mark in reasons), f"{parsed!r}.explain({event!r}) has a reason that names no filter"
+    assert bool(reasons) is parsed.matches(event), f"{parsed!r} and its reasons disagree about {event!r}"
+
+
+def _marks(parsed: Filter, name: str, ask: Callable[[Event], list[Mark]], event: Event) -> list[Mark]:
+    said = f"{parsed!r}.{name}({event!r})"
+    try:
+        marks = ask(event)
+    except Exception as error:
+        raise AssertionError(f"{said} raised {error!r}") from error
+    assert isinstance(marks, list), f"{said} is {marks!r}, no list"
+    assert all(isinstance(mark, dict) for mark in marks), f"{said} has an item that is no dict: {marks!r}"
+    assert _is_json(marks), f"{said} is no JSON: {marks!r}"
+    return marks
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_leads(parsed: Filter, event: Event) -> None:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
-from filters.base import Filter, Role
+from filters.base import Filter, Mark, Role
 from filters.error import ParameterError
 from filters.event import Event
 from filters.key import Clause, Key, Leads
@@ -141,8 +141,27 @@ def _never(_: Filter, __: Event) -> bool:
     return False
 
 
+def _changing(self: Any) -> frozenset[Key]:
+    self.asked = getattr(self, "asked", 0) + 1
+    return frozenset({"hello", str(self.asked)})
+
+
+def _changing_leads(self: Any) -> Leads:
+    return Leads((), [frozenset({key}) for key in _changing(self)])
+
+
+def _fails(_: Filter, __: Event) -> list[Mark]:
+    raise ZeroDivisionError
+
+
+def _says(said: Any) -> Any:
+    return lambda _, event: said if "hello" in event.text else []
+
+
 BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("no parameter's name", {"name": "Not a name"}),
+    ("would never be reached", {"name": "since"}),
+    ("would never be reached", {"name": "from"}),
     ("role is 'other'", {"role": "other"}),
     ("help is empty", {"help": " "}),
     ("scopes are not strings", {"scopes": frozenset({1})}),
@@ -159,6 +178,21 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("lies in one of its boxes", {"leads": _everywhere}),
     ("none of its leads", {"leads": _nowhere}),
     ("but no keys", {"clauses": _wrong_clauses}),
+    ("no frozenset", {"keys": lambda _: ["hello"]}),
+    ("keys that are no strings: frozenset", {"keys": lambda _: frozenset({"hello", 7})}),
+    ("changed its keys", {"keys": _changing}),
+    ("changed its leads", {"leads": _changing_leads}),
+    ("leads that no index can hold: leads are", {"leads": lambda _: 7}),
+    ("leads that no index can hold: a box is", {"leads": lambda _: Leads((), boxes=[(0, 0, float("nan"), 1)])}),
+    ("raised ZeroDivisionError", {"explain": _fails}),
+    ("raised ZeroDivisionError", {"matched": _fails}),
+    ("is None, no list", {"explain": _says(None)}),
+    ("is None, no list", {"matched": _says(None)}),
+    ("an item that is no dict", {"explain": _says(["hello"])}),
+    ("is no JSON", {"explain": _says([{"filter": "good", "why": object()}])}),
+    ("is no JSON", {"matched": _says([{"share": float("inf")}])}),
+    ("names no filter", {"explain": _says([{"why": "hello"}])}),
+    ("its reasons disagree", {"explain": _says([])}),
     ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses}),
     ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses, "matches": _never}),
 ]
