@@ -39,7 +39,7 @@ class Registry:
         self._loaded: dict[str, type[Filter]] = {}
         self._points: dict[str, EntryPoint] = {}
         for point in points:
-            _check_name(point.name)
+            _check_name(point.name, _origin(point))
             known = self._points.setdefault(point.name, point)
             if known.value != point.value:
                 raise PluginError(f"two filters are called {point.name}: {known.value} and {point.value}")
@@ -53,8 +53,9 @@ class Registry:
         """Add a filter that is not installed, for a test or an embedding program."""
         if filter_class.name in self.names():
             raise PluginError(f"there is a filter called {filter_class.name} already")
-        _check_name(filter_class.name)
-        _check_role(filter_class, f"filter {filter_class.name}")
+        origin = f"filter {filter_class.name}"
+        _check_name(filter_class.name, origin)
+        _check_role(filter_class, origin)
         self._loaded[filter_class.name] = filter_class
 
     def names(self) -> list[str]:
@@ -79,7 +80,7 @@ def installed() -> Registry:
 
 
 def _load(point: EntryPoint) -> type[Filter]:
-    origin = f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
+    origin = _origin(point)
     try:
         loaded = point.load()
     except Exception as error:
@@ -92,10 +93,14 @@ def _load(point: EntryPoint) -> type[Filter]:
     return loaded
 
 
-def _check_name(name: str) -> None:
+def _origin(point: EntryPoint) -> str:
+    return f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
+
+
+def _check_name(name: str, origin: str) -> None:
     if name in RESERVED:
         taken = "an operator of rules" if name in OPERATORS else "a parameter of streams"
-        raise PluginError(f"a filter is called {name}, which is {taken} already: it would never be reached")
+        raise PluginError(f"{origin} would never be reached: {name} is {taken} already")
 
 
 def _check_role(filter_class: type[Filter], origin: str) -> None:
