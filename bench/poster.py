@@ -4,10 +4,16 @@ import asyncio
 import itertools
 import json
 import time
+import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from bench.lineup import message
 from bench.site import Site
+
+ATTEMPTS = 30
+PAUSE_SECONDS = 0.5
+"""For a Redis that is being started anew, or a machine that is busy."""
 
 
 class Connection:
@@ -18,17 +24,39 @@ class Connection:
 
     async def post(self, token: str, number: int) -> None:
         """Post number so-and-so, with the time in it; raises RuntimeError unless it is created."""
-        body = json.dumps({"message": message(number), "meta": {"t": time.monotonic_ns()}}, separators=(",", ":"))
+        await self.send(token, {"message": message(number), "meta": {"t": time.monotonic_ns()}})
+
+    async def send(self, token: str, status: dict[str, Any]) -> bytes:
+        """Post this; the answer's body. A server that is unwell is asked again, under the same key.
+
+        Raises RuntimeError unless it is created.
+        """
+        body = json.dumps(status, separators=(",", ":"))
         head = (
             "POST /v1/statuses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Idempotency-Key: {uuid.uuid4().hex}\r\n"
             f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
-        self.writer.write((head + body).encode())
-        answer = await self.reader.readuntil(b"\r\n\r\n")
-        length = next(row for row in answer.split(b"\r\n") if row.lower().startswith(b"content-length:"))
-        said = await self.reader.readexactly(int(length.split(b":")[1]))
-        if not answer.startswith(b"HTTP/1.1 201"):
+        for _ in range(ATTEMPTS):
+            status_line, said = await self._ask((head + body).encode())
+            if b" 503 " not in status_line:
+                break
+            await asyncio.sleep(PAUSE_SECONDS)
+        if b" 201 " not in status_line:
             raise RuntimeError(f"a post was refused: {said[:300]!r}")
+        return said
+
+    async def delete(self, token: str, status_id: str) -> bool:
+        """Delete one's status; False if the server is unwell, and it may be there still."""
+        head = f"DELETE /v1/statuses/{status_id} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+        status_line, _ = await self._ask(head.encode())
+        return b" 204 " in status_line
+
+    async def _ask(self, request: bytes) -> tuple[bytes, bytes]:
+        self.writer.write(request)
+        status_line, *rows = (await self.reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+        length = next((row for row in rows if row.lower().startswith(b"content-length:")), b":0")
+        return status_line, await self.reader.readexactly(int(length.split(b":")[1]))
 
 
 async def steadily(site: Site, rate: float, done: asyncio.Event) -> int:
@@ -42,7 +70,7 @@ async def steadily(site: Site, rate: float, done: asyncio.Event) -> int:
             await asyncio.sleep(max(0.0, start + number / rate - time.monotonic()))
             await connection.post(next(authors), number)
 
-    await _with_hands(site.address, 8, hand)
+    await with_hands(site.address, 8, hand)
     return next(numbers)
 
 
@@ -56,11 +84,12 @@ async def saturated(site: Site, port: int, hands: int, seconds: float) -> float:
             await connection.post(next(authors), next(numbers))
 
     start = time.monotonic()
-    await _with_hands(f"http://127.0.0.1:{port}", hands, hand)
+    await with_hands(f"http://127.0.0.1:{port}", hands, hand)
     return next(numbers) / (time.monotonic() - start)
 
 
-async def _with_hands(address: str, count: int, hand: Callable[[Connection], Awaitable[None]]) -> None:
+async def with_hands(address: str, count: int, hand: Callable[[Connection], Awaitable[None]]) -> None:
+    """Run ``count`` hands at once, each with a connection of its own."""
     host, port = address.removeprefix("http://").split(":")
     connections = [Connection(*await asyncio.open_connection(host, int(port))) for _ in range(count)]
     try:

@@ -52,9 +52,13 @@ class Site:
         login = "b" + uuid.uuid4().hex[:10]
         body = {"login": login, "name": login, "email": f"{login}@example.com", "password": secrets.token_urlsafe()}
         self.admin = self._post("/v1/users", body, None)["id"]
-        logins = [{"login": f"author{n}", "name": f"Author {n}"} for n in range(AUTHORS)]
-        users = self._post("/v1/admin/users", {"users": logins}, self.token(self.admin, "admin"))["users"]
-        self.authors = [self.token(user["id"], "write") for user in users]
+        self.authors = [self.token(uid, "write") for uid in self.users("author", AUTHORS)]
+
+    def users(self, name: str, count: int) -> list[str]:
+        """The ids of so many more users, at most 1,000, who are called by the name and a number."""
+        logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in range(count)]
+        made = self._post("/v1/admin/users", {"users": logins}, self.token(self.admin, "admin"))["users"]
+        return [user["id"] for user in made]
 
     def token(self, sub: str, scope: str) -> str:
         """A token for an hour."""

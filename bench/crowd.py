@@ -1,0 +1,268 @@
+"""``python -m bench.crowd``: 10,000 streams of all kinds on one server process, from the first to the last.
+
+They come (ramp), are idle (hold), hear posts at several rates, are all closed at once and come back by their cursors
+while posts go on (storm), and leave. It ends with code 1 if a post was missed or came twice, if a stream was cut, or if
+anything was left behind: these are promises, not figures.
+"""
+
+import argparse
+import asyncio
+import random
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import mix
+from bench.gauges import Seen, looked, until
+from bench.ledger import Ledger
+from bench.lineup import Running, StreamServer
+from bench.pen import Pen
+from bench.poster import Connection, with_hands
+from bench.process import cpu_seconds
+from bench.progress import Progress
+from bench.site import Site, site
+
+SPARE_FILES = 200
+WAITING_FILES = 4096
+"""Connections that wait to be accepted while those before them are not closed yet, in a storm."""
+
+LISTENERS = 500
+HANDS = 32
+RAMP_AT_ONCE = 128
+FEW = 20
+SETTLE_SECONDS = 60.0
+STORM_RATE = 100.0
+STORM_AROUND_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sizes of a run; times in seconds, rates in posts a second."""
+
+    conns: int
+    hold: float
+    rates: tuple[float, ...]
+    seconds: float
+    json: str
+
+
+def plan_from(arguments: list[str]) -> Plan:
+    """The plan that the command line asks for; ends the program where there are too few files."""
+    parser = argparse.ArgumentParser(prog="python -m bench.crowd", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short times, to see that it works")
+    parser.add_argument("--conns", type=int, default=10_000, help="streams (10000)")
+    parser.add_argument("--hold", type=float, default=0, help="seconds of being idle (60)")
+    parser.add_argument("--seconds", type=float, default=0, help="seconds of each rate of posts (20)")
+    parser.add_argument("--rates", default="1,100,1000", help="posts a second, one after the other (1,100,1000)")
+    parser.add_argument("--json", default="", metavar="FILE", help="write the figures there as well")
+    given = parser.parse_args(arguments)
+    needed = given.conns + WAITING_FILES + SPARE_FILES
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard < needed:
+        parser.error(f"{given.conns} streams need {needed} open files and {hard} are allowed: raise `ulimit -n`")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return Plan(
+        conns=given.conns,
+        hold=given.hold or (10 if given.quick else 60),
+        rates=tuple(float(rate) for rate in given.rates.split(",")),
+        seconds=given.seconds or (5 if given.quick else 20),
+        json=given.json,
+    )
+
+
+class Press:
+    """Posts to the writer, and tells the oracle what was acknowledged."""
+
+    def __init__(self, site: Site, authors: list[str], oracle: mix.Oracle) -> None:
+        self._address = site.address
+        self._tokens = [site.token(uid, "write") for uid in authors]
+        self._oracle = oracle
+        self._next = 0
+        self._chance = random.Random(8)
+
+    async def run(self, rate: float, done: asyncio.Event) -> float:
+        """Post at ``rate`` until ``done``, one loud post a second; the rate that it was."""
+        start, first = time.monotonic(), self._next
+        every = max(1, round(rate))
+
+        async def hand(connection: Connection) -> None:
+            while not done.is_set():
+                turn, self._next = self._next - first, self._next + 1
+                draft = mix.draft(first + turn, loud=turn % every == 0, chance=self._chance)
+                await asyncio.sleep(max(0.0, start + turn / rate - time.monotonic()))
+                answer = await connection.send(self._tokens[draft.author], mix.body(draft, time.monotonic_ns()))
+                self._oracle.posted(draft, msgspec.json.decode(answer)["id"])
+
+        posted = self._oracle.posts
+        await with_hands(self._address, min(HANDS, every), hand)
+        return (self._oracle.posts - posted) / (time.monotonic() - start)
+
+
+class Crowd:
+    """One run: a measured server, the clients, and what is noted of them."""
+
+    def __init__(self, running: Running, pen: Pen, press: Press, oracle: mix.Oracle, plan: Plan) -> None:
+        self.running, self.pen, self.press, self.oracle, self.plan = running, pen, press, oracle, plan
+        self.askers = [mix.asker(number) for number in range(plan.conns)]
+        self.ledger = Ledger()
+        self.progress = Progress()
+
+    async def run(self) -> None:
+        """All parts, in their order."""
+        with self.progress:
+            before = await self._warm_up()
+            await self._ramp()
+            await self._hold(before)
+            for rate in self.plan.rates:
+                await self._publish(rate)
+            await self._storm()
+            await self._leave(before)
+
+    async def _warm_up(self) -> Seen:
+        """A few come and go first, so that what is loaded once is not counted for each."""
+        await self.pen.open(0, min(FEW, self.plan.conns), RAMP_AT_ONCE, lambda _: None)
+        await self.pen.drop()
+        return (await self._seen(lambda seen: seen.streams == 0))[0]
+
+    async def _ramp(self) -> None:
+        with self.progress.part("ramp", self.plan.conns) as told:
+            opened, seconds = await self.pen.open(0, self.plan.conns, RAMP_AT_ONCE, told)
+        wrong = (await self.pen.figures())["wrong"]
+        self.ledger.note("ramp", "opened", opened, "")
+        self.ledger.note("ramp", "connects", opened / seconds, "/s")
+        self.ledger.promise("ramp", "refused or failed connects", wrong["refused"] + wrong["failed"])
+
+    async def _hold(self, before: Seen) -> None:
+        cpu = cpu_seconds(self.running.process.pid)
+        await self.progress.wait("hold", self.plan.hold)
+        cpu = cpu_seconds(self.running.process.pid) - cpu
+        seen = await looked(self.running.port, self.running.process.pid)
+        self.ledger.note("hold", "memory of a stream", (seen.memory_kib - before.memory_kib) / self.plan.conns, "KiB")
+        self.ledger.note("hold", "CPU", 100 * cpu / self.plan.hold, "% of a core")
+        heard = await self.pen.figures()
+        self.ledger.note("hold", "heartbeats", heard["seen"].get("heartbeat", 0), "")
+        self.ledger.promise("hold", "streams cut", heard["wrong"]["cut"])
+
+    async def _publish(self, rate: float) -> None:
+        part = f"{rate:g} posts/s"
+        last = await self.pen.figures()
+        done = asyncio.Event()
+        posting = asyncio.create_task(self.press.run(rate, done))
+        cpu, start = cpu_seconds(self.running.process.pid), time.monotonic()
+        await self.progress.wait(part, self.plan.seconds)
+        done.set()
+        reached = await posting
+        short = await self._settled()
+        cpu, seconds = cpu_seconds(self.running.process.pid) - cpu, time.monotonic() - start
+        figures = await self.pen.figures()
+        self.ledger.note(part, "posts", reached, "/s")
+        for name in ("p50_ms", "p99_ms", "p999_ms", "max_ms"):
+            self.ledger.note(part, f"post to client, {name.removesuffix('_ms')}", figures[name], "ms")
+        self.ledger.note(part, "deliveries", figures["deliveries"] / seconds, "/s")
+        self.ledger.note(part, "deliveries", figures["deliveries"] / max(cpu, 0.01), "/server-CPU-s")
+        self.ledger.note(part, "server", 100 * cpu / seconds, "% of a core")
+        self.ledger.note(part, "clients", 100 * (figures["cpu_s"] - last["cpu_s"]) / seconds, "% of a core")
+        self._promises(part, figures, short)
+
+    async def _storm(self) -> None:
+        """All are closed at once and come back as quickly as they can, while posts go on."""
+        last = await self.pen.figures()
+        done = asyncio.Event()
+        posting = asyncio.create_task(self.press.run(STORM_RATE, done))
+        await self.progress.wait("before the storm", STORM_AROUND_SECONDS)
+        start = time.monotonic()
+        await self.pen.drop()
+        with self.progress.part("storm", self.plan.conns) as told:
+            opened, seconds = await self.pen.open(0, self.plan.conns, self.plan.conns, told)
+        seen, _ = await self._seen(lambda seen: seen.live >= self.plan.conns)
+        live = time.monotonic() - start
+        await self.progress.wait("after the storm", STORM_AROUND_SECONDS)
+        done.set()
+        await posting
+        short = await self._settled()
+        figures = await self.pen.figures()
+        wrong = {name: value - last["wrong"][name] for name, value in figures["wrong"].items()}
+        self.ledger.note("storm", "came back", opened, "")
+        self.ledger.note("storm", "until all are connected", seconds, "s")
+        self.ledger.note("storm", "until all are live", live, "s")
+        self.ledger.note("storm", "refused connects", wrong["refused"], "")
+        self.ledger.note("storm", "failed connects", wrong["failed"], "")
+        self.ledger.promise("storm", "streams that are not live", self.plan.conns - seen.live)
+        self._promises("storm", figures, short)
+
+    async def _leave(self, before: Seen) -> None:
+        await self.pen.drop()
+        seen, seconds = await self._seen(lambda seen: seen.streams == 0 and seen.files <= before.files)
+        self.ledger.note("leave", "until nothing is left", seconds, "s")
+        self.ledger.note("leave", "memory more than before", (seen.memory_kib - before.memory_kib) / 1024, "MiB")
+        self.ledger.promise("leave", "streams", seen.streams)
+        self.ledger.promise("leave", "open files more than before", max(0, seen.files - before.files))
+        self.ledger.promise("leave", "tasks more than before", max(0.0, seen.tasks - before.tasks))
+
+    def _promises(self, part: str, figures: dict[str, Any], short: mix.Shortfall) -> None:
+        self.ledger.promise(part, "posts missed, all clients", short.missing)
+        self.ledger.promise(part, "clients without exactly what was due", short.wrong)
+        self.ledger.promise(part, "posts twice or out of order", figures["wrong"]["double"])
+        self.ledger.promise(part, "gaps told", figures["seen"].get("gap", 0))
+        self.ledger.promise(part, "broken messages", figures["wrong"]["broken"])
+        self.ledger.promise(part, "streams cut", figures["wrong"]["cut"])
+
+    async def _settled(self) -> mix.Shortfall:
+        """Wait until every client has what it is due; what is missing then, or after a minute."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while True:
+            short = mix.shortfall(self.askers, await self.pen.tally(), self.oracle)
+            if short == (0, 0) or time.monotonic() > end:
+                return short
+            await asyncio.sleep(0.5)
+
+    async def _seen(self, check: Any) -> tuple[Seen, float]:
+        return await until(self.running.port, self.running.process.pid, check, SETTLE_SECONDS)
+
+
+@asynccontextmanager
+async def crowd(site: Site, running: Running, plan: Plan) -> AsyncIterator[Crowd]:
+    """The clients of a run, ready to be told."""
+    authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
+    tokens = [site.token(uid, "stream firehose") for uid in listeners]
+    rows = [
+        f"/v1/stream?{mix.asker(n).query(n, authors)}\tAuthorization: Bearer {tokens[n % LISTENERS]}"
+        for n in range(plan.conns)
+    ]
+    requests = site.folder / "requests"
+    requests.write_text("\n".join(rows) + "\n")
+    oracle = mix.Oracle()
+    pen = await Pen.start(running.port, str(requests))
+    try:
+        yield Crowd(running, pen, Press(site, authors, oracle), oracle, plan)
+    finally:
+        await pen.end()
+
+
+async def measure(plan: Plan) -> Ledger:
+    """One run; what was noted."""
+    with site() as shared, StreamServer(shared).running() as running:
+        async with crowd(shared, running, plan) as made:
+            await made.run()
+            return made.ledger
+
+
+def main() -> None:
+    """Measure and print; what is being done is shown on stderr."""
+    plan = plan_from(sys.argv[1:])
+    ledger = asyncio.run(measure(plan))
+    ledger.show(f"{plan.conns} streams on one process")
+    if plan.json:
+        Path(plan.json).write_text(ledger.json(), encoding="utf-8")
+    sys.exit(1 if ledger.broken else 0)
+
+
+if __name__ == "__main__":
+    main()

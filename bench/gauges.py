@@ -1,0 +1,71 @@
+"""What a measured server says of itself, and what the system says of it."""
+
+import asyncio
+import re
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.process import memory_kib
+
+_ROW = re.compile(r"^(stream_server_\w+) ([0-9.eE+-]+)$", re.MULTILINE)
+
+
+class Seen(NamedTuple):
+    """One look: gauges of the server, its open files and its anonymous memory in KiB.
+
+    Unix sockets are not in ``files``: the connections to Redis are kept in a pool that a storm fills.
+    """
+
+    streams: float
+    live: float
+    tasks: float
+    ring_bytes: float
+    slow: float
+    files: int
+    memory_kib: int
+
+
+def look(port: int, pid: int) -> Seen:
+    """Ask the server, and look into ``/proc``; raises OSError when it does not answer."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        rows = {name: float(value) for name, value in _ROW.findall(answer.read().decode())}
+    return Seen(
+        streams=rows["stream_server_streams"],
+        live=rows["stream_server_streams_live"],
+        tasks=rows["stream_server_tasks"],
+        ring_bytes=rows["stream_server_ring_bytes"],
+        slow=rows["stream_server_slow_clients_total"],
+        files=_files(pid),
+        memory_kib=memory_kib(pid),
+    )
+
+
+async def looked(port: int, pid: int) -> Seen:
+    """The same from a loop that has other things to do."""
+    return await asyncio.to_thread(look, port, pid)
+
+
+async def until(port: int, pid: int, check: Callable[[Seen], bool], seconds: float) -> tuple[Seen, float]:
+    """The first look that ``check`` holds for, or the last within ``seconds``; and when that was, in seconds."""
+    clock = asyncio.get_running_loop().time
+    start = clock()
+    while True:
+        seen = await looked(port, pid)
+        if check(seen) or clock() > start + seconds:
+            return seen, clock() - start
+        await asyncio.sleep(0.1)
+
+
+def _files(pid: int) -> int:
+    links = [_linked(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    local = {row.split()[6] for row in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]}
+    return sum(link.removeprefix("socket:[").rstrip("]") not in local for link in links if link)
+
+
+def _linked(descriptor: Path) -> str:
+    try:
+        return str(descriptor.readlink())
+    except FileNotFoundError:
+        return ""  # closed since it was listed

@@ -1,0 +1,74 @@
+"""The crowd's clients as the benchmark sees them: a child process that takes orders."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from bench.process import last_core, pin
+
+ANSWER_BYTES = 1 << 24
+"""A tally of 10,000 clients is about 300 KB in one line."""
+
+PATIENCE_SECONDS = 180.0
+
+
+class Pen:
+    """The process of `bench.herd`; one order at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, port: int, requests: str) -> "Pen":
+        """Start it on the core of everything else."""
+        command = [sys.executable, "-m", "bench.herd", "--port", str(port), "--requests", requests]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES
+        )
+        pin(process.pid, last_core())
+        return cls(process)
+
+    async def open(self, first: int, last: int, at_once: int, told: Callable[[int], None]) -> tuple[int, float]:
+        """Connect clients ``first`` to ``last``; how many are open then, and the seconds it took."""
+        await self._order(do="open", first=first, last=last, at_once=at_once)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while "opened" not in (answer := await self._answer()):
+                told(answer["so_far"])
+        told(answer["opened"])
+        return answer["opened"], answer["seconds"]
+
+    async def drop(self) -> None:
+        """Close all connections."""
+        await self._order(do="drop")
+        await self._answer()
+
+    async def figures(self) -> dict[str, Any]:
+        """What was delivered since the last time of asking."""
+        await self._order(do="figures")
+        return await self._answer()
+
+    async def tally(self) -> list[tuple[int, int]]:
+        """What each client has received so far."""
+        await self._order(do="tally")
+        return [(count, squares) for count, squares in (await self._answer())["tally"]]
+
+    async def end(self) -> None:
+        """Let it go."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+
+    async def _order(self, **order: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        await self._process.stdin.drain()
+
+    async def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process of the clients has ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
