@@ -30,12 +30,15 @@ _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
 def settings() -> str:
-    """Every setting with its flag, variable and default."""
+    """Every setting with its flag, variable and default, and whether a server that runs can take another."""
     rows = (
-        (f"`{s.flag}`", f"`{s.variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help)
+        (
+            f"`{s.flag}`", f"`{s.variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
+            "yes" if s.reload else "",
+        )
         for s in SETTINGS
-    )
-    return _table(("flag", "environment", "default", "unit", "meaning"), rows)
+    )  # fmt: skip
+    return _table(("flag", "environment", "default", "unit", "meaning", "reload"), rows)
 
 
 def errors() -> str:

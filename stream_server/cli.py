@@ -9,6 +9,7 @@ from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, Failure
+from stream_server.commands.reload import reload
 from stream_server.commands.repair import repair
 from stream_server.commands.replay import replay
 from stream_server.commands.rules import rules
@@ -27,6 +28,7 @@ Examples:
   stream-server replay tweets.jsonl --data-dir ./data --rate 50
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
+  stream-server reload --data-dir ./data          after a change of its --settings-file
   stream-server doctor --data-dir ./data
 
 \b
@@ -65,7 +67,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, token, tail, rules, replay, repair, doctor):
+for command in (serve, worker, reload, token, tail, rules, replay, repair, doctor):
     cli.add_command(command)
 
 

@@ -1,15 +1,20 @@
 """The settings: one table, from which flags, environment variables and docs derive.
 
 A setting ``token_ttl_seconds`` is the flag ``--token-ttl-seconds``, the environment variable
-``STREAM_SERVER_TOKEN_TTL_SECONDS`` and a row of the README; the flag wins over the environment.
-An unknown ``STREAM_SERVER_…`` variable is refused, so that a misspelt one is not silently nothing.
+``STREAM_SERVER_TOKEN_TTL_SECONDS``, a line of the settings file and a row of the README; the flag wins over the
+environment, and that over the file. An unknown ``STREAM_SERVER_…`` variable or line is refused, so that a misspelt one
+is not silently nothing. Rows with ``reload`` may change while a server runs.
 ``os.environ`` is read here and nowhere else.
 """
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
+
+from stream_server import settings_file
+from stream_server.store import address
 
 PREFIX = "STREAM_SERVER_"
 
@@ -17,11 +22,29 @@ OUTSIDE = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
 """Names behind the prefix that belong to the test suite, not to the server."""
 
 
-REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+RELOAD = frozenset({
+    "heartbeat_seconds", "canary_seconds", "log_max_seconds", "log_max_bytes", "ring_bytes", "ring_seconds",
+    "client_buffer_bytes", "write_timeout_seconds", "behind_max_entries", "slow_window_seconds",
+    "retry_spread_seconds", "retry_ms", "limits", "connects", "log_level",
+})  # fmt: skip
+"""Settings that take effect in a server that runs; `app` tells whoever keeps one of them."""
+
+LEFT_OPEN = PREFIX + "LEFT_OPEN"
+"""In a worker's environment: the settings that only its supervisor gave it, which a reload looks up anew."""
+
+SECRET = frozenset({"jwt_secret", "redis", "redis_read"})
+"""Settings whose values are, or hold, secrets."""
+
+
+MOST = 1e15
+"""Of any number that has no bound of its own: beyond it, sums with a setting would not be exact, or no number."""
 
 
 class Setting(NamedTuple):
-    """One row of the table; ``default`` also fixes the type, ``unit`` is for people, the bounds are inclusive."""
+    """One row of the table; ``default`` also fixes the type, ``unit`` is for people, the bounds are inclusive.
+
+    What has ``reload`` takes effect in a server that runs, when it is told to reload.
+    """
 
     name: str
     default: Any
@@ -41,13 +64,28 @@ class Setting(NamedTuple):
         """The command-line flag of this setting."""
         return "--" + self.name.replace("_", "-")
 
+    @property
+    def spoken(self) -> str:
+        """How a person is told which setting it is."""
+        return f"{self.flag} ({self.variable})"
+
+    @property
+    def reload(self) -> bool:
+        """Whether it may change while a server runs."""
+        return self.name in RELOAD
+
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("host", "127.0.0.1", "address", "Address to listen on."),
     Setting("port", 8000, "port", "Port to listen on; 0 takes a free one and prints it.", 0, 65_535),
     Setting("workers", 1, "processes", "Worker processes on the one port; about one a core.", 1, 256),
-    Setting("redis", "", "URL", "Redis to use (redis://, rediss://, unix://); empty starts an embedded one."),
+    Setting("redis", "", "URL", "Redis to use: redis://, unix://, redis+sentinel:// …; empty starts an embedded one."),
+    Setting("redis_read", "", "URL", "Replica to hear and read the log from; empty is the primary."),
+    Setting("write_replicas", 0, "replicas", "So many replicas must have a write, else it is `outcome_unknown`.", 0),
     Setting("data_dir", "", "folder", "Where the embedded Redis keeps its data; empty is a temporary folder."),
+    Setting(
+        "settings_file", "", "file", "TOML file with settings by these names, with `_`; flags and environment win."
+    ),
     Setting("jwt_secret", "", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder."),
     Setting("jwt_algorithm", "HS256", "name", "The one algorithm accepted: HS256, RS256, ES256 or EdDSA."),
     Setting("jwt_key_file", "", "file", "PEM key of RS256, ES256, EdDSA: private (log-in works) or public (verifies)."),
@@ -64,17 +102,22 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("heartbeat_seconds", 15.0, "s", "A heartbeat is sent on every stream this often.", 0.05),
     Setting("canary_seconds", 1.0, "s", "How often the feed's position is compared with the log's head.", 0.05),
     Setting("log_max_entries", 1_000_000, "entries", "The log keeps about this many entries.", 1000),
+    Setting("log_max_seconds", 7 * 86400.0, "s", "Entries older than this leave the log, about; 0 is no bound.", 0),
+    Setting("log_max_bytes", 2**30, "bytes", "About as much of Redis' memory as the log may take; 0 is no bound.", 0),
     Setting("timeline_max", 1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000),
     Setting("pass_size", 1000, "people", "Timelines a post reaches in one pass; the first is in the call.", 1, 10_000),
     Setting("receivers", 1, "receivers", "Receivers of jobs in each worker; 0 leaves jobs to `worker`.", 0, 64),
     Setting("repair_seconds", 3600.0, "s", "How often timelines and counters are looked over; 0 is never.", 0),
     Setting("ring_bytes", 64 * 2**20, "bytes", "Recent entries each worker keeps in memory for returning clients.", 0),
     Setting("ring_seconds", 600.0, "s", "Age of the oldest entry kept in memory.", 0),
-    Setting("client_buffer_bytes", 262_144, "bytes", "Unsent bytes of a live client before it must catch up.", 4096),
+    Setting("client_buffer_bytes", 262_144, "bytes", "Unsent bytes of a live client, the kernel's counted.", 4096),
     Setting("send_buffer_bytes", 65_536, "bytes", "Kernel send buffer of a stream's socket; 0 leaves the system's.", 0),
     Setting("write_timeout_seconds", 30.0, "s", "A client that takes no byte for so long is cut.", 0.05),
-    Setting("redis_timeout_seconds", 1.0, "s", "A write that Redis does not answer in this time is given up.", 0.01),
+    Setting("behind_max_entries", 100_000, "entries", "A client is far behind when it is so far from the head.", 1),
+    Setting("slow_window_seconds", 60.0, "s", "Who is far behind and gains nothing for so long is cut.", 0.05),
+    Setting("redis_timeout_seconds", 0.9, "s", "A request that waits for Redis for so long in all is given up.", 0.01),
     Setting("shutdown_seconds", 4.0, "s", "Time for goodbyes at the end.", 0.1),
+    Setting("retry_spread_seconds", 5.0, "s", "Clients of a stopping server are told to return within so long.", 0.5),
     Setting("retry_ms", 2000, "ms", "`retry:` told to EventSource clients.", 0),
     Setting("limits", "on", "name", "Whether how often one may ask is limited; off for tests.", choices=("on", "off")),
     Setting("connects", 50, "connects", "How often a user may connect to a dialect in 15 minutes.", 0),
@@ -94,7 +137,10 @@ class Config:
     port: int
     workers: int
     redis: str
+    redis_read: str
+    write_replicas: int
     data_dir: str
+    settings_file: str
     jwt_secret: str
     jwt_algorithm: str
     jwt_key_file: str
@@ -111,6 +157,8 @@ class Config:
     heartbeat_seconds: float
     canary_seconds: float
     log_max_entries: int
+    log_max_seconds: float
+    log_max_bytes: int
     timeline_max: int
     pass_size: int
     receivers: int
@@ -120,8 +168,11 @@ class Config:
     client_buffer_bytes: int
     send_buffer_bytes: int
     write_timeout_seconds: float
+    behind_max_entries: int
+    slow_window_seconds: float
     redis_timeout_seconds: float
     shutdown_seconds: float
+    retry_spread_seconds: float
     retry_ms: int
     limits: str
     connects: int
@@ -129,53 +180,139 @@ class Config:
 
     def __repr__(self) -> str:
         """All settings but the secret one, so that a logged config tells nothing."""
-        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in {"jwt_secret", "redis"})
+        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in SECRET)
         return f"Config({', '.join(shown)})"
+
+    def take(self, newer: "Config") -> list[tuple[str, object]]:
+        """From now on have those settings of ``newer`` that may change; gives those that did, with what they were.
+
+        Whoever reads them here at every use need not be told; for everybody else this object never changes.
+        """
+        told = [(s.name, getattr(self, s.name)) for s in SETTINGS if s.reload]
+        changed = [(name, old) for name, old in told if old != getattr(newer, name)]
+        for name, _ in changed:
+            object.__setattr__(self, name, getattr(newer, name))
+        return changed
+
+    def outdated(self, newer: "Config") -> list[str]:
+        """The names of the settings that differ and need a restart."""
+        return [s.name for s in SETTINGS if not s.reload and getattr(self, s.name) != getattr(newer, s.name)]
 
 
 def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Config:
-    """The settings from ``flags`` (None means not given), then the environment, then the defaults.
+    """The settings from ``flags`` (None means not given), then the environment, then the file, then the defaults.
 
-    Raises :class:`InvalidSetting` for an unknown variable, a wrong type or a value out of range.
+    Raises :class:`InvalidSetting` for an unknown name, a wrong type or a value out of range.
     """
     environ = os.environ if environ is None else environ
     _refuse_unknown(environ)
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    settled: dict[str, Any] = {
-        s.name: _value(s, given.get(s.name, environ.get(s.variable, s.default))) for s in SETTINGS
-    }
-    if settled["redis"] and not settled["redis"].startswith(REDIS_SCHEMES):
-        message = f"--redis ({PREFIX}REDIS) must begin with one of {', '.join(REDIS_SCHEMES)}"
-        raise InvalidSetting(message)
+    said = _said(flags, environ)
+    settled: dict[str, Any] = {s.name: _value(s, said.get(s.name, s.default), s.spoken) for s in SETTINGS}
+    if settled["settings_file"] and LEFT_OPEN not in environ:
+        settled |= {name: value for name, value in _filed(settled["settings_file"]).items() if name not in said}
+    _check_redis(settled, said)
     return Config(**settled)
 
 
-def environment(config: Config) -> dict[str, str]:
-    """This process' environment with the variables from which :func:`load` makes the same settings in a child."""
-    return {**os.environ, **{s.variable: str(getattr(config, s.name)) for s in SETTINGS}}
+def _check_redis(settled: Mapping[str, Any], said: Collection[str]) -> None:
+    """The URLs are never repeated: they hold passwords."""
+    spoken = {s.name: s.spoken if s.name in said else f"{settled['settings_file']}: {s.name}" for s in SETTINGS}
+    for name in ("redis", "redis_read"):
+        try:
+            if settled[name]:
+                address.check(settled[name])
+        except address.NoAddress as error:
+            message = f"{spoken[name]} {error}"
+            raise InvalidSetting(message) from None
+    for name in ("redis_read", "write_replicas"):
+        if settled[name] and not settled["redis"]:
+            message = f"{spoken[name]} needs --redis: what is embedded is alone"
+            raise InvalidSetting(message)
+
+
+def anew(flags: Mapping[str, Any]) -> Config:
+    """What the file and the environment say now; raises as :func:`load` does.
+
+    A worker was given all settings in its environment: those that its supervisor had from the file or the table are
+    looked up there.
+    """
+    left_open = os.environ.get(LEFT_OPEN, "").split()
+    return load(flags, {name: value for name, value in os.environ.items() if name not in {LEFT_OPEN, *left_open}})
+
+
+def environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
+    """This process' environment with the variables from which :func:`load` makes the same settings in a child.
+
+    It reads no file, which may be wrong by then, and :func:`anew` in it finds the same as here, by the same ``flags``.
+    """
+    said = _said(flags, os.environ)
+    left_open = " ".join(s.variable for s in SETTINGS if s.name not in said)
+    return {**os.environ, **{s.variable: str(getattr(config, s.name)) for s in SETTINGS}, LEFT_OPEN: left_open}
+
+
+def _said(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    """What flags and environment say, by name."""
+    told = {s.name: environ[s.variable] for s in SETTINGS if s.variable in environ}
+    return told | {name: value for name, value in (flags or {}).items() if value is not None}
+
+
+def _filed(path: str) -> dict[str, Any]:
+    """What the file says, by name."""
+    try:
+        found, public = settings_file.read(path)
+    except settings_file.Unusable as error:
+        raise InvalidSetting(str(error)) from None
+    rows = {s.name: s for s in SETTINGS if s.name != "settings_file"}
+    for name, value in found.items():
+        if name not in rows:
+            message = f"{path}: {name!r} is no setting; `stream-server serve --help` lists them"
+            raise InvalidSetting(message)
+        if public and (name == "jwt_secret" or (name in SECRET and address.may_hold_secrets(str(value)))):
+            message = f"{path} holds {name}, so nobody else may read it: `chmod 600 {path}`"
+            raise InvalidSetting(message)
+    return {
+        name: _value(rows[name], _typed(rows[name], value, path), f"{path}: {name}") for name, value in found.items()
+    }
+
+
+def _typed(setting: Setting, value: object, path: str) -> object:
+    """TOML has types, so text is no number, `true` is none either, and 1.5 is no whole one."""
+    wanted = type(setting.default)
+    allowed: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
+    if type(value) not in allowed:
+        kinds = {int: "a whole number", float: "a number", str: "a text"}
+        message = f"{path}: {setting.name} must be {kinds[wanted]} ({setting.unit})"
+        raise InvalidSetting(message)
+    return value
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    known = {s.variable for s in SETTINGS} | {PREFIX + name for name in OUTSIDE}
+    known = {s.variable for s in SETTINGS} | {PREFIX + name for name in OUTSIDE} | {LEFT_OPEN}
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
             message = f"{name} is no setting; `stream-server serve --help` lists them"
             raise InvalidSetting(message)
 
 
-def _value(setting: Setting, given: object) -> object:
+def _value(setting: Setting, given: object, spoken: str) -> object:
     try:
         value = type(setting.default)(given)
     except (TypeError, ValueError):
-        message = f"{setting.flag} ({setting.variable}) must be a number ({setting.unit})"
+        message = f"{spoken} must be a number ({setting.unit})"
         raise InvalidSetting(message) from None
-    if setting.least is not None and not value >= setting.least:
-        message = f"{setting.flag} ({setting.variable}) must be {setting.least:g} {setting.unit} or more"
+    except OverflowError:
+        value = math.inf
+    if isinstance(value, float) and not math.isfinite(value):
+        message = f"{spoken} must be a finite number ({setting.unit})"
         raise InvalidSetting(message)
-    if setting.most is not None and not value <= setting.most:
-        message = f"{setting.flag} ({setting.variable}) must be {setting.most:g} {setting.unit} or less"
+    if setting.least is not None and not value >= setting.least:
+        message = f"{spoken} must be {setting.least:g} {setting.unit} or more"
+        raise InvalidSetting(message)
+    most = MOST if setting.most is None and not isinstance(value, str) else setting.most
+    if most is not None and not value <= most:
+        message = f"{spoken} must be {most:g} {setting.unit} or less"
         raise InvalidSetting(message)
     if setting.choices and value not in setting.choices:
-        message = f"{setting.flag} ({setting.variable}) must be one of {', '.join(setting.choices)}"
+        message = f"{spoken} must be one of {', '.join(setting.choices)}"
         raise InvalidSetting(message)
     return value

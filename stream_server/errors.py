@@ -15,7 +15,7 @@
     ├── Internal 500          internal
     └── Unavailable 503       unavailable outcome_unknown
 
-On the wire each is ``{"error": {"code", "message", "param"?, "column"?}}`` with the same status.
+On the wire each is ``{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}`` with the same status.
 The messages are for people and name no key, path or address of the inside.
 """
 
@@ -85,6 +85,8 @@ class ApiError(Exception):
             error["param"] = self.param
         if self.column is not None:
             error["column"] = self.column
+        if self.retry_after is not None:
+            error["retry_after"] = self.retry_after
         return {"error": error}
 
 

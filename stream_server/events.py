@@ -29,8 +29,8 @@ PUBLIC = "public"
 FOLLOWERS, GROUP, USERS = "followers:", "group:", "users:"
 """How the other audiences begin: the followers of a user, the members of a group, and nobody but these users."""
 
-INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules")
-"""The kinds that steer the server instead of being delivered."""
+INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
+"""The kinds that steer the server instead of being delivered; a ``rollback`` says what the log has lost: a ``gap``."""
 
 BRINGS = {"post": "delete", "comment": "uncomment"}
 """The kinds that bring something, each with the kind that takes it back and must reach whoever was shown it."""
@@ -112,7 +112,14 @@ class RulesChange(msgspec.Struct):
     removed: list[str] = []
 
 
-_Steering = TypeVar("_Steering", Revocation, RulesChange)
+class _Range(msgspec.Struct):
+    """What the log lost: the cursors of the newest entry that is left, and of the newest that is not."""
+
+    start: str = msgspec.field(name="from")
+    to: str
+
+
+_Steering = TypeVar("_Steering", Revocation, RulesChange, _Range)
 
 
 class _Body(msgspec.Struct):
@@ -230,6 +237,14 @@ class Entry:
             self._change = self._steering(RulesChange)
         return self._change
 
+    def lost(self) -> tuple[Position, Position]:
+        """What a ``rollback`` says is gone: all after the first place up to the second; raises MalformedEntry."""
+        told = self._steering(_Range)
+        start, to = (_NUMBERS.fullmatch(cursor.encode()) for cursor in (told.start, told.to))
+        if start is None or to is None:
+            raise MalformedEntry("what is lost lies between two places")
+        return Position(*map(int, start.groups())), Position(*map(int, to.groups()))
+
     def _steering(self, kind: type[_Steering]) -> _Steering:
         try:
             return msgspec.json.decode(self.wire, type=kind)
@@ -270,9 +285,10 @@ class Entry:
 
     def _decode(self) -> View:
         try:
+            _ = self.body.isascii() or self.body.decode()  # clients get the bytes as they are, looked into or not
             body = _decode_body(self.body)
             wire = _decode_wire(body.wire)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedEntry(str(error)) from error
         if bytes(body.wire) == b"{}":
             raise MalformedEntry("nothing happened")

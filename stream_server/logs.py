@@ -84,4 +84,9 @@ def configure(level: str, stream: TextIO) -> None:
     handler.addFilter(Throttle())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    """From now on write lines from ``level`` (debug, info, warning, error) on."""
+    logging.getLogger().setLevel(level.upper())

@@ -4,31 +4,37 @@ The hot paths count in plain integers of their own; they are read when somebody 
 so counting costs a delivery nothing.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, Info, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+
+from stream_server import __version__
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class Watched(NamedTuple):
-    """A figure that is read when asked for; ``kind`` is counter or gauge."""
+    """A figure that is read when asked for; ``kind`` is counter or gauge, ``label`` what tells its parts apart."""
 
     name: str
     kind: str
     help: str
+    label: str = ""
 
 
 WATCHED: tuple[Watched, ...] = (
     Watched("stream_server_streams", "gauge", "Streams open now."),
     Watched("stream_server_streams_live", "gauge", "Streams that are at the head of the log."),
+    Watched("stream_server_streams_ended_total", "counter", "Streams that ended, by how they did.", "code"),
     Watched("stream_server_events_published_total", "counter", "Entries of the log handed to the hub."),
-    Watched("stream_server_events_delivered_total", "counter", "Events written to clients."),
+    Watched("stream_server_events_delivered_total", "counter", "Events written to streams, live or catching up."),
     Watched("stream_server_events_malformed_total", "counter", "Messages of Redis that were no entries, skipped."),
+    Watched("stream_server_events_repeated_total", "counter", "Messages of Redis that had been heard before, skipped."),
     Watched("stream_server_events_repaired_total", "counter", "Entries read from the log because no message came."),
     Watched("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
     Watched("stream_server_slow_clients_total", "counter", "Times that a live client was too slow to stay live."),
@@ -36,6 +42,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched("stream_server_subscriptions_scanned", "gauge", "Subscriptions without keys: each event asks all of them."),
     Watched("stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."),
     Watched("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
+    Watched("stream_server_rollbacks_total", "counter", "Times that Redis had lost an end of the log heard here."),
     Watched("stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."),
     Watched("stream_server_job_passes_total", "counter", "Passes of jobs done by the receivers of this process."),
     Watched("stream_server_jobs_done_total", "counter", "Jobs that they have ended."),
@@ -44,7 +51,16 @@ WATCHED: tuple[Watched, ...] = (
     Watched("stream_server_repairs_total", "counter", "Faults that the look over everything has found and mended."),
     Watched("stream_server_jobs_due", "gauge", "Jobs that wait for a receiver, on all servers."),
     Watched("stream_server_jobs_parked", "gauge", "Jobs that failed too often; see `stream-server repair`."),
+    Watched(
+        "stream_server_log_number", "gauge", "Number of the last entry that the hub has: the same on all, but for lag."
+    ),
+    Watched("stream_server_log_strangers_total", "counter", "Rows of the log that are no entries, at each reading."),
+    Watched("stream_server_log_entries", "gauge", "Entries of the log, as this process saw it last."),
+    Watched("stream_server_log_bytes", "gauge", "What they take of Redis' memory, as it was weighed last."),
+    Watched("stream_server_log_age_seconds", "gauge", "How far back the log reaches: the age of its first entry."),
+    Watched("stream_server_log_trimmed_total", "counter", "Entries that this process took off the log by age or size."),
     Watched("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),
+    Watched("stream_server_tasks", "gauge", "Tasks of the process's event loop; what grows without streams is a leak."),
 )
 """The table of what the hub and the feed count; the HTTP figures are :class:`Metrics`' own."""
 
@@ -55,6 +71,7 @@ class Metrics(Collector):
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._read: dict[str, Callable[[], float]] = {}
+        self._read_each: dict[str, Callable[[], Mapping[str, float]]] = {}
         self.requests = Counter(
             "stream_server_http_requests_total", "Answers given, by route and status.",
             ("method", "route", "status"), registry=self._registry,
@@ -66,6 +83,10 @@ class Metrics(Collector):
             "stream_server_http_request_seconds", "Time to answer a request; streams are not in it.",
             ("route",), registry=self._registry,
         )  # fmt: skip
+        process = Info(
+            "stream_server_process", "The process that answers: each worker has its own.", registry=self._registry
+        )
+        process.info({"pid": str(os.getpid()), "version": __version__})
         self._registry.register(self)
 
     def watch(self, name: str, read: Callable[[], float]) -> None:
@@ -74,13 +95,23 @@ class Metrics(Collector):
             raise KeyError(name)
         self._read[name] = read
 
+    def watch_each(self, name: str, read: Callable[[], Mapping[str, float]]) -> None:
+        """Show each of ``read()`` by its label; raises KeyError if :data:`WATCHED` has no such name with a label."""
+        if name not in {row.name for row in WATCHED if row.label}:
+            raise KeyError(name)
+        self._read_each[name] = read
+
     def collect(self) -> Iterable[Metric]:
         """The watched figures as they are now (called by the registry)."""
         for row in WATCHED:
-            read = self._read.get(row.name)
-            if read is not None:
-                family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
-                yield family(row.name, row.help, value=read())
+            family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
+            if row.name in self._read:
+                yield family(row.name, row.help, value=self._read[row.name]())
+            elif row.name in self._read_each:
+                each = family(row.name, row.help, labels=[row.label])
+                for label, value in self._read_each[row.name]().items():
+                    each.add_metric([label], value)
+                yield each
 
     def text(self) -> bytes:
         """All figures in Prometheus' text format, of type :data:`CONTENT_TYPE`."""

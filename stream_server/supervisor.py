@@ -194,6 +194,7 @@ class Worker:
         self.beats = 0
         self._line = line
         self._on_beat = on_beat
+        self._outdated = False
         asyncio.get_running_loop().add_reader(line, self._hear)
 
     def __str__(self) -> str:
@@ -210,6 +211,12 @@ class Worker:
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
+    def renew(self) -> None:
+        """Tell it to reload; one that has not beaten does not listen to that yet, it would die of it."""
+        self._outdated = self.beats == 0
+        if not self._outdated:
+            self.signal(signal.SIGHUP)
+
     def close(self) -> None:
         """Let go of the line; the process, if there still is one, takes it as the end of its supervisor."""
         asyncio.get_running_loop().remove_reader(self._line)
@@ -225,6 +232,8 @@ class Worker:
         self.beats += len(heard)
         if heard:
             self._on_beat()
+            if self._outdated:
+                self.renew()
         else:
             asyncio.get_running_loop().remove_reader(self._line)
 
@@ -254,17 +263,20 @@ class Supervisor:
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
         self._report, self._listener = report, listener
         self._serving: set[int] = set()
+        self._running: set[Worker] = set()
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
 
     async def run(self) -> int:
         """Keep the workers until SIGTERM, SIGINT or :meth:`stop`; 0, or a worker's exit code if none can serve.
 
-        When it returns or is cancelled, no worker is left. A second signal kills them at once.
+        When it returns or is cancelled, no worker is left. A second SIGINT kills them at once, since a person waits;
+        a second SIGTERM does not: whoever is in a hurry has SIGKILL. Both stay without effect behind the end: what
+        is still to be done then, such as ending Redis, must not be cut short.
         """
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
+        loop.add_signal_handler(signal.SIGINT, self.stop)
         keepers = [asyncio.create_task(self._keep(place), name=f"worker {place}") for place in self._places]
         stop = asyncio.create_task(self._stopping.wait())
         try:
@@ -274,8 +286,6 @@ class Supervisor:
             for task in (stop, *keepers):
                 task.cancel()
             await asyncio.gather(stop, *keepers, return_exceptions=True)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
 
     def stop(self) -> None:
         """End the workers, and :meth:`run` after them; called again, kill them."""
@@ -283,14 +293,25 @@ class Supervisor:
             self._hurry.set()
         self._stopping.set()
 
+    def renew(self, env: Mapping[str, str]) -> None:
+        """From now on workers start with ``env``, and those that run are told by SIGHUP to reload."""
+        self._env = dict(env)
+        for worker in self._running:
+            worker.renew()
+
     async def _keep(self, place: int) -> int:
         """Keep one place filled; returns only when it is hopeless, with the last exit code (1 for a signal)."""
         failures = 0
         while True:
-            worker = await self._start(place)
+            env = self._env
+            worker = await self._start(place, env)
+            self._running.add(worker)
+            if env is not self._env:  # there was a reload meanwhile
+                worker.renew()
             try:
                 await self._attend(worker)
             finally:
+                self._running.discard(worker)
                 await self._end(worker)
             code = worker.process.returncode
             failures = 1 if worker.beats >= STEADY_BEATS else failures + 1
@@ -302,7 +323,7 @@ class Supervisor:
             await asyncio.sleep(pause)
             self.restarts += 1
 
-    async def _start(self, place: int) -> Worker:
+    async def _start(self, place: int, env: Mapping[str, str]) -> Worker:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         inherited = {SUPERVISED: theirs.fileno()}
@@ -311,7 +332,7 @@ class Supervisor:
         options = [word for name, fd in inherited.items() for word in (name, str(fd))]
         try:
             process = await asyncio.create_subprocess_exec(
-                *self._command, *options, env=self._env,
+                *self._command, *options, env=env,
                 stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=tuple(inherited.values()),
             )  # fmt: skip
         except BaseException:

@@ -5,6 +5,7 @@ key that signs tokens and the accounts to sign them for, is taken from the runni
 
 ``serve``      the server itself
 ``worker``     receivers of jobs without a server
+``reload``     a running server reads its settings anew
 ``token``      a token for somebody
 ``replay``     a file of statuses through the HTTP API; ``recording`` reads it, ``accounts`` maps its authors,
                ``lanes`` keep each author's order, ``pace`` says when, ``tally`` what became of it

@@ -1,17 +1,16 @@
 """The Redis and the key of a running server, for the commands that sign tokens.
 
-A server with an embedded Redis says in its data folder where that is (``server.json``, readable by its owner
-alone), and keeps its key there. Who may read that folder may be anybody, so nothing is given away here.
+A server with an embedded Redis says in its data folder where that is (``note``, readable by its owner alone), and
+keeps its key there. Who may read that folder may be anybody, so nothing is given away here.
 """
 
-import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from stream_server import note
 from stream_server.auth import Auth, secret_for
 from stream_server.commands.exits import UNREACHABLE, USAGE, Failure
 from stream_server.config import Config
@@ -19,18 +18,6 @@ from stream_server.errors import ApiError, Unavailable
 from stream_server.store.request import Request
 from stream_server.store.scripts import Sizes
 from stream_server.store.store import Store, TooOld
-
-NOTE = "server.json"
-"""What a running server leaves in its data folder: ``{"redis": URL, "address": URL}``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Where a running server and its Redis are."""
-
-    redis: str
-    address: str
-
 
 _UNNAMED = (
     "which server? Give its --data-dir, or its --redis (the Redis of a server that was started with neither, as the "
@@ -42,20 +29,11 @@ _UNNAMED_KEY = (
 )
 
 
-def read_note(data_dir: str) -> Note | None:
-    """The note in the data folder; None if there is none, or none that can be read."""
-    try:
-        found: Any = json.loads((Path(data_dir).expanduser() / NOTE).read_text())
-        return Note(str(found["redis"]), str(found["address"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def address(url: str | None, config: Config) -> str:
     """Where the server is: ``url``, else what its note says, else the address of the settings."""
-    note = read_note(config.data_dir) if config.data_dir else None
+    left = note.read(config.data_dir) if config.data_dir else None
     host = f"[{config.host}]" if ":" in config.host else config.host
-    return url or (note.address if note is not None else f"http://{host}:{config.port}")
+    return url or (left.address if left is not None else f"http://{host}:{config.port}")
 
 
 def find(config: Config, *, signs: bool = False) -> Config:
@@ -67,10 +45,10 @@ def find(config: Config, *, signs: bool = False) -> Config:
         return config
     if not config.data_dir:
         raise Failure(_UNNAMED_KEY if signs else _UNNAMED, USAGE)
-    note = read_note(config.data_dir)
-    if note is None:
+    left = note.read(config.data_dir)
+    if left is None:
         raise Failure(f"no server is running on the data folder {config.data_dir}", UNREACHABLE)
-    return replace(config, redis=note.redis)
+    return replace(config, redis=left.redis)
 
 
 class Backstage:
@@ -99,7 +77,12 @@ class Backstage:
 async def store(config: Config) -> AsyncIterator[Store]:
     """The store of a server, whose Redis ``config`` names; a :class:`Failure` says what is wrong with it."""
     sizes = Sizes(config.log_max_entries, config.timeline_max, config.pass_size)
-    opened = Store(config.redis, timeout_seconds=config.redis_timeout_seconds, sizes=sizes)
+    opened = Store(
+        config.redis,
+        timeout_seconds=config.redis_timeout_seconds,
+        write_replicas=config.write_replicas,
+        sizes=sizes,
+    )
     try:
         await opened.open()
         yield opened

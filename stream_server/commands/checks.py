@@ -14,7 +14,12 @@ from stream_server.client import ApiClient, ClientFailure, Refused
 from stream_server.config import Config, InvalidSetting
 from stream_server.embedded import EmbeddedFailed, find
 from stream_server.errors import ApiError
+from stream_server.store import keys
+from stream_server.store.address import watched
+from stream_server.store.info import fields
 from stream_server.store.link import Link
+from stream_server.store.near import Near
+from stream_server.store.sentinel import Sentinels
 from stream_server.store.store import OLDEST
 
 OLDEST_PYTHON = (3, 11)
@@ -29,6 +34,8 @@ PUBSUB_BYTES = 64 * 2**20
 """A smaller output buffer lets Redis cut a worker that was busy for a moment."""
 
 LEAST_FREE_BYTES = 2**30
+
+ENOUGH_SENTINELS = 3
 
 
 class State(Enum):
@@ -59,6 +66,12 @@ def advice(sentence: str) -> Finding:
 def broken(sentence: str) -> Finding:
     """It does not work."""
     return Finding(State.BROKEN, sentence)
+
+
+KEEPS_UP = good("the replica to read from keeps up")
+LEFT = advice(
+    "the replica to read from is away, behind, or none of this primary: streams are served from the primary until it is"
+)
 
 
 def python() -> Finding:
@@ -137,12 +150,54 @@ async def redis(url: str, timeout_seconds: float) -> list[Finding]:
     try:
         began = time.time()
         info, clock = await link.ask(("INFO",), ("TIME",))
-        found = [_version(_fields(info)), _skew(float(clock[0]) + float(clock[1]) / 1e6, began, time.time())]
-        found += await _configured(link, _fields(info))
+        found = [_version(fields(info)), _skew(float(clock[0]) + float(clock[1]) / 1e6, began, time.time())]
+        found += await _configured(link, fields(info))
     except ApiError:
         return [broken("Redis cannot be reached, or refuses to answer")]
     finally:
         await link.close()
+    return found
+
+
+async def sentinels(url: str, timeout_seconds: float) -> list[Finding]:
+    """Whether the Sentinels that a URL names answer and agree; nothing for any other URL."""
+    service = watched(url)
+    if service is None:
+        return []
+    asked = Sentinels(service, timeout_seconds)
+    states = await asked.states()
+    await asked.close()
+    told = [state for state in states if state is not None]
+    if not told:
+        return [broken("no Sentinel answers, or none of them watches this service")]
+    found = [advice(f"{len(states) - len(told)} of {len(states)} Sentinels do not answer")] if None in states else []
+    if len({(state["ip"], state["port"]) for state in told}) > 1:
+        return [*found, broken("the Sentinels do not agree on the primary: one may be cut off from the others")]
+    if len(states) < ENOUGH_SENTINELS:
+        found.append(advice("fewer than three Sentinels are named: two must agree when the third is gone"))
+    return [*found, good("the Sentinels that answer agree on the primary")]
+
+
+async def replicas(config: Config, url: str) -> list[Finding]:
+    """Whether the replica to read from can be used, and as many are there as writes wait for."""
+    primary, near = Link(url, config.redis_timeout_seconds), None
+    found = []
+    try:
+        told, n = await primary.ask(("INFO", "replication"), ("HGET", keys.META, "n"))
+        if config.redis_read:
+            near = Near(primary, Link(config.redis_read, config.redis_timeout_seconds, replica=True))
+            found.append(KEEPS_UP if await near.back(int(n or 0)) else LEFT)
+        connected = int(fields(told).get("connected_slaves", 0))
+        if config.write_replicas > connected:
+            found.append(broken(f"writes wait for {config.write_replicas} replicas, and there are {connected}"))
+        elif config.write_replicas:
+            found.append(good(f"{connected} replicas are there for writes that wait for {config.write_replicas}"))
+    except ApiError:
+        return found  # that Redis does not answer was said already
+    finally:
+        if near is not None:
+            await near.close()
+        await primary.close()
     return found
 
 
@@ -208,8 +263,3 @@ def _pubsub(limits: str) -> Finding:
             "set `pubsub 256mb 64mb 60`"
         )
     return good("Redis waits for a busy worker (client-output-buffer-limit pubsub)")
-
-
-def _fields(info: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
-    return {name: value for name, colon, value in lines if colon}

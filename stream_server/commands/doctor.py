@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from stream_server import config
+from stream_server import config, note
 from stream_server.commands import backstage, checks, settings
 from stream_server.commands.checks import Finding, State
 from stream_server.commands.exits import FAILED, OK
@@ -24,12 +24,13 @@ Examples:
   stream-server doctor                             this machine, and a server on port 8000 if there is one
   stream-server doctor --data-dir ./data           that server, its folder and its embedded Redis
   stream-server doctor --redis redis://10.0.0.5    that Redis
+  stream-server doctor --redis redis+sentinel://10.0.0.5,10.0.0.6,10.0.0.7/main --write-replicas 1
 """
 
 
 @click.command(epilog=EPILOG)
 @click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000.")
-@settings.options(*settings.BACKSTAGE)
+@settings.options(*settings.BACKSTAGE, "redis_read", "write_replicas")
 @click.pass_context
 def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
@@ -46,7 +47,7 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
 
 def _server_to_ask(url: str | None, settled: Config) -> str | None:
     """The address; None where a data folder was named on which no server runs: another one would be no answer."""
-    stopped = url is None and settled.data_dir and backstage.read_note(settled.data_dir) is None
+    stopped = url is None and settled.data_dir and note.read(settled.data_dir) is None
     return None if stopped else backstage.address(url, settled)
 
 
@@ -60,15 +61,21 @@ async def examine(settled: Config, url: str | None) -> list[Finding]:
         checks.descriptors(),
         *checks.data_folder(settled.data_dir),
         checks.key(settled),
-        *(await checks.redis(redis_url, settled.redis_timeout_seconds) if redis_url else []),
+        *(await _redis(settled, redis_url) if redis_url else []),
         server,
     ]
 
 
+async def _redis(settled: Config, url: str) -> list[Finding]:
+    seconds = settled.redis_timeout_seconds
+    asked = await checks.sentinels(url, seconds) + await checks.redis(url, seconds)
+    return asked + await checks.replicas(settled, url)
+
+
 def _embedded(settled: Config, server: Finding) -> str:
     """The Redis of the server on the data folder; one that has stopped has left its note behind, and no Redis."""
-    note = backstage.read_note(settled.data_dir) if settled.data_dir else None
-    return note.redis if note is not None and server.state is not State.ADVICE else ""
+    left = note.read(settled.data_dir) if settled.data_dir else None
+    return left.redis if left is not None and server.state is not State.ADVICE else ""
 
 
 def _line(finding: Finding, *, unicode: bool) -> Text:

@@ -33,9 +33,13 @@ Exit codes: 0 nothing was found, 1 something was, mended or not. Every server do
 """
 
 
+UNUSED = {"receivers", "log_max_seconds", "log_max_bytes"}
+"""Settings of `worker` that matter to nothing here."""
+
+
 @click.command(epilog=EPILOG, short_help="Find and mend what is not as it should be.")
 @click.option("--dry-run", is_flag=True, help="Only look, and change nothing.")
-@settings.options(*(name for name in SETTINGS if name != "receivers"))
+@settings.options(*(name for name in SETTINGS if name not in UNUSED))
 @click.pass_context
 def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # noqa: FBT001 - click's way
     """Look everything over, while the server runs: counters, timelines, what was left behind, parked jobs."""

@@ -19,6 +19,7 @@ Examples:
   stream-server serve --data-dir ./data          keeps its data in ./data
   stream-server serve --redis redis://10.0.0.5   uses that Redis
   stream-server serve --workers 4 --port 80      four processes on one port
+  stream-server serve --settings-file server.toml --data-dir ./data
 """
 
 
@@ -38,7 +39,8 @@ def serve(
 ) -> None:
     """Run the server, with a Redis of its own unless one is given.
 
-    It stops at Ctrl-C or SIGTERM, after a goodbye to every stream.
+    It stops at Ctrl-C or SIGTERM, after a goodbye to every stream. At SIGHUP it reads --settings-file again, see
+    `stream-server reload`.
     """
     # Here, since the server's rooms take a while to import and the other commands need none of them.
     from stream_server import process  # noqa: PLC0415 - see above
@@ -46,7 +48,7 @@ def serve(
     settled = config.load(flags)
     try:
         worker = None if supervised is None else process.Supervised(supervised, listening)
-        code = process.serve(settled, with_demo=demo, announce=_say, supervised=worker)
+        code = process.serve(settled, flags, with_demo=demo, announce=_say, supervised=worker)
     except (EmbeddedFailed, CannotListen, TooOld) as error:
         raise Failure(str(error)) from None
     except OSError as error:

@@ -11,7 +11,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
-BACKSTAGE = tuple(s.name for s in SETTINGS if s.name in {"redis", "data_dir"} or s.name.startswith("jwt_"))
+FINDING = {"redis", "data_dir", "settings_file"}
+
+BACKSTAGE = tuple(s.name for s in SETTINGS if s.name in FINDING or s.name.startswith("jwt_"))
 """The settings by which a command finds a running server's Redis and key."""
 
 

@@ -15,11 +15,16 @@ from stream_server import config
 from stream_server.commands import backstage, settings
 from stream_server.config import Config
 from stream_server.jobs import Receivers
+from stream_server.store.retention import Bounds
+from stream_server.trimmer import Trimmer
 
 SHOWN_SECONDS = 0.5
 """How often the line is written anew."""
 
-SETTINGS = ("redis", "data_dir", "receivers", "timeline_max", "pass_size", "log_max_entries", "redis_timeout_seconds")
+SETTINGS = (
+    "redis", "data_dir", "receivers", "timeline_max", "pass_size", "log_max_entries", "log_max_seconds",
+    "log_max_bytes", "redis_timeout_seconds", "settings_file",
+)  # fmt: skip
 
 EPILOG = """
 \b
@@ -28,14 +33,14 @@ Examples:
   stream-server worker --data-dir ./data          beside the server on that folder
 
 \b
-Give it the --timeline-max, --pass-size and --log-max-entries of the servers.
+Give it the --timeline-max, --pass-size and --log-max-… of the servers.
 """
 
 
 @click.command(epilog=EPILOG, short_help="Do what writes have left to be done.")
 @settings.options(*SETTINGS)
 def worker(**flags: Any) -> None:
-    """Do what writes have left to be done: timelines of many followers, clean-ups, refills.
+    """Do what writes have left to be done: timelines of many followers, clean-ups, refills; and trim the log.
 
     Every server does so too unless it has --receivers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
     another, or by the next one.
@@ -48,13 +53,16 @@ async def work(settled: Config, console: Console) -> None:
     """Receive until SIGTERM or SIGINT, and show what was done."""
     async with backstage.store(settled) as store:
         receivers = Receivers(store.jobs, store.passes, random.Random())
+        trimmer = Trimmer(store.retention, Bounds(settled.log_max_seconds, settled.log_max_bytes), random.Random())
+        line = asyncio.create_task(_show(receivers, console), name="worker: line")
         duties = [
             asyncio.create_task(receivers.run(settled.receivers or 1), name="receivers"),
-            asyncio.create_task(_show(receivers, console), name="worker: line"),
+            asyncio.create_task(trimmer.run(), name="trimmer"),
+            line,
         ]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, duties[1].cancel)
+            loop.add_signal_handler(number, line.cancel)
         await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
         for duty in duties:
             duty.cancel()

@@ -9,13 +9,17 @@ functions. A client is live (its group's list of frames goes to its socket as it
 "I am at the head" and "I am live" there is no await. Connecting with a cursor, being too slow and
 returning after an outage are all the second state.
 
-``hub``         publish, heartbeats, jumps; who is live
+``hub``         publish, heartbeats; who is live
+``losses``      what the log lost, told at its place: what was heard here, and what was not
+``pulse``       heartbeats, and the look at who takes no bytes; ``pace`` tells whether a client gets on
+``roll``        the look at who acknowledges nothing: machines that are gone without a word
 ``limits``      the bounds of a hub, and what it counted
 ``outflow``     the way out: joined writes, on a tick, in slices
 ``group``       the live clients that ask the same: one index entry, one list of frames, one joined write
 ``batch``       one joined write on its way to the members of a group, in slices
 ``member``      a client as the hub knows it; ``people`` finds members by their user
 ``subscriber``  one stream's life: live without a task, catching up with one; ``errands`` owns those tasks
+``turns``       how many of those who read on do so at once
 ``reader``      reading on from a position through a filter, with gaps told
 ``rulebook``    saved rules, changed by the entries that say so
 ``viewer``      what one person may see: the sets around them, shared by their streams; ``viewers`` has them all

@@ -10,6 +10,10 @@ from stream_server.hub.closing import Closing
 _encode = msgspec.json.encode
 
 
+ROLLED_BACK = "rolled_back"
+"""The reason of a gap that Redis made: the log lost its end."""
+
+
 class Control(NamedTuple):
     """One control message, ready for any framing; ``retry_ms`` goes out as SSE's ``retry:``."""
 
@@ -57,8 +61,10 @@ def gap(lost: Gap, now_ms: int) -> Control:
     return _control("gap", lost.end, now_ms, **members)
 
 
-def notice(told: Notice, now_ms: int) -> Control:
-    """What has changed in a stream's filters, from its place on."""
+def notice(told: Gap | Notice, now_ms: int) -> Control:
+    """What has changed in a stream's filters, or was lost where nobody here heard it, from its place on."""
+    if isinstance(told, Gap):
+        return gap(told, now_ms)
     return _control(told.kind, told.position, now_ms, **told.members)
 
 

@@ -46,8 +46,8 @@ class Group:
     """
 
     __slots__ = (
-        "_encode", "_marks", "_seats", "beat_at", "frames", "framing", "impersonal", "key", "members", "personal",
-        "since", "subscription", "version",
+        "_controls", "_encode", "_marks", "_seats", "beat_at", "frames", "framing", "impersonal", "key", "members",
+        "personal", "since", "subscription", "version",
     )  # fmt: skip
 
     def __init__(self, key: Hashable, subscription: Subscription, framing: Framing, personal: Personal | None) -> None:
@@ -62,6 +62,7 @@ class Group:
         self.version = 0
         self._seats: tuple[Seat, ...] | None = None
         self.frames: list[bytes] = []
+        self._controls = 0
         self.since: Position | None = None
         self.beat_at = 0.0
 
@@ -94,10 +95,11 @@ class Group:
         return True
 
     def offer_frame(self, frame: bytes, before: Position) -> bool:
-        """Let bytes wait for the next flush; True if they are the first to wait. No bytes need not wait."""
+        """Let bytes that are no event wait for the next flush; True if they are the first. No bytes need not wait."""
         if not frame:
             return False
         self.frames.append(frame)
+        self._controls += 1
         if self.since is not None:
             return False
         self.since = before
@@ -109,16 +111,16 @@ class Group:
         ``made`` holds what was wrapped for other groups of the same flush: at low rates most have one frame, the same.
         """
         assert self.since is not None
-        frames, wrap = self.frames, self.framing.wrap
+        frames, wrap, data = self.frames, self.framing.wrap, None
         if len(frames) == 1:
             key = (wrap, frames[0])
             data = made.get(key) or made.setdefault(key, wrap(frames[0]))
-        else:
-            data = wrap(b"".join(frames))
         if self._seats is None:
             self._seats = tuple(Seat(member.write, member.backlog, member) for member in self.members)
-        batch = Batch(self, data, self.since, len(frames), self._seats)
+        batch = Batch(self, frames, data, self.since, self._seats)
+        batch.events -= self._controls
         self.frames = []
+        self._controls = 0
         self.since = None
         return batch
 

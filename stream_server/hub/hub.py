@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from filters.base import Failed
@@ -10,14 +11,16 @@ from filters.key import person
 from stream_server.events import FOLLOWERS, INTERNAL_KINDS, PUBLIC, TAKES_BACK, Entry, MalformedEntry, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
+from stream_server.hub.batch import Room
 from stream_server.hub.closing import Closing
-from stream_server.hub.control import Gap
 from stream_server.hub.errands import Errands
-from stream_server.hub.group import Framing, Group
+from stream_server.hub.group import Group
 from stream_server.hub.limits import PREVIEWS, Counts, Limits
+from stream_server.hub.losses import Losses
 from stream_server.hub.member import Member
 from stream_server.hub.outflow import Outflow
 from stream_server.hub.people import People
+from stream_server.hub.pulse import Pulse
 from stream_server.hub.reader import LogPages, Reader
 from stream_server.hub.ring import Ring
 from stream_server.hub.rulebook import Rulebook
@@ -27,12 +30,6 @@ from stream_server.hub.viewers import GRAPH_KINDS, GROUP_KINDS, STANDING_KINDS, 
 
 if TYPE_CHECKING:
     from filters.rules.rule import Rule
-
-BEAT_SECONDS = 0.5
-"""How often it is looked who is due for a heartbeat, so heartbeats come late by no more than this."""
-
-LOOK_SECONDS = 0.1
-"""How often who waits for the log looks whether it is over meanwhile."""
 
 STEERING = frozenset(INTERNAL_KINDS)
 
@@ -63,7 +60,8 @@ class Hub:
         self.counts = Counts()
         self.people = People()
         self.errands = Errands()
-        self.outflow = Outflow(buffer_bytes=limits.buffer_bytes, refuse=self._refuse)
+        self.losses = Losses(self)
+        self.outflow = Outflow(self._room())
         self.log_ready = asyncio.Event()
         self.lag_ms: Callable[[], int] = lambda: 0
         self.now_ms = now_ms
@@ -77,7 +75,7 @@ class Hub:
         self._groups: dict[Hashable, Group] = {}
         self._apart = 0
         self._loop = asyncio.get_running_loop()
-        self._beating: asyncio.TimerHandle | None = None
+        self._pulse = Pulse(self)
         self._ended: Callable[[], Closing] | None = None
 
     # The way in: one call per entry of the log, in its order.
@@ -100,6 +98,7 @@ class Hub:
             self._steer(entry)
         elif self._groups:
             self._offer(entry)
+            self.outflow.swell(entry.size)
 
     def _steer(self, entry: Entry) -> None:
         if entry.kind == "revoke":
@@ -110,7 +109,9 @@ class Hub:
         elif entry.kind == "rules":
             for member in self.people.of(entry.rules_change().uid):
                 if member.ruled_by(entry):
-                    self._send_back(member)
+                    self.send_back(member)
+        elif entry.kind == "rollback":
+            self.losses.hear(entry)
 
     def _offer(self, entry: Entry) -> None:
         """To each group by its view: everybody's, or its one member's. What takes back goes by its audience."""
@@ -169,9 +170,9 @@ class Hub:
     def _pass_over(self, group: Group) -> None:
         self.counts.failed += 1
         for member in tuple(group.members):
-            self._send_back(member)
+            self.send_back(member)
 
-    def _send_back(self, member: Member) -> None:
+    def send_back(self, member: Member) -> None:
         """A live member reads on by itself from the head as it is, which is before the entry that is on its way."""
         if member.group is not None:
             self.outflow.settle(member.group)
@@ -246,29 +247,7 @@ class Hub:
         ``rolled_back``: the log lost its tail and ends at ``to``, which is below. ``trimmed``: this hub was away for
         longer than the log reaches back, and ``to`` is above.
         """
-        lost = Gap(self.head.cursor, to, reason, missed)
-        for group in tuple(self._groups.values()):
-            self.outflow.settle(group)
-            if group.members:
-                self._tell(group, lost)
-        self.ring.cut(to)
-        self.head = to
-        self._resync()
-
-    def _resync(self) -> None:
-        """What was lost may have been a block: nobody is shown another entry by sets that may be wrong."""
-        self.viewers.forget()
-        for member in self.people.members():
-            if member.ask.viewer is not None or member.ruled:
-                self.retire(member)
-                member.close(reasons.RESYNC)
-
-    def _tell(self, group: Group, lost: Gap) -> None:
-        """The gap waits like any frame; what comes after it has lower numbers than members joined at, perhaps."""
-        for member in tuple(group.members):
-            member.joined_n = min(member.joined_n, lost.end.n)
-        if group.offer_frame(group.framing.control(control.gap(lost, self.now_ms())), self.head):
-            self.outflow.mark(group)
+        self.losses.jump(to, reason, missed)
 
     def _refuse(self, member: Member, since: Position) -> None:
         self.counts.refused += not member.polls
@@ -276,31 +255,34 @@ class Hub:
         self._leave(member, since)
         member.on_wake()
 
+    def _warn(self, member: Member, at: Position, unsent: float) -> None:
+        """A live member reads too slowly: it is told before what comes next, at the place where it stands."""
+        told = member.falls_behind(at, unsent / self.limits.buffer_bytes, self._loop.time())
+        if told is not None:
+            member.tell(control.notice(told, self.now_ms()))
+
+    def adjust(self, limits: Limits) -> None:
+        """From now on these bounds hold, for whoever is here as well.
+
+        What a stream's socket was given when it began, the kernel's patience and where catching up pauses, it keeps.
+        """
+        self.limits = limits
+        self.outflow.make_room(self._room())
+        self.ring.bound(max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000)
+        self._pulse.adjust()
+
+    def _room(self) -> Room:
+        return Room(self.limits.easy_bytes, self.limits.buffer_bytes, self._warn, self._refuse)
+
     # Signs of life, and the end.
 
     def start(self) -> None:
         """Begin the heartbeats."""
-        every = min(BEAT_SECONDS, self.limits.heartbeat_seconds / 8)
-        self._beating = self._loop.call_later(every, self._beat)
+        self._pulse.start()
 
-    def _beat(self) -> None:
-        """A heartbeat goes through the same list as events do, so its cursor is true where it stands."""
-        now = self._loop.time()
-        made: dict[Framing, bytes] = {}
-        for group in self._groups.values():
-            if group.beat_at <= now:
-                group.beat_at = now + self.limits.heartbeat_seconds
-                self._put_heartbeat(group, made)
-        self.ring.cool()
-        self.start()
-
-    def _put_heartbeat(self, group: Group, made: dict[Framing, bytes]) -> None:
-        frame = made.get(group.framing)
-        if frame is None:
-            beat = control.heartbeat(self.head, self.now_ms(), self.lag_ms())
-            frame = made[group.framing] = group.framing.control(beat)
-        if group.offer_frame(frame, self.head):
-            self.outflow.mark(group)
+    def groups(self) -> tuple[Group, ...]:
+        """All groups of live members, as they are at this moment."""
+        return tuple(self._groups.values())
 
     @property
     def stopping(self) -> bool:
@@ -310,29 +292,22 @@ class Hub:
     def stop(self, closing: Callable[[], Closing]) -> None:
         """End everyone, each with a ``closing`` of its own, and whoever still comes."""
         self._ended = closing
-        if self._beating is not None:
-            self._beating.cancel()
+        self._pulse.stop()
         for member in self.people.members():
             member.close(closing())
 
     async def emptied(self, seconds: float) -> None:
         """Until nobody is here any more, but no longer than ``seconds``."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.people.nobody.wait()
-        except TimeoutError:
-            return
 
-    async def wait_for_log(self, member: Member) -> None:
-        """Until the log can be read again, but no longer than to the member's end or its next heartbeat."""
+    async def wait_for_log(self, seconds: float) -> None:
+        """Until the log can be read again, but no longer than ``seconds``; a member's end interrupts its waiting."""
         self.log_ready.clear()
-        ends = self._loop.time() + self.limits.heartbeat_seconds
-        while not self.log_ready.is_set() and member.closing is None and self._loop.time() < ends:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self.log_ready.wait()
-            except TimeoutError:
-                continue
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.log_ready.wait()
 
     # Coming and going.
 
@@ -347,10 +322,11 @@ class Hub:
             member.close(self._ended())
 
     def exit(self, member: Member) -> None:
-        """The member is gone, whatever it was doing."""
+        """The member is gone, whatever it was doing; nothing wakes it any more."""
         if member.group is not None:
             self._leave(member, self.head)
         self.people.discard(member)
+        member.let_go()
 
     def live_members(self) -> int:
         """How many are at the head."""

@@ -44,6 +44,7 @@ class Poll:
         self._loop = asyncio.get_running_loop()
         self.member = without_socket(ask, self._wake)
         self._woken: asyncio.Future[None] | None = None
+        self._patience: asyncio.Timeout | None = None
 
     async def run(self, wait_seconds: float) -> Polled:
         """As soon as there is something, or after ``wait_seconds`` (0: at once, or errors.Unavailable)."""
@@ -51,11 +52,12 @@ class Poll:
         self._waits = wait_seconds > 0
         self._hub.enter(member)
         try:
-            async with asyncio.timeout(wait_seconds or None):
+            async with asyncio.timeout(wait_seconds or None) as self._patience:
                 await self._until_something()
         except TimeoutError:
-            pass  # the end of the wait: the answer is empty, its cursor is not
+            pass  # the end of the wait, or of the member: the answer is what there is by now, with its cursor
         finally:
+            self._patience = None
             self._hub.exit(member)
         more = member.position != self._hub.head
         return Polled(self._items, member.position, more, member.closing)
@@ -77,6 +79,9 @@ class Poll:
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
+        patience = self._patience
+        if self.member.closing is not None and patience is not None and not patience.expired():
+            patience.reschedule(self._loop.time())  # it may read a log that is away; raises if it is over in this turn
 
     async def _scan(self) -> bool:
         """Read to the head, or until there is enough or it took too long; True if there is an answer."""
@@ -91,11 +96,11 @@ class Poll:
     async def _read_page(self) -> None:
         member = self.member
         try:
-            page = await self._hub.reader.page(member, self._hub.head)
+            page = await self._hub.reader.page(member, lambda: self._hub.head)
         except Unavailable:
             if not self._waits:
                 raise
-            await self._hub.wait_for_log(member)
+            await self._hub.wait_for_log(self._hub.limits.heartbeat_seconds)
             return
         if member.closing is not None:
             return  # matched by sets that may be wrong by now

@@ -77,7 +77,7 @@ class Preview:
         member, spent, clock = self._member, 0.0, asyncio.get_running_loop().time
         while member.position < head and member.closing is None and spent < WORK_SECONDS:
             began = clock()
-            self._take(await self._hub.reader.page(member, head))
+            self._take(await self._hub.reader.page(member, lambda: head))
             spent += clock() - began
             await asyncio.sleep(0)
 

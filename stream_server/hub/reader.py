@@ -2,16 +2,20 @@
 
 import logging
 import time
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from filters.base import Failed
+from filters.key import Key
 from stream_server.events import PUBLIC, TAKES_BACK, Encode, Entry, MalformedEntry, Position
-from stream_server.hub.control import Gap, Notice
+from stream_server.hub.control import ROLLED_BACK, Gap, Notice
 from stream_server.hub.group import matched
+from stream_server.hub.losses import told_by
 from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
 from stream_server.hub.rulebook import Rulebook
 from stream_server.hub.standing import Standing
+from stream_server.hub.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +55,14 @@ class Picked(NamedTuple):
 class Page(NamedTuple):
     """What a reader found: ``wanted`` of the entries up to ``upto``, and what was missing before them.
 
-    ``notice`` is what changed in the member's filters at ``upto``, where the page ends for that, and ``change`` the
-    entry that is still to change them.
+    ``notice`` is what changed in the member's filters at ``upto``, where the page ends for that, or what the log says
+    there that it lost; ``change`` is the entry that is still to change the filters.
     """
 
     wanted: list[Picked]
     upto: Position
     gap: Gap | None
-    notice: Notice | None = None
+    notice: Gap | Notice | None = None
     change: Entry | None = None
 
 
@@ -74,10 +78,15 @@ class Reader:
         self._log = log
         self._standing = standing
         self._rulebook = rulebook
+        self._turns = Turns()
 
-    async def page(self, member: Member, head: Position) -> Page:
-        """The member's next page, never beyond ``head``; no await if the ring reaches back to its position."""
-        position = member.position
+    async def page(self, member: Member, end: Callable[[], Position]) -> Page:
+        """The member's next page, never beyond where ``end`` says that the head is once it is the member's turn.
+
+        A head that was looked up before that would be old by then, and with many who wait nobody would reach it.
+        """
+        await self._turns.mine()
+        position, head = member.position, end()
         if self._ring.reaches(position):
             entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
             if entries and entries[-1].position > head:
@@ -85,8 +94,11 @@ class Reader:
             return await self._changed(member, self._match(member, entries, position, None))
         if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
             resume = self._ring.below(position)
-            return Page([], resume, Gap(position.cursor, resume, "rolled_back", None))
+            member.lost = (resume, position)
+            return Page([], resume, Gap(position.cursor, resume, ROLLED_BACK, None))
         read = await self._log.page(position, PAGE_ENTRIES)
+        await self._turns.mine()  # one read wakes all who waited for it
+        head = end()
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
             return Page([], head, _gap(position, head, held=False))
@@ -102,12 +114,13 @@ class Reader:
     def _match(self, member: Member, entries: list[Entry], position: Position, lost: Gap | None) -> Page:
         """The page ends where the member's filters change: what comes after that is matched by the new ones."""
         member.attend()
+        sought = member.sought
         ends = time.monotonic() + PAGE_SECONDS
         wanted: list[Picked] = []
         upto = position if lost is None else lost.end
         for entry in entries:
             try:
-                picked = self._pick(member, entry)
+                picked = self._pick(member, entry, sought)
             except Failed as failed:
                 self.failures += 1
                 logger.warning("%s; it is put out on one stream", failed)
@@ -115,15 +128,22 @@ class Reader:
             if picked is not None:
                 wanted.append(picked)
             upto = entry.position
+            if entry.kind == "rollback" and (told := _told_of_loss(entry, member)) is not None:
+                return Page(wanted, upto, lost, told)
             if member.ruled_by(entry):
                 return Page(wanted, upto, lost, change=entry)
             if time.monotonic() > ends:
                 break
         return Page(wanted, upto, lost)
 
-    def _pick(self, member: Member, entry: Entry) -> Picked | None:
-        """As this member may see it and as it is by now: what it showed may be gone. Raises Failed."""
+    def _pick(self, member: Member, entry: Entry, sought: frozenset[Key] | None) -> Picked | None:
+        """As this member may see it and as it is by now: what it showed may be gone. Raises Failed.
+
+        Nearly all that a returning client passes has none of its keys, as in the index; of a quote that is not known.
+        """
         try:
+            if sought is not None and entry.quoted is None and sought.isdisjoint(entry.event.keys):
+                return None
             gone = self._gone(entry)
             told = self._told(member, entry, gone=gone and entry.kind not in TAKES_BACK)
             if told is None:
@@ -168,9 +188,16 @@ class Reader:
         return entry.original_gone or entry.shown.original in self._ring.deleted
 
 
+def _told_of_loss(word: Entry, member: Member) -> Gap | None:
+    try:
+        return told_by(word, member)
+    except MalformedEntry:
+        return None  # counted when it was published
+
+
 def _gap(position: Position, reached: Position, *, held: bool) -> Gap | None:
     """What lies between a position and what was found after it; numbers that do not go on are another history."""
     missed = reached.n - position.n
     if missed > 0:
         return Gap(position.cursor, reached, "trimmed", missed)
-    return None if missed == 0 and held else Gap(position.cursor, reached, "rolled_back", None)
+    return None if missed == 0 and held else Gap(position.cursor, reached, ROLLED_BACK, None)

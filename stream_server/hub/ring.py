@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator
 
 from stream_server.events import TAKES_BACK, Entry, MalformedEntry, Position
 
+CUTS = 16
+"""So many lost ends of the log are remembered."""
+
 
 class Ring:
     """Contiguous entries up to the head, bounded by ``max_bytes`` and ``max_age_ms``.
@@ -12,8 +15,10 @@ class Ring:
     ``floor`` is the position after which everything is here. ``deleted`` holds the ids of statuses and comments
     whose end is here: nothing in the ring that shows one of them may be replayed as it was.
 
-    Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`cool`
-    is warm, all others are their bytes only.
+    What the log lost is remembered by its ends: with the clock set back, new entries stand among lost ones.
+
+    Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`cool` but
+    one is warm, all others are their bytes only: a crowd that returns reads the same entries for longer than one beat.
     """
 
     def __init__(self, floor: Position, *, max_bytes: int, max_age_ms: float, now_ms: Callable[[], int]) -> None:
@@ -21,10 +26,18 @@ class Ring:
         self.bytes = 0
         self.deleted: set[str] = set()
         self._entries: deque[Entry] = deque()
+        self._cuts: deque[tuple[Position, Position]] = deque(maxlen=CUTS)
         self._warm: dict[Entry, None] = {}
+        self._cooling: dict[Entry, None] = {}
         self._max_bytes = max_bytes
         self._max_age_ms = max_age_ms
         self._now_ms = now_ms
+
+    def bound(self, *, max_bytes: int, max_age_ms: float) -> None:
+        """From now on these bounds hold."""
+        self._max_bytes = max_bytes
+        self._max_age_ms = max_age_ms
+        self._trim()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -50,7 +63,7 @@ class Ring:
         if not 0 <= index <= len(self._entries):
             return False
         below = self._entries[index - 1].position if index else self.floor
-        if index == len(self._entries):
+        if index == len(self._entries) or self._lost(position) is not None:
             return position == below
         return below[:2] <= position[:2] < self._entries[index].position[:2]
 
@@ -73,7 +86,10 @@ class Ring:
         return page
 
     def below(self, position: Position) -> Position:
-        """The newest place here with a lower id than ``position``, the floor if there is none."""
+        """Where the log went on for whoever had ``position``, which it lost; else the newest place with a lower id."""
+        survivor = self._lost(position)
+        if survivor is not None:
+            return survivor
         return next((known for known in self.newest_first() if known[:2] < position[:2]), self.floor)
 
     def newest_first(self) -> Iterator[Position]:
@@ -82,16 +98,24 @@ class Ring:
 
     def cut(self, to: Position) -> None:
         """The log goes on after ``to``: forget what came behind it, or everything if it is not here."""
+        last = self._entries[-1].position if self._entries else self.floor
+        if to < last:
+            self._cuts.append((to, last))
         while self._entries and self._entries[-1].position != to:
             self._drop(self._entries.pop())
         if not self._entries:
             self.floor = to
 
     def cool(self) -> None:
-        """Let go of what was decoded and framed for those who read it."""
-        for entry in self._warm:
-            entry.cool()
-        self._warm.clear()
+        """Let go of what was decoded and framed, where nobody has read it since the last time."""
+        for entry in self._cooling:
+            if entry not in self._warm:
+                entry.cool()
+        self._cooling, self._warm = self._warm, {}
+
+    def _lost(self, position: Position) -> Position | None:
+        """The place behind which this one was cut off, None if it was not."""
+        return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:
         oldest_ms = self._now_ms() - self._max_age_ms
@@ -103,6 +127,7 @@ class Ring:
     def _drop(self, entry: Entry) -> None:
         self.bytes -= entry.size
         self._warm.pop(entry, None)
+        self._cooling.pop(entry, None)
         if entry.kind in TAKES_BACK:
             self.deleted.discard(_subject(entry))
 

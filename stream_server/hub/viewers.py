@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
-from stream_server.events import Entry
+from stream_server.events import Entry, Position
 from stream_server.hub.standing import Standing
 from stream_server.hub.viewer import Graph, Viewer
 
@@ -45,6 +45,12 @@ class Viewers:
     def forget(self) -> None:
         """The log does not go on: what these sets missed is unknown, so whoever comes next has them read anew."""
         self._here = WeakValueDictionary()
+
+    def forget_read_between(self, start: Position, end: Position) -> None:
+        """The same of those that were read from what was lost between these places, ahead of what was heard here."""
+        for viewer in list(self._here.values()):
+            if start < viewer.known < end:
+                del self._here[viewer.user_id]
 
     def concerned(self, entry: Entry) -> list[Viewer]:
         """Whose sets the entry changes, or whom it may make see what others do not."""

@@ -9,6 +9,10 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``store``        :class:`Store`: one object that holds the nouns below and their connections
 ``keys``         the table of all keys
 ``link``         the way to Redis: bounded connections that never repeat anything by themselves
+``address``      where Redis is, as one writes it down; ``sentinel`` who says where its primary is
+``budget``       how long one request may wait for Redis in all
+``info``         what Redis says of itself
+``near``         where the log is heard and read: a replica, or the primary
 ``scripts``      the Lua files of ``lua/``, called once, or twice with the same request key
 ``refusals``     what a script answers when it refuses, as :mod:`stream_server.errors`
 ``request``      the name of one write: a client's Idempotency-Key, or one made here
@@ -32,5 +36,6 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``rules``        what users save for their streams
 ``connects``     how often somebody connects
 ``repair``       looking everything over
-``log``          reading the log, and hearing it; ``position`` its places as Redis writes them
+``log``          reading the log, and hearing it; ``position`` its places as Redis writes them, ``portion`` a page of it
+``rollbacks``    what it lost; ``retention`` how far back it reaches
 """

@@ -7,7 +7,7 @@ from redis.exceptions import ResponseError
 
 from stream_server.store import keys
 from stream_server.store.page import Page, Piece, walk
-from stream_server.store.refusals import refused
+from stream_server.store.refusals import refused_write
 from stream_server.store.request import CLIENT_TTL_MS, Request
 from stream_server.store.scripts import Answer, Scripts
 from stream_server.store.syndication import Pair, Syndication
@@ -110,13 +110,13 @@ def _refuse_if_nothing_was_done(answers: Sequence[Answer | ResponseError]) -> No
     if any(isinstance(answer, Answer) for answer in answers):
         return
     for answer in answers:
-        if isinstance(answer, ResponseError) and (error := refused(answer)).param != "id":
+        if isinstance(answer, ResponseError) and (error := refused_write(answer)).param != "id":
             raise error
 
 
 def _outcome(verb: str, uid: str, answer: Answer | ResponseError) -> Outcome:
     if isinstance(answer, Answer):
         return Outcome(uid, "requested" if answer.value.endswith(b" requested") else f"{verb}ed")
-    if refused(answer).param != "id":
+    if refused_write(answer).param != "id":
         return Outcome(uid, "unavailable")
     return Outcome(uid, REFUSED[str(answer).partition(" ")[0]])

@@ -27,6 +27,7 @@ class Key(NamedTuple):
 TRUTH: tuple[Key, ...] = (
     Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the log's last entry, last `fence`"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
+    Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of each lost end, by the id of its entry; capped"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
     Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more"),
@@ -44,6 +45,7 @@ TRUTH: tuple[Key, ...] = (
     Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
     Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode, fence, place, failures, versions, subject"),
     Key("repair", "{core}:repair", "", "STRING", "there while it is nobody's turn to look everything over; expires"),
+    Key("weight", "{core}:weight", "", "STRING", "bytes of the log, while it need not be weighed anew; expires"),
     Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user, scored by themselves"),
     Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself"),
     Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself"),
@@ -95,6 +97,7 @@ _PREFIX = {key.name: key.prefix for key in TABLE}
 
 META = _PREFIX["meta"]
 LOG = _PREFIX["log"]
+ROLLBACKS = _PREFIX["rollbacks"]
 LOGINS = _PREFIX["logins"]
 EMAILS = _PREFIX["emails"]
 CONNECTS = _PREFIX["connects"].removesuffix(":")

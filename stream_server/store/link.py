@@ -6,19 +6,21 @@ repeated here; :mod:`stream_server.store.scripts` does it once, under a request 
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Any
 
 from hiredis import pack_command
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.errors import OutcomeUnknown, Unavailable
-from stream_server.store.refusals import refused
+from stream_server.errors import Unavailable
+from stream_server.store import address, budget
+from stream_server.store.refusals import demoted, refused
+from stream_server.store.sentinel import ONCE, Sentinels, arguments
 
 Command = Sequence[str | bytes | int]
 """One command: its name and arguments."""
@@ -34,35 +36,46 @@ class Lost(Exception):
     """The command was sent and not answered: it may have been run, or not."""
 
 
-def connect(url: str, timeout_seconds: float, connections: int = CONNECTIONS) -> Redis:
-    """A client of the Redis at ``url`` (redis://, rediss://, unix://) that repeats nothing by itself.
+def connect(
+    url: str, timeout_seconds: float, connections: int = CONNECTIONS, sentinels: Sentinels | None = None
+) -> Redis:
+    """A client of the Redis at ``url``, or of the one that ``sentinels`` name, that repeats nothing by itself.
 
     It is not connected yet. RESP 2, answers as bytes; ``timeout_seconds`` bounds a connect, and the wait for a free
     connection. The time for an answer is watched in one place by :class:`Link`: redis-py's own way costs a task a
     command.
     """
-    tcp = {} if url.startswith("unix:") else {"socket_keepalive": True}
-    pool = BlockingConnectionPool.from_url(
-        url,
+    watched = address.watched(url)
+    given: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
+    if watched is None or sentinels is None:
+        make: Any = partial(BlockingConnectionPool.from_url, url)
+    else:
+        make = BlockingConnectionPool
+        given |= arguments(watched, sentinels)
+    pool = make(
         max_connections=connections,
         timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
-        socket_timeout=None,
-        **tcp,
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
         decode_responses=False,
-        driver_info=None,
+        redis_connect_func=_greet,
+        **ONCE,
+        **given,
     )
     return Redis(connection_pool=pool)
 
 
 class Link:
-    """Commands to one Redis, in one round trip each; the errors that leave here are ours."""
+    """Commands to one Redis, in one round trip each; the errors that leave here are ours.
 
-    def __init__(self, url: str, timeout_seconds: float) -> None:
-        self._client = connect(url, timeout_seconds)
+    Where the URL names Sentinels, that is the primary of their service or, with ``replica``, one of its replicas.
+    """
+
+    def __init__(self, url: str, timeout_seconds: float, *, replica: bool = False) -> None:
+        watched = address.watched(url)
+        self._sentinels = None if watched is None else Sentinels(watched, timeout_seconds, replica=replica)
+        self._client = connect(url, timeout_seconds, sentinels=self._sentinels)
         self._pool = self._client.connection_pool
+        self._late: set[asyncio.Task[None]] = set()
         self.timeout_seconds = timeout_seconds
 
     @property
@@ -70,15 +83,29 @@ class Link:
         """The connections, for a library that brings commands of its own; whoever uses them watches the time."""
         return self._pool
 
+    @property
+    def allowed_seconds(self) -> float:
+        """How long the next answer may be waited for: the time-out, or what is left of the request's time."""
+        spent = budget.current()
+        return self.timeout_seconds if spent is None else max(0.0, min(self.timeout_seconds, spent.left))
+
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
         await self._pool.disconnect()
+        for late in self._late:
+            late.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
+        if self._sentinels is not None:
+            await self._sentinels.close()
 
-    async def ask(self, *commands: Command) -> list[Any]:
-        """The answers of commands that only read; raises Unavailable if there are none."""
+    async def ask(self, *commands: Command, seconds: float = math.inf) -> list[Any]:
+        """The answers of commands that only read, within ``seconds`` if that is less than the time-out.
+
+        Raises Unavailable if there are none.
+        """
         try:
-            replies = await self.exchange(commands, self.timeout_seconds)
+            replies = await self.exchange(commands, min(seconds, self.timeout_seconds))
         except Lost as lost:
             raise unavailable() from lost
         return _good(replies)
@@ -91,7 +118,7 @@ class Link:
         try:
             replies = await self.exchange(commands, self.timeout_seconds)
         except Lost as lost:
-            raise OutcomeUnknown("the data store did not answer", retry_after=1) from lost
+            raise budget.unknown() from lost
         return _good(replies)
 
     async def exchange(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
@@ -99,18 +126,24 @@ class Link:
 
         Raises Unavailable when nothing was sent, :class:`Lost` when it was and no answer came.
         """
-        sent = False
+        sent, began, spent = False, time.monotonic(), budget.current()
+        allowed = min(timeout_seconds, self.allowed_seconds)
+        if allowed <= 0:
+            raise unavailable()  # else it would be sent, and given up at once
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(allowed) as limit:
                 connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # redis-py
                 sent = True
-                return await self._converse(connection, commands)
+                return await self._converse(connection, commands, limit)
         except REFUSED as error:
             raise unavailable() from error
         except (RedisError, OSError, TimeoutError) as error:
             if sent:
                 raise Lost from error
             raise unavailable() from error
+        finally:
+            if spent is not None:
+                spent.left -= time.monotonic() - began
 
     async def listen(self, channels: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
         """What is PUBLISHed, on a connection of its own; first, and once, None: all channels are subscribed.
@@ -132,18 +165,50 @@ class Link:
         finally:
             await connection.disconnect(nowait=True)
 
-    async def _converse(self, connection: AbstractConnection, commands: Sequence[Command]) -> list[Any]:
-        """Sends all, then reads all; on any failure, a cancellation too, redis-py closes the connection itself.
+    async def _converse(
+        self, connection: AbstractConnection, commands: Sequence[Command], limit: asyncio.Timeout
+    ) -> list[Any]:
+        """Sends all, then reads all. Behind its limit the rest is left to be read: it would be the next caller's.
 
-        That matters: an answer still on its way would be read by the next caller as its own.
+        On any other failure, a cancellation too, the connection is closed for the same reason.
         """
+        replies: list[Any] = []
         try:
             # redis-py's own packing is Python and would be a third of a post's cost.
             packed = b"".join(pack_command(tuple(each)) for each in commands)  # type: ignore[arg-type]  # any length
             await connection.send_packed_command(packed, check_health=False)
-            return [await _reply(connection) for _ in commands]
+            await _read(connection, replies, len(commands))
+        except BaseException as why:
+            if isinstance(why, asyncio.CancelledError) and limit.expired() and connection.is_connected:
+                late = asyncio.create_task(self._outwait(connection, len(commands) - len(replies)), name="late answer")
+                self._late.add(late)
+                late.add_done_callback(self._late.discard)
+            else:
+                await connection.disconnect(nowait=True)
+                await self._pool.release(connection)
+            raise
+        await self._pool.release(connection)
+        return replies
+
+    async def _outwait(self, connection: AbstractConnection, missing: int) -> None:
+        """Read what comes too late, for one more time-out, so that a slow Redis is not slower by a new connection."""
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                await _read(connection, [], missing)
+        except (RedisError, OSError, TimeoutError, Lost):
+            await connection.disconnect(nowait=True)
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
         finally:
             await self._pool.release(connection)
+
+
+async def _greet(connection: AbstractConnection) -> None:
+    """A new connection is one when Redis has answered on it: one that is not let in has taken no command of ours."""
+    await connection.on_connect()
+    await connection.send_command("PING", check_health=False)
+    await connection.read_response()
 
 
 def _good(replies: list[Any]) -> list[Any]:
@@ -159,9 +224,26 @@ def unavailable() -> Unavailable:
     return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
 
 
-async def _reply(connection: AbstractConnection) -> Any:
+async def _read(connection: AbstractConnection, replies: list[Any], count: int) -> None:
+    """So many replies are added; raises :class:`Lost` if Redis refused to go on when it had run some of the commands.
+
+    A connection to a primary that is none any more is closed, so that the next is made to whoever it is by then.
+    """
     try:
-        return await connection.read_response()
+        for _ in range(count):
+            replies.append(await _reply(connection))  # noqa: PERF401 - whoever gives up has to know how many there are
+    except REFUSED as error:
+        if replies:
+            raise Lost from error
+        raise
+    if any(isinstance(reply, ResponseError) and demoted(reply) for reply in replies):
+        await connection.disconnect(nowait=True)
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    """Not closed by redis-py: it would do so for whoever is tired of waiting, too."""
+    try:
+        return await connection.read_response(disconnect_on_error=False)
     except RedisConnectionError:
         raise
     except ResponseError as refusal:

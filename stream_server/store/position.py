@@ -13,3 +13,9 @@ def parse(answer: bytes) -> Position | None:
     """The place in a write's answer ``<ms>-<seq> <n>``, words after it aside; None where nothing was put on the log."""
     entry_id, n, *_ = *answer.split(b" "), b""
     return at(entry_id, n) if n.isdigit() and b"-" in entry_id else None
+
+
+def of_cursor(cursor: bytes) -> Position:
+    """The place that a cursor ``<ms>-<seq>.<n>`` names; raises ValueError where it is none."""
+    entry_id, _, n = cursor.partition(b".")
+    return at(entry_id, n)

@@ -2,18 +2,24 @@
 
 Scripts refuse by ``<WORD> <noun> [<parameter>]``; Redis itself by words of its own, which stand somewhere in the text
 when a command inside a script was refused (6.2 wraps them). Nothing was written then: a script's first write is the one
-that fails.
+that fails. But for what the user of Redis may not do: that is looked at for each command as it comes.
 """
 
 from redis.exceptions import ResponseError
 
 from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Internal, NotFound, TooLarge, Unavailable
+from stream_server.store import budget
 
 REDIS = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
 )  # fmt: skip
 """Redis cannot write now, and may later."""
 
+STOPPED = "killed by user"
+"""Somebody has ended the script by SCRIPT KILL, which Redis allows only before its first write."""
+
+DENIED = ("The user executing the script can't", "ACL failure in script")
+"""Redis' ACL forbids a command in the middle of a script; what came before it stays written."""
 
 NOT_YOURS = {
     "group": "only members may post, comment or like in it, and only its owner may announce or change it",
@@ -48,9 +54,24 @@ def refused(error: ResponseError) -> ApiError:
     made = _of_script(word, what)
     if made is not None:
         return made
-    if getattr(error, "status_code", None) in REDIS or any(f"{name} " in str(error) for name in REDIS):
+    if any(_says(error, name) for name in REDIS) or STOPPED in str(error):
         return Unavailable("the data store takes no writes at the moment; nothing was written", retry_after=1)
     return Internal("the data store refused a command")
+
+
+def refused_write(error: ResponseError) -> ApiError:
+    """The same for a script that writes: one that was stopped in its middle may have written."""
+    return budget.unknown() if any(text in str(error) for text in DENIED) else refused(error)
+
+
+def demoted(error: ResponseError) -> bool:
+    """Whether this is said by one that is no primary, or by a replica that has lost its own."""
+    return _says(error, "READONLY") or _says(error, "MASTERDOWN")
+
+
+def _says(error: ResponseError, name: str) -> bool:
+    """redis-py keeps the word apart from the text where it knows it."""
+    return getattr(error, "status_code", None) == name or f"{name} " in str(error)
 
 
 def _of_script(word: str, what: str) -> ApiError | None:

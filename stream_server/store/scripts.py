@@ -3,7 +3,9 @@
 A script is called by its hash; a Redis that does not know it (restarted, failed over) is given it again.
 """
 
+import math
 import re
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha1
@@ -14,11 +16,11 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoScriptError, ResponseError
 
 from stream_server import sight
-from stream_server.errors import Internal, OutcomeUnknown, Unavailable
+from stream_server.errors import Internal, Unavailable
 from stream_server.events import START, Position
-from stream_server.store import keys, position
+from stream_server.store import budget, keys, position
 from stream_server.store.link import Command, Link, Lost
-from stream_server.store.refusals import refused
+from stream_server.store.refusals import refused, refused_write
 from stream_server.store.request import Request
 
 GRACE_MS = 3000
@@ -30,8 +32,14 @@ LEASE_MS = 10_000
 FOLLOWED = 50
 """Users of one pass of a refill."""
 
-REPEAT_SHARE = 0.5
-"""A repetition has half the time of the first attempt, so that both together stay under two time-outs."""
+FIRST_SHARE = 0.6
+"""What the first attempt of a write has of its time; its repetition has the rest, so that both stay within it."""
+
+ATTEMPT_SHARE = 0.25
+"""Less than this of the time-out is no attempt: a write that has no time for two of them has one, with all of it."""
+
+WAIT_SHARE = 0.8
+"""What the replicas have of an attempt's time: the rest is for saying that they did not answer."""
 
 Argument = str | bytes | int
 
@@ -63,36 +71,35 @@ class Answer(NamedTuple):
 
 
 class Scripts:
-    """Calls the scripts of one Redis; ``written`` is the newest entry of the log that this process wrote.
+    """Calls the scripts of one Redis; a write is one when so many ``replicas`` have it, too.
 
-    ``written`` lets a feed know that something it should have heard by now exists.
+    ``written`` is the newest entry of the log that this process wrote, so that a feed knows of something that it should
+    have heard by now.
     """
 
-    def __init__(self, link: Link, sizes: Sizes) -> None:
+    def __init__(self, link: Link, sizes: Sizes, replicas: int = 0) -> None:
         self._link = link
         self._scripts = load(sizes)
+        self._replicas = replicas
         self.sizes = sizes
         self.written = START
 
-    async def install(self) -> None:
-        """Give all scripts to Redis."""
-        await self._link.ask(*(("SCRIPT", "LOAD", script.text) for script in self._scripts.values()))
+    async def install(self, seconds: float = math.inf) -> None:
+        """Give all scripts to Redis, within ``seconds`` or the link's time-out if that is less; raises Unavailable."""
+        await self._link.ask(*(("SCRIPT", "LOAD", script.text) for script in self._scripts.values()), seconds=seconds)
 
     async def write(self, verb: str, request: Request, *arguments: Argument) -> Answer:
         """One write; raises what the script refused with, Unavailable, or OutcomeUnknown."""
-        reply = (await self._run([self._command(verb, request, arguments)]))[0]
-        if isinstance(reply, ResponseError):
-            raise refused(reply) from reply
-        return self._answer(reply)
+        (answer,) = await self._run([self._command(verb, request, arguments)])
+        if isinstance(answer, ResponseError):
+            raise refused_write(answer) from answer
+        return answer
 
     async def write_each(
         self, writes: Sequence[tuple[str, Request, tuple[Argument, ...]]]
     ) -> list[Answer | ResponseError]:
         """Several writes in one round trip, each its own step; a refusal stands in its place."""
-        if not writes:
-            return []
-        replies = await self._run([self._command(*write) for write in writes])
-        return [reply if isinstance(reply, ResponseError) else self._answer(reply) for reply in replies]
+        return await self._run([self._command(*write) for write in writes]) if writes else []
 
     async def read(self, verb: str, key: str, *arguments: Argument) -> Any:
         """One script that keeps no answer; ``key`` says on which shard."""
@@ -104,7 +111,7 @@ class Scripts:
         digest = self._scripts[verb].digest
         commands: list[Command] = [("EVALSHA", digest, 1, key, "-", 0, *arguments) for arguments in calls]
         try:
-            replies = await self._known(commands, self._link.timeout_seconds)
+            replies = await self._known(commands, time.monotonic() + self._link.allowed_seconds)
         except Lost as lost:
             raise Unavailable("the data store did not answer", retry_after=1) from lost
         for reply in replies:
@@ -116,28 +123,65 @@ class Scripts:
         key = keys.named("request", request.key)
         return ("EVALSHA", self._scripts[verb].digest, 1, key, request.fingerprint, request.ttl_ms, *arguments)
 
-    async def _run(self, commands: list[Command]) -> list[Any]:
-        timeout = self._link.timeout_seconds
+    async def _run(self, commands: list[Command]) -> list[Answer | ResponseError]:
+        """The answers, once as many replicas as are wanted have what was written; raises OutcomeUnknown otherwise."""
+        replies = await self._repeated(commands)
+        copies = replies.pop() if self._replicas else 0
+        answers = [reply if isinstance(reply, ResponseError) else self._answer(reply) for reply in replies]
+        if all(isinstance(answer, ResponseError) for answer in answers):
+            return answers
+        spent = budget.current()
+        if spent is not None:
+            spent.written = True
+        # Redis answers with an error in the place of a number when it was demoted while it waited for its replicas.
+        if isinstance(copies, ResponseError) or copies < self._replicas:
+            raise budget.unknown()
+        return answers
+
+    async def _repeated(self, commands: list[Command]) -> list[Any]:
+        """The replies to the first attempt, or to the second if they were lost; both within the time of one."""
+        began, whole = time.monotonic(), self._link.allowed_seconds
+        # One given up a moment before its answer costs a connection, and whoever asks next the time for another one.
+        share = FIRST_SHARE if whole >= 2 * ATTEMPT_SHARE * self._link.timeout_seconds else 1
         try:
-            return await self._known(commands, timeout)
+            return await self._known(commands, began + whole * share, self._replicas)
         except Lost:
             pass
         # Safe, because the first attempt kept its answer under the request key if it was run at all.
         try:
-            return await self._known(commands, timeout * REPEAT_SHARE)
+            replies = await self._known(commands, began + whole, self._replicas)
         except (Lost, Unavailable) as lost:
-            raise OutcomeUnknown("the data store did not answer; it may have been written", retry_after=1) from lost
+            raise budget.unknown() from lost
+        for reply in replies:
+            if isinstance(reply, ResponseError) and isinstance(refused(reply), Unavailable):
+                raise budget.unknown() from reply  # what is refused now may have been taken the first time
+        return replies
 
-    async def _known(self, commands: list[Command], timeout_seconds: float) -> list[Any]:
-        """The answers; those that Redis did not know the script for are asked again after it was given."""
-        replies = await self._link.exchange(commands, timeout_seconds)
+    async def _known(self, commands: list[Command], ends: float, replicas: int = 0) -> list[Any]:
+        """The replies; those that Redis did not know the script for are asked again after it was given.
+
+        With ``replicas`` the last one says how many of them have all that was written until then.
+        """
+        replies = await self._exchange(commands, ends, replicas)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:
-            await self.install()
-            again = await self._link.exchange([commands[i] for i in unknown], timeout_seconds)
-            for i, reply in zip(unknown, again, strict=True):
+            try:
+                await self.install(ends - time.monotonic())
+                again = await self._exchange([commands[i] for i in unknown], ends, replicas)
+            except Unavailable as error:
+                if len(unknown) < len(commands):
+                    raise Lost from error  # the others were run
+                raise
+            for i, reply in zip([*unknown, -1] if replicas else unknown, again, strict=True):
                 replies[i] = reply
         return replies
+
+    async def _exchange(self, commands: list[Command], ends: float, replicas: int) -> list[Any]:
+        """In one round trip, on one connection: WAIT is about what was written on it, and about all before that."""
+        left = max(0.0, ends - time.monotonic())
+        if replicas:
+            commands = [*commands, ("WAIT", replicas, max(1, int(left * 1000 * WAIT_SHARE)))]  # 0 would be for ever
+        return await self._link.exchange(commands, left)
 
     def _answer(self, reply: list[Any]) -> Answer:
         again, value, *extra = reply

@@ -20,11 +20,14 @@ from stream_server.store.link import Link
 from stream_server.store.lists import Lists
 from stream_server.store.log import Log
 from stream_server.store.mutes import Mutes
+from stream_server.store.near import Near
 from stream_server.store.notifications import Notifications
 from stream_server.store.passes import Passes
 from stream_server.store.relations import Relations
 from stream_server.store.repair import Repair
 from stream_server.store.reports import Reports
+from stream_server.store.retention import Retention
+from stream_server.store.rollbacks import Rollbacks
 from stream_server.store.rules import Rules
 from stream_server.store.scripts import Scripts, Sizes
 from stream_server.store.sessions import Sessions
@@ -56,8 +59,9 @@ class TooOld(RuntimeError):
 class Store:
     """What is kept in one Redis. Nothing is connected before :meth:`open`.
 
-    ``timeout_seconds`` bounds the wait for each answer of Redis; ``language`` tells that of a status whose author does
-    not say it.
+    ``timeout_seconds`` bounds the wait for each answer of Redis; ``read_url`` names a replica to hear and read the log
+    from, empty for none; so many ``write_replicas`` must have a write before it is answered; ``language`` tells that of
+    a status whose author does not say it.
     """
 
     def __init__(
@@ -65,12 +69,15 @@ class Store:
         url: str,
         *,
         timeout_seconds: float,
+        read_url: str = "",
+        write_replicas: int = 0,
         sizes: Sizes = DEFAULT_SIZES,
         language: Detector = undetermined,
     ) -> None:
         self.language = language
         self._link = Link(url, timeout_seconds)
-        self._scripts = Scripts(self._link, sizes)
+        self._near = Near(self._link, Link(read_url, timeout_seconds, replica=True) if read_url else None)
+        self._scripts = Scripts(self._link, sizes, write_replicas)
         self.users = Users(self._link, self._scripts)
         self.sessions = Sessions(self._link, self._scripts)
         self.tickets = Tickets(self._link)
@@ -92,7 +99,9 @@ class Store:
         self.likes = Likes(self._scripts)
         self.favorites = Favorites(self._scripts)
         self.comments = Comments(self._link, self._scripts)
-        self.log = Log(self._link)
+        self.log = Log(self._link, self._scripts, self._near)
+        self.rollbacks = Rollbacks(self._scripts)
+        self.retention = Retention(self._link, self._scripts)
         self.lists = Lists(self._scripts, self.syndication)
         self.groups = Groups(self._scripts)
         self.talks = Talks(self._link, self._scripts)
@@ -124,6 +133,7 @@ class Store:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._near.close()
         await self._link.close()
 
     async def _warn_of_eviction(self) -> None:

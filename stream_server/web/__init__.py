@@ -6,6 +6,7 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 
 ``routes``        the URL table, on one screen; ``route`` is a row of it
 ``middleware``    every request's frame: its id, its refusals, its token
+``farewell``      the end of a server; ``stopping`` whom it turns away meanwhile
 ``edges``         what happens before a request is one: parse errors, deadlines, limits of the protocol
 ``keys``          what an app and a request carry
 ``answers``       JSON answers and refusals; ``pieces`` those that are a piece of a list
@@ -21,5 +22,6 @@ query, body and header are checked, makes one call of ``store`` or ``hub``, and 
 ``rules``         handlers too; ``trials`` and ``preview`` try a rule on a status, and on the last minutes
 ``stream``, ``events``   the streams and long polling; ``parameters``, ``subscriptions``, ``since``, ``subscription``,
                   ``framing`` and ``connection`` are their parts
+``peer``          what the kernel knows of a client's machine
 ``dialects/``     other streaming APIs' words for the same streams
 """

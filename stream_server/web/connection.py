@@ -8,30 +8,47 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from stream_server.web.peer import Peer
+
 LAST_CHUNK = b"0\r\n\r\n"
 
 HIGH_WATER_BYTES = 65_536
-"""Unsent bytes at which catching up waits for the client."""
+"""Unsent bytes at which catching up waits for the client; half of its bound, if that is less."""
+
+LOW_WATER_SHARE = 0.75
+"""It goes on soon after: how far a slow client has come is known by what it was given."""
 
 
 class StreamConnection(asyncio.Protocol):
     """The socket of one stream, as the hub's ``Sink``.
 
     ``write`` and ``backlog`` are the transport's own methods, without a layer between: they run once per client
-    and flush. ``on_lost`` is called once, when the connection is gone.
+    and flush. ``held`` and ``silence`` are the kernel's word (:class:`Peer`). ``on_lost`` is called once, when the
+    connection is gone.
+
+    The kernel's part of a client's bytes is set to ``send_buffer_bytes`` (Linux takes twice that, for its own records;
+    0 leaves what the system does, and nothing of it is counted); ours, ``buffer_bytes``, is the hub's to keep.
     """
 
-    __slots__ = ("_chunked", "_full", "_transport", "_waiter", "backlog", "on_lost", "write")
+    __slots__ = (
+        "_chunked", "_full", "_peer", "_transport", "_waiter", "backlog", "held", "on_lost", "silence", "write",
+    )  # fmt: skip
 
-    def __init__(self, transport: asyncio.Transport, *, chunked: bool, send_buffer_bytes: int) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int, send_buffer_bytes: int
+    ) -> None:
         self.write = transport.write
         self.backlog = transport.get_write_buffer_size
+        self._peer = Peer(transport)
+        self.held = self._peer.held
+        self.silence = self._peer.silence
         self.on_lost: Callable[[], None] = _nobody
         self._transport = transport
         self._chunked = chunked
         self._full = False
         self._waiter: asyncio.Future[None] | None = None
-        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        high = min(HIGH_WATER_BYTES, buffer_bytes // 2)
+        transport.set_write_buffer_limits(high=high, low=int(high * LOW_WATER_SHARE))
         connection = transport.get_extra_info("socket")
         if send_buffer_bytes and connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
@@ -40,10 +57,12 @@ class StreamConnection(asyncio.Protocol):
         """A client has nothing to say on a stream; what it says is dropped."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client left, or we let it go."""
+        """The client left, or we let it go; who is told is let go of as well, since they hold this connection."""
+        self._peer.forget()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
-        self.on_lost()
+        on_lost, self.on_lost = self.on_lost, _nobody
+        on_lost()
 
     def pause_writing(self) -> None:
         """The transport holds more than the high-water mark."""

@@ -8,16 +8,17 @@ import asyncio
 import math
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
-from stream_server.config import Config
 from stream_server.errors import ApiError, BadRequest, Internal, TooLarge
 from stream_server.web.answers import refusal
+from stream_server.web.keys import CONFIG
 from stream_server.web.middleware import http_refusal
+from stream_server.web.peer import Peer
 
 HEADER_SECONDS = 15.0
 """From the connection, or from a later request's first byte, to the end of that request's head."""
@@ -34,27 +35,35 @@ MAX_FIELD_BYTES = 16_384
 WRITE_SECONDS = 30.0
 """An answer of which the client takes no byte for so long is given up, with its connection."""
 
+PROBE_SECONDS = 15.0
+"""As long as heartbeats of a stream are apart."""
+
 LINGER_SECONDS = 2.0
 """How long the rest of a refused body is swallowed, so that its sender can read why."""
 
-SHUTDOWN_SECONDS = 2.0
-"""aiohttp waits for this twice: once for handlers to end, once after cancelling them."""
+SHUTDOWN_SECONDS = 0.25
+"""aiohttp waits for this twice, for handlers to end and after cancelling them; :meth:`Runner.answered` was before."""
 
-
-class HandedOver(ConnectionError):
-    """Ends a handler whose connection lives on under another protocol; aiohttp takes it for a client that left."""
+LOOK_SECONDS = 0.01
+"""How often it is looked whether requests are still being answered."""
 
 
 class Protocol(web.RequestHandler):
     """One connection."""
 
-    __slots__ = ("_header_seconds", "_in_head", "_stuck")
+    __slots__ = ("_handed_over", "_header_seconds", "_in_head", "_peer", "_probe_seconds", "_stuck", "_write_seconds")
 
-    def __init__(self, manager: "Server", *, header_seconds: float, **options: Any) -> None:
+    def __init__(
+        self, manager: "Server", *, header_seconds: float, write_seconds: float, probe_seconds: float, **options: Any
+    ) -> None:
         super().__init__(manager, **options)
         self._header_seconds = header_seconds
+        self._write_seconds = write_seconds
+        self._probe_seconds = probe_seconds
         self._in_head = False
+        self._handed_over = False
         self._stuck: asyncio.TimerHandle | None = None
+        self._peer: Peer | None = None
 
     def pause_writing(self) -> None:
         """The client does not read its answer: it has a while to take some of it."""
@@ -70,24 +79,40 @@ class Protocol(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Nothing is waited for any more."""
         self._forget_backlog()
+        self._peer = None
         super().connection_lost(exc)
 
     def _watch_backlog(self, transport: asyncio.Transport, before: float) -> None:
-        """Drop a client that takes no byte of its answer for a whole deadline; slowly is not never."""
-        backlog = transport.get_write_buffer_size()
+        """Drop a client that takes no byte of its answer for a whole deadline; slowly is not never.
+
+        What the kernel has of it counts: it takes more of us only when a third of its buffer is free.
+        """
+        backlog = transport.get_write_buffer_size() + (self._peer.held() if self._peer is not None else 0)
         if backlog >= before:
             transport.abort()
         else:
-            self._stuck = self._loop.call_later(WRITE_SECONDS, self._watch_backlog, transport, backlog)
+            self._stuck = self._loop.call_later(self._write_seconds, self._watch_backlog, transport, backlog)
 
     def _forget_backlog(self) -> None:
         if self._stuck is not None:
             self._stuck.cancel()
             self._stuck = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered, or has come and waits for that."""
+        return self._request_in_progress or bool(self._messages)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the first request's deadline, which a silent connection misses as well."""
+        """Start the first request's deadline, which a silent connection misses as well; and let the kernel ask.
+
+        Nothing is written to a long poll while it waits: that its client's machine is gone is found out by probes.
+        """
         super().connection_made(transport)
+        self._peer = Peer(transport)
+        self._peer.probe(self._probe_seconds, self._write_seconds)
+        if self.transport is not None:
+            self.transport.set_write_buffer_limits(high=0)  # else the end of a connection waits for its last bytes
         self._limit_head()
 
     def data_received(self, data: bytes) -> None:
@@ -100,20 +125,25 @@ class Protocol(web.RequestHandler):
             self._limit_head()
 
     def hand_over(self, make_successor: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
-        """Give the transport to another protocol and end here, as if the connection was lost; raises HandedOver.
+        """Give the transport to another protocol and end here, as if the connection was lost.
 
-        aiohttp has no door for this. Its side must not close the transport, nor cancel the handler that called.
+        aiohttp has no door for this. Its side must not close the transport, nor cancel the handler that called, which
+        returns its response; an exception would do as well, but aiohttp's frames keep one in a circle, and with it the
+        whole request until a garbage collection. Raises ConnectionResetError if the client left.
         """
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client left")
-        transport.set_protocol(make_successor(transport))
+        successor = make_successor(transport)
+        transport.set_protocol(successor)
+        if self.writing_paused:
+            successor.pause_writing()  # this one was told so; that it is over will be told to the other
         if not transport.is_reading():
             transport.resume_reading()  # else the end of the connection would not be noticed
         self.transport = None
         self._task_handler = None
+        self._handed_over = True
         self.connection_lost(None)
-        raise HandedOver
 
     def _break_body(self) -> None:
         """Tell the handler that waits for a body when what came is none: aiohttp only queues the parse error."""
@@ -154,7 +184,12 @@ class Protocol(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the answer; aiohttp's own refusals that were raised outside of the middlewares get our shape."""
+        """Send the answer; aiohttp's own refusals that were raised outside of the middlewares get our shape.
+
+        What was handed over is another's to end: aiohttp takes it for a client that left.
+        """
+        if self._handed_over:
+            return resp, True
         if isinstance(resp, web.HTTPException):
             refused = http_refusal(request.method, resp)
             resp = refusal(refused or Internal("something went wrong here"))
@@ -169,18 +204,34 @@ def _edge_refusal(status: int, error: BaseException | None) -> ApiError:
     return Internal("something went wrong here; it was logged")
 
 
+class Deadlines(NamedTuple):
+    """What a connection is given when it is made, in seconds, and keeps.
+
+    ``write_seconds`` is for the next byte that a client takes of an answer, ``probe_seconds`` the silence after which
+    a client's machine is asked whether it is there.
+    """
+
+    write_seconds: float = WRITE_SECONDS
+    probe_seconds: float = PROBE_SECONDS
+
+
 class Server(web.Server):
-    """Makes a :class:`Protocol` for each connection."""
+    """Makes a :class:`Protocol` for each connection, with the deadlines that hold by then."""
+
+    def __init__(self, handler: Any, *, deadlines: Callable[[], Deadlines], **options: Any) -> None:
+        super().__init__(handler, **options)
+        self._deadlines = deadlines
 
     def __call__(self) -> Protocol:
         """The next connection."""
-        return Protocol(self, loop=self._loop, **self._kwargs)
+        return Protocol(self, loop=self._loop, **self._kwargs, **self._deadlines()._asdict())
 
 
 class Runner(web.AppRunner):
     """aiohttp's runner with our connections; use it with any site.
 
-    ``header_seconds`` is the deadline of a request's head, ``shutdown_seconds`` what aiohttp waits twice for.
+    ``header_seconds`` is the deadline of a request's head, ``shutdown_seconds`` what aiohttp waits twice for;
+    ``deadlines`` is asked for each connection.
     """
 
     def __init__(
@@ -188,6 +239,7 @@ class Runner(web.AppRunner):
         app: web.Application,
         *,
         header_seconds: float = HEADER_SECONDS,
+        deadlines: Callable[[], Deadlines] = Deadlines,
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
         super().__init__(
@@ -202,6 +254,21 @@ class Runner(web.AppRunner):
             shutdown_timeout=shutdown_seconds,
         )
         self._header_seconds = header_seconds
+        self._deadlines = deadlines
+
+    async def answered(self, seconds: float) -> None:
+        """Until no request is being answered, but no longer than this.
+
+        What a connection has sent already is read first, so that it is not dropped unseen. aiohttp has a wait of its
+        own, but reads nothing more as soon as it begins: a body that is on its way would never be whole.
+        """
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        busy = True
+        while busy and loop.time() < ends:
+            await asyncio.sleep(LOOK_SECONDS)
+            connections = [] if self.server is None else self.server.connections
+            busy = any(isinstance(one, Protocol) and one.busy for one in connections)
 
     async def _make_server(self) -> Server:
         """As aiohttp's, which has no door for another kind of server: make its server, keep its wiring."""
@@ -209,6 +276,7 @@ class Runner(web.AppRunner):
         options = {**made._kwargs, "header_seconds": self._header_seconds}  # noqa: SLF001 - see above
         return Server(
             made.request_handler,
+            deadlines=self._deadlines,
             request_factory=made.request_factory,
             handler_cancellation=made.handler_cancellation,
             loop=asyncio.get_running_loop(),
@@ -216,6 +284,7 @@ class Runner(web.AppRunner):
         )
 
 
-def make_runner(app: web.Application, config: Config) -> Runner:
-    """The runner that serves ``app``."""
-    return Runner(app, shutdown_seconds=min(SHUTDOWN_SECONDS, config.shutdown_seconds / 2))
+def make_runner(app: web.Application) -> Runner:
+    """The runner that serves ``app``, with the deadlines of its settings, which may change."""
+    config = app[CONFIG]
+    return Runner(app, deadlines=lambda: Deadlines(config.write_timeout_seconds, config.heartbeat_seconds))

@@ -10,6 +10,7 @@ from stream_server.hub.reader import Picked
 from stream_server.web.framing import NDJSON, framing
 from stream_server.web.keys import CLAIMS, CONFIG, HUB, SUBSCRIPTIONS
 from stream_server.web.parameters import read_parameters
+from stream_server.web.stopping import admit
 from stream_server.web.stream import PARAMETER_BYTES, expiry
 from stream_server.web.subscription import number, plan
 
@@ -26,12 +27,13 @@ async def poll(request: web.Request) -> web.Response:
     parameters = await read_parameters(
         request, PARAMETER_BYTES * config.body_max_bytes, request.app[SUBSCRIPTIONS].separators
     )
-    _alias_cursor(parameters)
+    place = _place(parameters)
     wait = number(parameters, "wait", *WAIT_SECONDS)
     limit = number(parameters, "limit", *LIMIT)
     if limit != int(limit):
         raise BadRequest("must be a whole number", param="limit")
-    made = await plan(request, parameters, framing(NDJSON, chunked=True))
+    made = await plan(request, parameters, framing(NDJSON, chunked=True), place=place)
+    admit(request)
     one = Poll(hub, made.ask, limit=int(limit), lost=made.lost)
     timer = expiry(one.member, request[CLAIMS].exp)
     try:
@@ -44,19 +46,20 @@ async def poll(request: web.Request) -> web.Response:
     )
 
 
-def _alias_cursor(parameters: dict[str, str]) -> None:
+def _place(parameters: dict[str, str]) -> str:
+    """By what name it is said where to begin; a refusal of what it says has to tell the one that was given."""
     if "cursor" not in parameters:
-        return
+        return "since"
     if "since" in parameters:
         message = "`cursor` is another name of `since`; give one of them"
         raise BadRequest(message, code="conflicting_parameters", param="cursor")
-    parameters["since"] = parameters.pop("cursor")
+    return "cursor"
 
 
 def _part(item: Picked | Gap | Notice, now_ms: int) -> bytes:
     if isinstance(item, Picked):
         return item.entry.data(item.matched)
-    return (control.gap(item, now_ms) if isinstance(item, Gap) else control.notice(item, now_ms)).data
+    return control.notice(item, now_ms).data
 
 
 def _body(polled: Polled, now_ms: int) -> bytes:

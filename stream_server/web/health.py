@@ -5,7 +5,7 @@ from aiohttp import hdrs, web
 from stream_server import __version__
 from stream_server.metrics import CONTENT_TYPE
 from stream_server.web.answers import encoded
-from stream_server.web.keys import METRICS, READINESS
+from stream_server.web.keys import HUB, METRICS, READINESS
 
 
 async def alive(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
@@ -14,11 +14,12 @@ async def alive(request: web.Request) -> web.Response:  # noqa: ARG001 - a handl
 
 
 async def ready(request: web.Request) -> web.Response:
-    """``GET /readyz``: whether events arrive; 503 while an event that is written now would not arrive."""
+    """``GET /readyz``: whether events arrive; 503 while one that is written now would not, and while this stops."""
     is_ready, detail = request.app[READINESS]()
     if is_ready:
         return encoded({"ready": True, **detail})
-    error = {"code": "unavailable", "message": "events would not arrive right now"}
+    message = "this server is stopping" if request.app[HUB].stopping else "events would not arrive right now"
+    error = {"code": "unavailable", "message": message}
     response = encoded({"ready": False, **detail, "error": error}, status=503)
     response.headers[hdrs.RETRY_AFTER] = "1"
     return response

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from stream_server.auth import Auth, Claims
 from stream_server.config import Config
+from stream_server.hub.closing import Shutdown
 from stream_server.hub.hub import Hub
 from stream_server.jwks import KeySet
 from stream_server.metrics import Metrics
@@ -29,6 +30,8 @@ METRICS = web.AppKey("metrics", Metrics)
 Readiness = Callable[[], tuple[bool, dict[str, object]]]
 READINESS: web.AppKey[Readiness] = web.AppKey("readiness")
 """Whether events that are written now would arrive, and what is known about it."""
+
+SHUTDOWN = web.AppKey("shutdown", Shutdown)
 
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 

@@ -24,11 +24,13 @@ from stream_server.errors import (
     TooLarge,
     Unauthorized,
 )
+from stream_server.store import budget
 from stream_server.web import tickets
 from stream_server.web.answers import REALM, refusal
-from stream_server.web.keys import AUTH, CLAIMS, KEY_SET, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
+from stream_server.web.keys import AUTH, CLAIMS, CONFIG, HUB, KEY_SET, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
 from stream_server.web.query import check_query, read_query
 from stream_server.web.route import ANY, OPEN, Handler, Route
+from stream_server.web.stopping import admit
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
     if not response.prepared:
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
         response.headers.setdefault(hdrs.SERVER, REALM)
+        if request.app[HUB].stopping:
+            response.force_close()  # the client's next request finds another server
     _count(request, response, time.monotonic() - began)
     return response
 
@@ -76,8 +80,17 @@ async def identified(request: web.Request, handler: Handler) -> web.StreamRespon
     if request.match_info.http_exception is not None:
         return await handler(request)
     route = request.app[ROUTES].get(request.match_info.route, UNDECLARED)
+    if route.streams:
+        return await _checked(request, route, handler)
+    with budget.within(request.app[CONFIG].redis_timeout_seconds):
+        return await _checked(request, route, handler)
+
+
+async def _checked(request: web.Request, route: Route, handler: Handler) -> web.StreamResponse:
     if route.dialect is None:
         check_query(request, route)
+    if route.streams:
+        admit(request)
     if route.needs != OPEN:
         request[CLAIMS] = await _claims(request, route)
         if route.needs != ANY and route.needs not in request[CLAIMS].scopes:

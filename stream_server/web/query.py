@@ -48,9 +48,9 @@ def read_query(request: web.Request, kind: type[Kind]) -> Kind:
     """The query, which :func:`check_query` has passed, as a ``kind``; raises ApiError naming the parameter."""
     readers = _readers(kind)
     parameters = {name: readers[name](name, text) for name, text in query_pairs(request)}
-    for field in msgspec.structs.fields(kind):
-        if field.required and field.encode_name not in parameters:
-            raise _missing(field.encode_name)
+    for name in _required(kind):
+        if name not in parameters:
+            raise _missing(name)
     try:
         return msgspec.convert(parameters, kind)
     except msgspec.ValidationError as error:
@@ -86,6 +86,12 @@ def _readers(kind: type[msgspec.Struct]) -> dict[str, Reader]:
     if not isinstance(shape, inspect.StructType):
         raise TypeError(f"{kind.__name__} is no struct")
     return {field.encode_name: _reader(field.type, required=field.required) for field in shape.fields}
+
+
+@cache
+def _required(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The parameters that a ``kind`` cannot do without; looked up once, as that leaves garbage in circles."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind) if field.required)
 
 
 def _reader(type_: inspect.Type, *, required: bool) -> Reader:

@@ -1,18 +1,34 @@
-"""Where a stream begins: a cursor, a time, or so long ago, looked up on the log."""
+"""Where a stream begins: a cursor, a time, or so long ago, looked up on the log.
 
+Whoever comes with a cursor that the log lost is set back to where it went on, and told. What lies above the head is
+refused, but not before this server's feed has looked whether the log is what it was: right after a power cut the lost
+end lies above the head, until that is noticed. What no feed remembers either (all were down) is no place any more.
+"""
+
+import asyncio
 import re
+import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.events import EPOCH_MS, START, Position
 from stream_server.hub.control import Gap
-from stream_server.store.log import Log
+from stream_server.store.log import Located, Log
 
 _CURSOR = re.compile(r"(\d{1,15})-(\d{1,6})(?:\.(\d{1,15}))?", re.ASCII)
 _AGO = re.compile(r"-(\d{1,9})([smhd])", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+OTHERS_SECONDS = 2.0
+"""With the clock set back a lost cursor is above the head until the server that had heard it has looked: two beats."""
+
+LOOK_SECONDS = 0.2
+
+BELIEVED_MS = 86_400_000
+"""What claims to be of a later time than this from now is waited for by nobody."""
 
 
 class Begin(NamedTuple):
@@ -22,31 +38,56 @@ class Begin(NamedTuple):
     lost: Gap | None
 
 
-async def begin(value: str, log: Log, *, now_ms: int, param: str) -> Begin:
-    """Where ``value`` points. Cursors are exclusive, times inclusive.
+class _Cursor(NamedTuple):
+    """A cursor as it was given, and what it says; ``n`` is None where it says none."""
+
+    text: str
+    ms: int
+    seq: int
+    n: int | None
+
+
+async def begin(value: str, log: Log, *, now_ms: Callable[[], Awaitable[int]], param: str) -> Begin:
+    """Where ``value`` points. Cursors are exclusive, times inclusive and by ``now_ms``, the clock of the log.
 
     Raises :class:`InvalidCursor` for garbage and for what lies above the head, BadRequest for a time to come.
     """
-    cursor = _CURSOR.fullmatch(value)
-    if cursor is not None:
-        n = None if cursor[3] is None else int(cursor[3])
-        return await _at_cursor(value, int(cursor[1]), int(cursor[2]), n, log, param)
-    return await _at_time(value, _time_ms(value, now_ms, param), log, param, now_ms)
+    found = _CURSOR.fullmatch(value)
+    if found is not None:
+        n = None if found[3] is None else int(found[3])
+        return await _at_cursor(_Cursor(value, int(found[1]), int(found[2]), n), log, now_ms, param)
+    return await _at_time(value, log, param, await now_ms())
 
 
-async def _at_cursor(cursor: str, ms: int, seq: int, n: int | None, log: Log, param: str) -> Begin:
+async def _at_cursor(cursor: _Cursor, log: Log, now_ms: Callable[[], Awaitable[int]], param: str) -> Begin:
+    text, ms, seq, n = cursor
     if (ms, seq) == (0, 0):
         return await _from_the_start(log)
     located = await log.locate(ms, seq)
-    if (ms, seq) > located.head[:2] or ms < EPOCH_MS or (n or 0) > located.head.n:
-        message = "this cursor is no place on the log: it is from another server, or made up"
-        raise InvalidCursor(message, param=param)
     if located.found is not None and n in (None, located.found.position.n):
         return Begin(located.found.position, None)
-    if located.floor is not None and (ms, seq) < located.floor[:2]:
-        return _below_floor(cursor, n, located.floor)
-    position = located.before or located.head
-    return Begin(position, Gap(cursor, position, "unknown_position", None))
+    if not located.trimmed(Position(ms, seq, n or 0)):
+        located = await _looked_for(ms, seq, log, await now_ms())
+    if (ms, seq) > located.head[:2] or ms < EPOCH_MS:
+        message = "this cursor is no place on the log: it is from another server, or made up"
+        raise InvalidCursor(message, param=param)
+    if located.resumed is not None:
+        return Begin(located.resumed, Gap(text, located.resumed, "rolled_back", None))
+    if located.floor is not None and (ms, seq) < located.floor[:2] and located.floor.n > 1:
+        return _below_floor(text, n if located.survivor is None else None, located.floor)
+    position = located.before or START
+    return Begin(position, Gap(text, position, "unknown_position", None))
+
+
+async def _looked_for(ms: int, seq: int, log: Log, now_ms: int) -> Located:
+    """Once this feed has looked whether the log is what it was; others have a moment to say that they heard more."""
+    await log.doubt()
+    located = await log.locate(ms, seq)
+    ends = time.monotonic() + OTHERS_SECONDS
+    while (ms, seq) > located.head[:2] and ms < now_ms + BELIEVED_MS and time.monotonic() < ends:
+        await asyncio.sleep(LOOK_SECONDS)
+        located = await log.locate(ms, seq)
+    return located
 
 
 async def _from_the_start(log: Log) -> Begin:
@@ -64,10 +105,12 @@ def _below_floor(cursor: str, n: int | None, floor: Position) -> Begin:
     return Begin(position, Gap(cursor, position, "trimmed", missed))
 
 
-async def _at_time(value: str, ms: int, log: Log, param: str, now_ms: int) -> Begin:
-    if ms > now_ms:
-        raise BadRequest("this time is still to come", param=param)
+async def _at_time(value: str, log: Log, param: str, now_ms: int) -> Begin:
+    """A time is still to come if it is so by the clock and by the log, whose clock may have been set back since."""
+    ms = _time_ms(value, now_ms, param)
     located = await log.locate(ms, 0)
+    if ms > max(now_ms, located.head.ms):
+        raise BadRequest("this time is still to come", param=param)
     if located.before is not None:
         return Begin(located.before, None)
     if located.floor is None:

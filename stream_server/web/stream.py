@@ -15,14 +15,16 @@ from stream_server.hub import closing as reasons
 from stream_server.hub import control
 from stream_server.hub.control import Notice
 from stream_server.hub.group import Framing
+from stream_server.hub.hub import Hub
 from stream_server.hub.member import Member
 from stream_server.hub.subscriber import Subscriber
 from stream_server.web.connection import StreamConnection
 from stream_server.web.edges import Protocol
 from stream_server.web.framing import framing, negotiate
-from stream_server.web.keys import CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID, SUBSCRIPTIONS
+from stream_server.web.keys import CLAIMS, CONFIG, HUB, REQUEST_ID, SUBSCRIPTIONS
 from stream_server.web.middleware import X_REQUEST_ID
 from stream_server.web.parameters import read_parameters
+from stream_server.web.stopping import admit
 from stream_server.web.subscription import Plan, plan, plan_own
 
 PARAMETER_BYTES = 4
@@ -72,8 +74,9 @@ async def open_stream(
     """Begin what was planned, with ``more`` headers; from here on there is no refusal.
 
     The position is pinned before the head is sent, so nothing is missed between the two. Then the connection
-    leaves the HTTP server, which is what the ConnectionError at the end tells it.
+    leaves the HTTP server. A server that began to stop while this was planned refuses it here.
     """
+    admit(request)
     response = web.StreamResponse(headers={**HEADERS, **(more or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
     chunked = chunks(request)
@@ -85,7 +88,6 @@ async def open_stream(
     protocol = request.protocol
     if not isinstance(protocol, Protocol):
         raise TypeError("streams are served by web.edges.Runner only")
-    request.app[METRICS].requests.labels(request.method, request.path, "200").inc()
     protocol.hand_over(partial(_begin, request, made, chunked=chunked))
     return response
 
@@ -97,10 +99,15 @@ async def _planned(request: web.Request, planner: Planner, framing: Framing) -> 
 
 
 def _hello(request: web.Request, made: Plan) -> bytes:
-    """The first message, and which of the filters cost: what has no keys is asked about every event."""
+    """The first message, a gap that is known, and which filters cost: what has no keys is asked about every event.
+
+    It is one write: hello moves a client's cursor behind the gap, of which it would never hear if it were cut between.
+    """
     ask, server, now_ms = made.ask, f"stream-server/{__version__}", request.app[HUB].now_ms()
     hello = control.hello(ask.position, now_ms, ask.connection, LIMITS, server)
     told = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
+    if made.lost is not None:
+        told.append(control.gap(made.lost, now_ms))
     for name in ask.subscription.costly:
         costs = Notice("warning", ask.position, {"code": COSTLY_FILTER, "filter": name})
         told.append(control.notice(costs, now_ms))
@@ -108,12 +115,21 @@ def _hello(request: web.Request, made: Plan) -> bytes:
 
 
 def _begin(request: web.Request, made: Plan, transport: asyncio.Transport, *, chunked: bool) -> StreamConnection:
-    hub = request.app[HUB]
+    hub, config = request.app[HUB], request.app[CONFIG]
     connection = StreamConnection(
-        transport, chunked=chunked, send_buffer_bytes=request.app[CONFIG].send_buffer_bytes
+        transport,
+        chunked=chunked,
+        buffer_bytes=hub.limits.buffer_bytes,
+        send_buffer_bytes=config.send_buffer_bytes,
     )
-    subscriber = Subscriber(hub, made.ask, connection, lost=made.lost, now_ms=hub.now_ms)
-    timer = expiry(subscriber.member, request[CLAIMS].exp)
+    attach(hub, made, connection, request[CLAIMS].exp)
+    return connection
+
+
+def attach(hub: Hub, made: Plan, connection: StreamConnection, expires: float) -> Subscriber:
+    """Begin the stream on its connection; with the connection's end nothing of it stays, nor of its token's timer."""
+    subscriber = Subscriber(hub, made.ask, connection, now_ms=hub.now_ms)
+    timer = expiry(subscriber.member, expires)
 
     def lost() -> None:
         timer.cancel()
@@ -121,7 +137,7 @@ def _begin(request: web.Request, made: Plan, transport: asyncio.Transport, *, ch
 
     connection.on_lost = lost
     subscriber.begin()
-    return connection
+    return subscriber
 
 
 def expiry(member: Member, expires: float) -> asyncio.TimerHandle:

@@ -46,17 +46,22 @@ class Plan(NamedTuple):
 
 
 async def plan(
-    request: web.Request, parameters: dict[str, str], framing: Framing, *, impersonal: bool | None = None
+    request: web.Request,
+    parameters: dict[str, str],
+    framing: Framing,
+    *,
+    impersonal: bool | None = None,
+    place: str = "since",
 ) -> Plan:
     """Check everything and pin the position: from here on nothing that matches is missed.
 
-    ``parameters`` holds the filters, ``since`` and ``explain``; with ``impersonal`` the stream is the same for all who
-    ask for it, whatever its filters are. Raises errors.ApiError or filters' ParameterError.
+    ``parameters`` holds the filters, ``explain`` and, as ``place``, where to begin; with ``impersonal`` the stream is
+    the same for all who ask for it, whatever its filters are. Raises errors.ApiError or filters' ParameterError.
     """
-    since, explain = parameters.pop("since", None), truth(parameters, EXPLAIN)
+    since, explain = parameters.pop(place, None), truth(parameters, EXPLAIN)
     subscription = request.app[SUBSCRIPTIONS].parse(parameters, explain=explain, impersonal=impersonal)
     _require(subscription.scopes - request[CLAIMS].scopes)
-    start = await _start(request, since)
+    start = await _start(request, since, place)
     viewer = None if subscription.impersonal else await _viewer(request)
     position = await _pinned(request, start)  # before the rules are read: what changes them since is read on
     subscription, rules_known = await _with_rules(request, subscription)
@@ -148,13 +153,14 @@ def _require(missing: frozenset[str]) -> None:
         raise Forbidden(message)
 
 
-async def _start(request: web.Request, since: str | None) -> Begin | None:
-    """``Last-Event-ID`` wins over ``since``: EventSource repeats the URL it was made with."""
+async def _start(request: web.Request, since: str | None, place: str = "since") -> Begin | None:
+    """``Last-Event-ID`` wins over ``since``, given as ``place``: EventSource repeats the URL it was made with."""
     last_event_id = request.headers.get(LAST_EVENT_ID)
-    value, param = (last_event_id, LAST_EVENT_ID) if last_event_id else (since, "since")
+    value, param = (last_event_id, LAST_EVENT_ID) if last_event_id else (since, place)
     if value is None:
         return None
-    return await begin(value, request.app[STORE].log, now_ms=request.app[HUB].now_ms(), param=param)
+    log = request.app[STORE].log
+    return await begin(value, log, now_ms=log.now_ms, param=param)
 
 
 async def reach(hub: Hub, position: Position) -> None:

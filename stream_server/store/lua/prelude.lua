@@ -79,14 +79,15 @@ local function iso(ms)
 end
 
 -- The first write of every script that makes an event: where Redis is full or read-only, it fails here, and nothing
--- was changed. Gives the position, which is also the answer, and what to publish.
+-- was changed. Gives the position, which is also the answer. Where Redis forbids to publish, the write stands all the
+-- same, and is whole: it is on the log, where whoever does not hear of it reads it.
 local function append(kind, audience, body, ms, seq, n)
   local ms_text, seq_text, n_text = text(ms), text(seq), text(n)
   local id = ms_text .. '-' .. seq_text
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LIMIT, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   local position = id .. ' ' .. n_text
-  redis.call('PUBLISH', 'events:' .. kind, position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body)
+  redis.pcall('PUBLISH', 'events:' .. kind, position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body)
   return position
 end
 

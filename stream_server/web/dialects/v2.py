@@ -4,12 +4,14 @@ The first goes by the rules that its user has saved, as they change. Both bring 
 """
 
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 
 from aiohttp import web
 
 from filters.rule import SavedRules
+from stream_server.errors import BadRequest
 from stream_server.web.dialects.admission import ALLOWANCE, admit
 from stream_server.web.dialects.v2_fields import read
 from stream_server.web.dialects.v2_framing import MEDIA_TYPE, framing
@@ -54,7 +56,8 @@ async def _answer(request: web.Request, filters: dict[str, str]) -> web.StreamRe
     wanted = framing(read(given), chunked=chunks(request))
     parameters = {**filters, **_since(given)}
     await admit(request)
-    made = await plan(request, parameters, wanted, impersonal=True)
+    with _to_come(given, "start_time"):
+        made = await plan(request, parameters, wanted, impersonal=True)
     saved = made.ask.subscription.base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
         return told(NO_RULES, 409)
@@ -74,9 +77,9 @@ async def _bounded(request: web.Request, made: Plan, given: Mapping[str, str]) -
     """Until ``end_time``, if that is given: behind the last post before it."""
     if "end_time" not in given:
         return made
-    end = await begin(
-        _time(given, "end_time"), request.app[STORE].log, now_ms=request.app[HUB].now_ms(), param="end_time"
-    )
+    log = request.app[STORE].log
+    with _to_come(given, "end_time"):
+        end = await begin(_time(given, "end_time"), log, now_ms=log.now_ms, param="since")
     if end.position.n < made.ask.position.n:
         raise InvalidValue("end_time", given["end_time"], "is before where the stream begins")
     await reach(request.app[HUB], end.position)
@@ -84,12 +87,21 @@ async def _bounded(request: web.Request, made: Plan, given: Mapping[str, str]) -
 
 
 def _time(given: Mapping[str, str], name: str) -> str:
-    """The time called ``name``; raises InvalidValue for what is none, or is still to come."""
+    """The time called ``name``; raises InvalidValue for what is none."""
     text = given[name]
     try:
-        moment = datetime.fromisoformat(text if _TIME.fullmatch(text) else "no time")
+        datetime.fromisoformat(text if _TIME.fullmatch(text) else "no time")
     except ValueError:
         raise InvalidValue(name, text, "is not a time such as 2026-11-21T22:00:00Z") from None
-    if moment > datetime.now(UTC):
-        raise InvalidValue(name, text, "is still to come")
     return text
+
+
+@contextmanager
+def _to_come(given: Mapping[str, str], name: str) -> Iterator[None]:
+    """A time that the log's own clock has not reached is refused by its name here, with InvalidValue."""
+    try:
+        yield
+    except BadRequest as refused:
+        if name not in given or refused.param != "since":
+            raise
+        raise InvalidValue(name, given[name], "is still to come") from None

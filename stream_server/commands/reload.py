@@ -1,0 +1,90 @@
+"""``reload``: a running server reads its settings anew."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import click
+
+from stream_server import config, note
+from stream_server.commands import settings
+from stream_server.commands.exits import UNREACHABLE, USAGE, Failure
+from stream_server.note import Note
+
+ANSWER_SECONDS = 10.0
+"""How long a server may take to say what it did; reading a file takes it a millisecond."""
+
+LOOK_SECONDS = 0.05
+
+EPILOG = """
+\b
+Examples:
+  stream-server reload --data-dir ./data
+  stream-server reload --pid 4711        for a server without --data-dir: its log says what came of it
+
+\b
+What may be reloaded is marked in the table of settings. The server reads its --settings-file again; what it was given
+by flags and environment stays, and wins. A file that is wrong changes nothing.
+"""
+
+
+@click.command("reload", epilog=EPILOG, short_help="Have a running server read its settings again.")
+@click.option("--pid", type=click.IntRange(min=2), help="The server's process, where it has no data folder.")
+@settings.options("data_dir")
+def reload(pid: int | None, **flags: Any) -> None:
+    """Have a running server read its settings file again, without dropping anybody, and say what changed.
+
+    The same as SIGHUP to its process; with --workers, to the supervisor's.
+    """
+    if pid is not None:
+        if flags["data_dir"] is not None:
+            raise Failure("give --pid or --data-dir, not both", USAGE)
+        _hang_up(_server(pid))
+        click.echo(f"process {pid} was told; its log says what came of it")
+        return
+    data_dir = config.load(flags).data_dir
+    if not data_dir:
+        raise Failure("which server? Give its --data-dir, or its --pid", USAGE)
+    _report(_told(data_dir))
+
+
+def _server(pid: int) -> int:
+    """``pid``, if that is a server: any other program would end at this signal."""
+    words = note.command(pid)
+    if "serve" not in words.split() or not ("stream-server" in words or "stream_server" in words):
+        raise Failure(f"process {pid} is no stream-server that serves", UNREACHABLE)
+    return pid
+
+
+def _told(data_dir: str) -> Note:
+    """The note of the server on the folder, after it was told."""
+    left = note.read(data_dir)
+    if left is None:
+        raise Failure(f"no server is running on the data folder {data_dir}", UNREACHABLE)
+    if not left.born or note.birth(left.pid) != left.born:
+        raise Failure(f"the server that left its note in {data_dir} runs no more", UNREACHABLE)
+    _hang_up(left.pid)
+    ends = time.monotonic() + ANSWER_SECONDS
+    while time.monotonic() < ends:
+        now = note.read(data_dir)
+        if now is not None and now.pid == left.pid and now.reloads > left.reloads:
+            return now
+        time.sleep(LOOK_SECONDS)
+    raise Failure(f"the server did not say within {ANSWER_SECONDS:g} s what came of it; look at its log")
+
+
+def _hang_up(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGHUP)
+    except ProcessLookupError:
+        raise Failure(f"process {pid} runs no more", UNREACHABLE) from None
+    except PermissionError:
+        raise Failure(f"process {pid} is another user's") from None
+
+
+def _report(left: Note) -> None:
+    if left.refused:
+        raise Failure("; ".join(left.told))
+    for sentence in left.told:
+        click.echo(sentence)

@@ -1,0 +1,96 @@
+"""Where this process hears and reads the log: a replica next to it while that keeps up, else the primary.
+
+A replica whose own link is down goes on answering, from a log that stands still: it is only as good as its head is
+near the primary's, which whoever listens has to compare. Leaving it is at once, coming back is later each time.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from stream_server.errors import ApiError
+from stream_server.store import info, keys
+from stream_server.store.link import Link
+
+PAUSE_SECONDS = (5.0, 60.0)
+"""How long a replica that failed is left alone: the first time and the longest, doubled in between.
+
+Whoever was used for the longest pause without being left begins with the first one again.
+"""
+
+LITTLE = 100
+"""So many entries may a replica lack when it is used again: what was written since the question was asked."""
+
+
+class Near:
+    """``link`` is the one to hear and read from now; a replica is used when :meth:`back` has looked at it, not before.
+
+    ``replica`` None means that there is only the primary.
+    """
+
+    def __init__(
+        self, primary: Link, replica: Link | None = None, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._primary = primary
+        self._replica = replica
+        self._monotonic = monotonic
+        self._pause = PAUSE_SECONDS[0]
+        self._back_at = self._used_since = monotonic()
+        self.link = primary
+
+    @property
+    def away(self) -> bool:
+        """Whether there is a replica and it is not used at present."""
+        return self._replica is not None and self.link is self._primary
+
+    def leave(self) -> None:
+        """The replica was silent, behind or gone: the primary is used for a while. Nothing happens without one."""
+        if self._replica is None or self.away:
+            return
+        if self._monotonic() - self._used_since >= PAUSE_SECONDS[1]:
+            self._pause = PAUSE_SECONDS[0]
+        self.link = self._primary
+        self._rest()
+
+    async def back(self, head_n: int) -> bool:
+        """Whether the replica is used from now on: it was left alone for long enough and keeps up with ``head_n``.
+
+        That is the number of the primary's last entry. False while there is none, or it is used already. Takes at
+        most two time-outs of the slower link; never raises.
+        """
+        if self._replica is None or not self.away or self._monotonic() < self._back_at:
+            return False
+        if not await self._keeps_up(self._replica, head_n):
+            self._rest()
+            return False
+        self.link, self._used_since = self._replica, self._monotonic()
+        return True
+
+    async def close(self) -> None:
+        """Close the connections to the replica; those to the primary are their owner's."""
+        self.link = self._primary
+        if self._replica is not None:
+            replica, self._replica = self._replica, None
+            await replica.close()
+
+    def _rest(self) -> None:
+        self._back_at = self._monotonic() + self._pause
+        self._pause = min(self._pause * 2, PAUSE_SECONDS[1])
+
+    async def _keeps_up(self, replica: Link, head_n: int) -> bool:
+        """Whether it goes on with what the primary writes: the same history, its own link up, and near its end.
+
+        A replica that was promoted has a history of its own from then on, and one of another primary never had ours:
+        their numbers may look right. The primary itself passes, which does no harm.
+        """
+        try:
+            (ours,), (theirs, n) = await asyncio.gather(
+                self._primary.ask(("INFO", "replication")),
+                replica.ask(("INFO", "replication"), ("HGET", keys.META, "n")),
+            )
+        except ApiError:
+            return False
+        found, history = info.fields(theirs), info.fields(ours).get("master_replid")
+        linked = found.get("role") == "master" or found.get("master_link_status") == "up"
+        same = history is not None and found.get("master_replid") == history
+        return same and linked and int(n or 0) >= head_n - LITTLE

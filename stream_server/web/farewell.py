@@ -1,0 +1,27 @@
+"""The end of a server, in the order that leaves nobody without an answer."""
+
+import asyncio
+
+from aiohttp import web
+
+from stream_server.web.edges import Runner
+from stream_server.web.keys import HUB, SHUTDOWN
+
+
+async def bid(app: web.Application, runner: Runner, site: web.BaseSite, seconds: float) -> None:
+    """Not ready, goodbye to everyone, no new connection, the last answers, then the rest; about ``seconds`` at most.
+
+    It listens while the goodbyes go out, so that a balancer hears of it from ``/readyz``, a new client by a refusal
+    that says when to come back, and whoever writes has an answer: a socket that is closed first tells all of them by a
+    reset connection, which says nothing. It is closed before the last answers are waited for, else there might always
+    be one more; connections that are made in that very instant are still reset, and nothing of what they ask is done.
+    """
+    hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
+    ends = clock() + seconds
+    hub.stop(shutdown.closing)
+    await hub.emptied(seconds / 2)
+    await site.stop()
+    await runner.answered(ends - seconds / 4 - clock())
+    await hub.emptied(ends - clock())  # a stream that was just beginning is told goodbye as well
+    await hub.errands.cancel()
+    await runner.cleanup()
