@@ -1,7 +1,7 @@
 # run, test and the others work on a fresh checkout: the first one makes .venv from the lock file.
 PYTHON ?= python3
 ARGS ?=
-JOBS ?= 3
+JOBS ?= 5
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
@@ -17,7 +17,7 @@ run: env ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
 
 test: env ## run the whole suite; ARGS="-k cursor"
-	@$(VENV)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(VENV)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: env ## check style and types
 	@$(VENV)/ruff check

@@ -8,8 +8,9 @@ from tests.redis_process import RedisProcess, binaries
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--full`` runs the long forms: all real tweets, ten thousand cases."""
+    """``--full`` runs the long forms: all real tweets, ten thousand cases, more seeds; ``--seed`` repeats one."""
     parser.addoption("--full", action="store_true", help="run the long forms of the tests too")
+    parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
 
 
 @pytest.fixture(scope="session")

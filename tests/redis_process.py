@@ -1,8 +1,9 @@
-"""A real Redis for the tests: its own process, its own socket, its own folder."""
+"""A real Redis for the tests: its own process, its own socket (and port, if wished), its own folder."""
 
 import importlib.util
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -27,29 +28,68 @@ def binaries() -> dict[str, Path]:
     return found
 
 
-class RedisProcess:
-    """One redis-server that a test may kill, pause and start again on the same data."""
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+"""Options of a Redis that keeps what it acknowledged when it is killed."""
 
-    def __init__(self, binary: Path, *options: str) -> None:
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody listened on just now."""
+    with socket.create_server(("127.0.0.1", 0)) as asked:
+        return int(asked.getsockname()[1])
+
+
+class RedisProcess:
+    """One redis-server that a test may kill, pause and start again on the same data.
+
+    ``port`` None is a unix socket alone; else there is a TCP port beside it, which ``url`` then names; 0 is a free one.
+    """
+
+    def __init__(self, binary: Path, *options: str, port: int | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sst-"))
         self.socket = self.folder / "r.sock"
-        self.url = f"unix://{self.socket}"
+        self.port = free_port() if port == 0 else port
+        self.url = f"unix://{self.socket}" if self.port is None else f"redis://127.0.0.1:{self.port}"
         self._command = [
-            str(binary), "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder),
+            str(binary), "--port", str(self.port or 0), "--bind", "127.0.0.1",
+            "--unixsocket", str(self.socket), "--dir", str(self.folder),
             "--save", "", "--loglevel", "warning", "--logfile", "redis.log",
-            "--maxmemory-policy", "noeviction", *options,
+            "--maxmemory-policy", "noeviction", "--repl-diskless-sync-delay", "0", *options,
         ]  # fmt: skip
+        self._replica_of: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
         """Start it and wait until it answers PING; raises TimeoutError after 10 s."""
-        self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, start_new_session=True)
+        command = [*self._command, *self._replica_of]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         end = time.monotonic() + 10
         while not self._answers():
             if time.monotonic() > end or self.process.poll() is not None:
-                message = f"redis-server did not start: {(self.folder / 'redis.log').read_text()[-500:]}"
-                raise TimeoutError(message)
+                raise TimeoutError(f"redis-server did not start: {self.log[-500:]}")
             time.sleep(0.01)  # the condition is looked at above; this only paces it
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """(host, port) of the TCP form."""
+        assert self.port is not None
+        return "127.0.0.1", self.port
+
+    @property
+    def log(self) -> str:
+        """All that it logged, over all its starts."""
+        return (self.folder / "redis.log").read_text(errors="replace")
+
+    def replica_of(self, other: "RedisProcess") -> Self:
+        """Copy ``other``, which has the TCP form, from now on and after each start; a running one is told at once.
+
+        It answers before it has the data: wait for ``info("replication")["master_link_status"] == "up"``.
+        """
+        host, port = other.address
+        self._replica_of = ["--replicaof", host, str(port)]
+        if self.process is not None and self.process.poll() is None:
+            with self.client() as client:
+                client.replicaof(host, str(port))
         return self
 
     def client(self) -> "redis.Redis":

@@ -25,7 +25,7 @@ PRELUDE = VERBS.pop("prelude.lua")
 PARTS = _texts(LUA.joinpath("parts"))
 FILES = {"prelude.lua": PRELUDE, **VERBS, **{f"parts/{name}": text for name, text in PARTS.items()}}
 
-CHANGES = r"(?:HSET|HSETNX|SET|ZADD|HINCRBY|ZINCRBY|DEL|HDEL|ZREM|ZREMRANGEBY\w+|XADD|SADD|SREM|PUBLISH|INCR)"
+CHANGES = r"(?:HSET|HSETNX|SET|ZADD|HINCRBY|ZINCRBY|DEL|HDEL|ZREM|ZREMRANGEBY\w+|XADD|XTRIM|SADD|SREM|PUBLISH|INCR)"
 """Commands that change something."""
 
 NUMBERS = r"(?:ms|seq|n|now|days|seconds|count|ties|number|year|month|day|i|\d+)"
@@ -104,9 +104,9 @@ OPENING = "-- parts: once"
 
 UNKEPT = {
     "advance.lua", "begin.lua", "claim.lua", "fail.lua", "refill.lua", "sweep.lua", "unpark.lua",
-    "orphans.lua", "recount.lua",
+    "orphans.lua", "recount.lua", "rollback.lua", "trim.lua",
 }  # fmt: skip
-"""Scripts of the queue of jobs, and those that mend: each may be run twice, so they keep no answer."""
+"""Scripts of the queue of jobs, of mending and trimming: each may be run twice, so they keep no answer."""
 
 
 def _first_change(code: str) -> int:

@@ -48,7 +48,7 @@ class Answer(NamedTuple):
         assert self.headers["Content-Type"].startswith("application/json"), self
         assert set(self.json) == {"error"}, self
         error = self.json["error"]
-        assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column"}, self
+        assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column", "retry_after"}, self
         assert error["message"], self
         return self.status, error["code"], error.get("param")
 

@@ -7,8 +7,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from tests.waiting import PATIENCE
@@ -19,11 +20,22 @@ ANNOUNCED = "stream-server listening on "
 
 
 class Server:
-    """``python -m stream_server serve`` with ``flags``; its data folder outlives a kill, so it can start again."""
+    """``python -m stream_server serve`` with ``flags``; its data folder outlives a kill, so it can start again.
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    ``module`` is run in place of the real command, ``variables`` stand in its environment too.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        module: str = "stream_server",
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.folder = folder
         self.flags = flags
+        self.module = module
+        self.variables = variables
         self.address = ""
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,12 +51,13 @@ class Server:
         return (self.folder / "err.log").read_text(errors="replace")
 
     def start(self) -> Self:
-        """Start it and wait until it is ready; raises TimeoutError with its log after 20 s."""
+        """Start it and wait until it is ready; raises TimeoutError with its log after 40 s."""
         with (self.folder / "out.log").open("wb") as out, (self.folder / "err.log").open("ab") as err:
             self.process = subprocess.Popen(
-                self._command(), cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err
-            )
-        end = time.monotonic() + 20
+                self._command(), cwd=ROOT, env={**environment(), **self.variables},
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            )  # fmt: skip
+        end = time.monotonic() + 40
         while not self._ready():
             if time.monotonic() > end or self.process.poll() is not None:
                 self.kill()
@@ -79,7 +92,7 @@ class Server:
 
     def _command(self) -> list[str]:
         return [
-            sys.executable, "-m", "stream_server", "serve", "--port", "0", "--data-dir", str(self.data), *self.flags
+            sys.executable, "-m", self.module, "serve", "--port", "0", "--data-dir", str(self.data), *self.flags
         ]  # fmt: skip
 
     def _ready(self) -> bool:

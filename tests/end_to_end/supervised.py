@@ -20,10 +20,15 @@ from tests.program import say
 
 MODULE = "tests.end_to_end.supervised"
 
+TOLD = "TOLD_TO_WORKERS"
+"""A variable that workers are given by a reload of the supervisor."""
+
 
 async def work(arguments: argparse.Namespace) -> None:
     """One worker: serve and beat until SIGTERM, or until the supervisor is gone."""
     supervisor.FROZEN_SECONDS = arguments.frozen_seconds
+    if arguments.gate:
+        start_slowly(Path(arguments.gate))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def end(why: str) -> None:
@@ -34,12 +39,19 @@ async def work(arguments: argparse.Namespace) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number.name)
+    loop.add_signal_handler(signal.SIGHUP, lambda: say(reloads=os.getpid()))
     listening = supervisor.listen("127.0.0.1", arguments.port, arguments.listening)
     server = await asyncio.start_server(answer, sock=listening)
     beating = asyncio.create_task(supervisor.Beat.from_fd(arguments.supervised, lambda: end("orphaned")).run())
     await ended.wait()
     beating.cancel()
     server.close()
+
+
+def start_slowly(gate: Path) -> None:
+    """Stand still, with no signal handled, until somebody writes into the named pipe."""
+    say(starting=os.getpid(), told=os.environ.get(TOLD))
+    gate.read_text()
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,6 +76,8 @@ async def supervise(arguments: argparse.Namespace) -> int:
     command = [sys.executable, "-W", "error", "-m", MODULE, *options, "--port", str(port)]
     if arguments.deaf:
         command.append("--deaf")
+    if arguments.gate:
+        command += ["--gate", arguments.gate]
     keeper = supervisor.Supervisor(
         ["/bin/sh", "-c", "exit 3"] if arguments.hopeless else command,
         dict(os.environ),
@@ -73,6 +87,12 @@ async def supervise(arguments: argparse.Namespace) -> int:
         report=lambda text: say(report=text),
         listener=reserved if arguments.inherit else None,
     )
+
+    def renew() -> None:
+        keeper.renew({**os.environ, TOLD: "newer"})
+        say(renewed=True)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
     ready = asyncio.create_task(tell_ready(keeper))
     code = await keeper.run()
     ready.cancel()
@@ -94,6 +114,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=Path(__file__).name)
     for flag in ("--redis", "--inherit", "--deaf", "--hopeless"):
         parser.add_argument(flag, action="store_true")
+    parser.add_argument("--gate", default="")
     for name, default in {"--workers": 2, "--port": 0, "--supervised": None, "--listening": None}.items():
         parser.add_argument(name, type=int, default=default)
     for name, seconds in {"--beat-seconds": 10.0, "--stop-seconds": 8.0, "--frozen-seconds": 30.0}.items():

@@ -10,6 +10,7 @@ import jwt
 import pytest
 import redis
 
+from stream_server.store import keys
 from tests.end_to_end.api import SCOPES, Answer, Api, mint, sign
 from tests.end_to_end.server import SECRET, Server
 from tests.waiting import eventually
@@ -264,7 +265,9 @@ def junk(number: int) -> tuple[bytes, ...]:
     )
 
 
-LIE = b'4000000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
+MALFORMED, STRANGERS = "stream_server_events_malformed_total", "stream_server_log_strangers_total"
+
+LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
 """An entry by its looks, far ahead: the log is asked, and has none such."""
 
 
@@ -276,12 +279,12 @@ async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server
         await api.stream({"firehose": "true"}) as everything,
         await api.stream({"track": "after"}, framing="sse") as tracking,
     ):
-        counted = await malformed(api)
+        counted = await figure(api, MALFORMED)
         messages = junk(int((await api.head()).rpartition(".")[2]) + 1)
         with redis.Redis.from_url(url) as client:
             heard = [client.publish("events:post", message) for message in (*messages, LIE)]
         assert all(heard), "nobody listens to the channel: the fault did not fire"
-        await eventually(partial(counted_to, api, counted + len(messages)), what="the junk to be counted")
+        await eventually(partial(counted_to, api, MALFORMED, counted + len(messages)), what="the junk to be counted")
         status = await api.post(uid, "after the junk")
         for consumer in (everything, tracking):
             await consumer.until(lambda c: c.events)
@@ -289,13 +292,30 @@ async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server
             assert not consumer.of("gap")
 
 
-async def counted_to(api: Api, count: float) -> bool:
+async def test_rows_of_strangers_on_the_log_are_counted_where_they_are_read(api: Api, server: Server) -> None:
+    """The figure tells that somebody else writes there; what is ours arrives."""
+    url = json.loads((server.data / "server.json").read_text())["redis"]
+    uid = await api.user()
+    async with await api.stream({"firehose": "true"}) as everything:
+        counted = await figure(api, STRANGERS)
+        with redis.Redis.from_url(url) as client:
+            for _ in range(3):
+                client.xadd(keys.LOG, {"foo": "bar"})
+            assert client.publish("events:post", LIE), "nobody was made to read the log"
+        await eventually(partial(counted_to, api, STRANGERS, counted + 3), what="the rows to be counted")
+        status = await api.post(uid, "after the strangers")
+        await everything.until(lambda c: c.events)
+        assert everything.told == [("post", status["id"])]
+        assert not everything.of("gap")
+
+
+async def counted_to(api: Api, name: str, count: float) -> bool:
     """Whether so many have been counted."""
-    return await malformed(api) >= count
+    return await figure(api, name) >= count
 
 
-async def malformed(api: Api) -> float:
-    """The server's own count of messages that were no entries."""
+async def figure(api: Api, name: str) -> float:
+    """What the server says of itself."""
     text = (await api.call("GET", "/metrics")).body.decode()
-    line = next(row for row in text.splitlines() if row.startswith("stream_server_events_malformed_total"))
+    line = next(row for row in text.splitlines() if row.startswith(f"{name} "))
     return float(line.split()[-1])

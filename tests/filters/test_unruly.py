@@ -148,13 +148,13 @@ LEADS: list[tuple[Any, str]] = [
     (7, "leads are a filters.key.Leads"),
     (((TEA,), ()), "leads are a filters.key.Leads"),
     (ValueError("no luck"), "no luck"),
-    (Leads(5), "not iterable"),  # type: ignore[arg-type]
-    (Leads(["tea"]), "keys are a set of strings"),  # type: ignore[list-item]
-    (Leads((), [frozenset({"tea", 2})]), "keys are a set of strings"),  # type: ignore[arg-type]
+    (Leads(5), "not iterable"),  # type: ignore[arg-type]  # unruly
+    (Leads(["tea"]), "keys are a set of strings"),  # type: ignore[list-item]  # unruly
+    (Leads((), [frozenset({"tea", 2})]), "keys are a set of strings"),  # type: ignore[arg-type]  # unruly
     (Leads((), [frozenset({"tea", "milk"})], live=True), "a live hint has one key"),
     (Leads((), [frozenset()], live=True), "a live hint has one key"),
-    (Leads((), boxes=[(0, 0, 1)]), "unpack"),  # type: ignore[list-item]
-    (Leads((), boxes=[(0, 0, 1, "1")]), "bad operand"),  # type: ignore[list-item]
+    (Leads((), boxes=[(0, 0, 1)]), "unpack"),  # type: ignore[list-item]  # unruly
+    (Leads((), boxes=[(0, 0, 1, "1")]), "bad operand"),  # type: ignore[list-item]  # unruly
     *(
         (Leads([TEA], boxes=[(0, 0, 1, 1), box]), "a box is west")
         for box in ((NAN, 0, 1, 1), (0, 0, 1, NAN), (-181, 0, 1, 1), (0, 0, 1e999, 1), (0, -91, 1, 1), (0, 0, 1, 91))
@@ -186,7 +186,7 @@ def test_keys_that_cannot_be_held_are_a_refusal(registry: Registry, keys: Any) -
 def test_clauses_and_leads_of_an_operator_are_looked_at_too(registry: Registry) -> None:
     """A rule is said by its clauses, and found by leads where there are no keys."""
     one, other = clausal([frozenset({1})]), leading(7)
-    one.keys = lambda _: TEA  # type: ignore[method-assign, assignment]
+    one.keys = lambda _: TEA  # type: ignore[method-assign, assignment]  # unruly
     other.name = "other"
     registry.register(one)
     registry.register(other)
@@ -207,7 +207,7 @@ def test_what_was_given_may_change_afterwards() -> None:
     """The index has its own; a generator is read once."""
     clauses = [set(TEA)]
     box = [0.0, 0.0, 1.0, 1.0]
-    leads = Leads((frozenset(one) for one in [MILK]), clauses, boxes=[box])  # type: ignore[arg-type, list-item]
+    leads = Leads((frozenset(one) for one in [MILK]), clauses, boxes=[box])  # type: ignore[arg-type, list-item]  # unruly
     index: Index[str] = Index()
     index.add("odd", Subscription([leading(leads)()]))
     clauses[0].clear()

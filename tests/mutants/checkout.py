@@ -22,12 +22,12 @@ _ASSERTED = re.compile(r"^FAILED \S.* - (?:AssertionError\b|assert\b|Failed: )",
 
 
 class Checkout:
-    """A folder with ``filters`` and ``tests`` as they are. A run finds what it imports there first."""
+    """A folder with the packages and the tests as they are. A run finds what it imports there first."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         shutil.copy2(ROOT / "pyproject.toml", folder)
-        for name in ("filters", "tests"):
+        for name in ("filters", "stream_server", "tests"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
     @contextmanager

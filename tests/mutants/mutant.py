@@ -1,7 +1,8 @@
-"""Mistakes made on purpose in ``filters/``, each one edit that a hurried hand might make, kept as a patch.
+"""Mistakes made on purpose in ``filters/`` and ``stream_server/``, each one edit that a hurried hand might make.
 
-A patch begins with what is wrong, in a sentence, and ``Killed by:`` the tests that have to see it. It goes by what it
-says and not by its line numbers, so it holds as long as the lines that it shows are there, once.
+They are kept as patches. A patch begins with what is wrong, in a sentence, and ``Killed by:`` the tests that have to
+see it. It goes by what it says and not by its line numbers, so it holds as long as the lines that it shows are there,
+once.
 """
 
 import re
@@ -14,8 +15,10 @@ RENEW = """{patch} does not apply any more: {path} has changed where it is.
 Make the same mistake there by hand, put what `git diff {path}` says in the place of the diff in the patch, and take the
 mistake back. Where there is nothing left to make it in, make another one."""
 
+SOURCES = "filters/ or stream_server/"
+
 _KILLER = re.compile(r"^Killed by: (\S+)$", re.MULTILINE)
-_DIFF = re.compile(r"--- a/(filters/\S+)\n\+\+\+ b/\1\n@@ [^\n]*\n((?:[ +-][^\n]*\n)+)")
+_DIFF = re.compile(r"--- a/((?:filters|stream_server)/\S+)\n\+\+\+ b/\1\n@@ [^\n]*\n((?:[ +-][^\n]*\n)+)")
 
 
 class Mutant(NamedTuple):
@@ -33,7 +36,7 @@ class Mutant(NamedTuple):
         header, dashes, rest = patch.read_text(encoding="utf-8").partition("--- a/")
         killers, diff = _KILLER.findall(header), _DIFF.fullmatch(dashes + rest)
         if not killers or diff is None:
-            raise ValueError(f"{patch.name} is not a sentence, `Killed by:` and one hunk in filters/")
+            raise ValueError(f"{patch.name} is not a sentence, `Killed by:` and one hunk in {SOURCES}")
         lines = diff[2].splitlines(keepends=True)
         old, new = ("".join(line[1:] for line in lines if line[0] in side) for side in (" -", " +"))
         return cls(patch.stem, tuple(killers), diff[1], old, new)
@@ -46,3 +49,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = [Mutant.read(patch) for patch in sorted(FOLDER.glob("*.patch"))]
 """All of them."""
+
+RULES = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/rules/")]
+FILTERS = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/") and mutant not in RULES]
+DELIVERY = [mutant for mutant in MUTANTS if mutant.path.startswith("stream_server/")]

@@ -3,10 +3,9 @@
 import pytest
 
 from tests.mutants.checkout import Checkout, asserted
-from tests.mutants.mutant import MUTANTS as ALL
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import RULES, Mutant
 
-MUTANTS = [mutant for mutant in ALL if mutant.path.startswith("filters/rules/")]
+MUTANTS = RULES
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

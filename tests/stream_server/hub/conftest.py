@@ -44,3 +44,19 @@ async def impatient() -> AsyncIterator[World]:
     """A hub with short deadlines."""
     async for made in _made(replace(LIMITS, write_timeout_seconds=0.1, heartbeat_seconds=0.2, goodbye_seconds=0.1)):
         yield made
+
+
+@pytest.fixture
+async def hasty() -> AsyncIterator[World]:
+    """A hub to which hardly anything is near, and a window short."""
+    async for made in _made(
+        replace(LIMITS, behind_entries=20, slow_seconds=1.0, write_timeout_seconds=0.3, ring_bytes=1 << 24)
+    ):
+        yield made
+
+
+@pytest.fixture
+async def roomy() -> AsyncIterator[World]:
+    """A hub with room for a dozen messages for each client."""
+    async for made in _made(replace(LIMITS, buffer_bytes=8000)):
+        yield made

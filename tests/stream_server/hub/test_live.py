@@ -217,3 +217,29 @@ async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) 
         wanted = [t for t in (e.event.text for e in posts[since:]) if f" {word} " in t]
         await eventually(partial(_has, socket, wanted), what=f"{word} since {since}")
     assert world.hub.counts.refused > 0
+
+
+async def test_who_publishes_a_burst_can_wait_until_it_is_on_its_way(world: World) -> None:
+    """What was published without a turn of the loop leaves in many waves, a turn each, and nobody refuses them."""
+    _, socket = world.open(firehose="true")
+    await _until_live(world, 1)
+    for number in range(100):
+        world.post(f"{number}")
+    busy = world.hub.outflow.busy
+    assert busy
+    await world.hub.outflow.calm()
+    assert not world.hub.outflow.busy
+    assert len(socket.texts()) > 50
+    await eventually(partial(_has, socket, [str(number) for number in range(100)]))
+    assert world.hub.counts.refused == 0
+
+
+async def test_a_full_socket_does_not_keep_who_publishes_waiting(world: World) -> None:
+    """Only the writing is waited for, never a client: one that reads nothing has refused by then."""
+    _, stuck = world.open(firehose="true")
+    await _until_live(world, 1)
+    stuck.block()
+    for number in range(100):
+        world.post(f"{number}")
+    await world.hub.outflow.calm()
+    assert world.hub.counts.refused == 1

@@ -1,6 +1,9 @@
 """Clients that are slow, stuck or gone, and filters that fail: nobody else pays for them."""
 
+import asyncio
 from collections.abc import Hashable
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,7 +13,8 @@ from stream_server.events import START, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub.poll import Poll
 from stream_server.hub.reader import LogPage
-from tests.stream_server.hub.world import LIMITS, World
+from stream_server.hub.subscriber import Subscriber
+from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
 
 
@@ -105,14 +109,15 @@ async def test_a_failing_log_ends_the_stream_instead_of_leaving_it_silent(ringle
     assert ringless.hub.errands.failures == 1
 
 
-async def test_a_socket_that_raises_costs_the_others_nothing(world: World) -> None:
+@pytest.mark.parametrize("fault", [RuntimeError("the handler is closed"), OSError("what nobody foresaw")], ids=repr)
+async def test_a_socket_that_raises_costs_the_others_nothing(world: World, fault: Exception) -> None:
     """A transport closed under a live client: its own stream ends, the flush goes on, now and later."""
     streams = [world.open(firehose="true") for _ in range(5)]
     await _live(world, 5)
     broken, socket = streams[2]
 
     def closed(data: bytes) -> None:
-        raise RuntimeError("the handler is closed")
+        raise fault
 
     broken.member.write = socket.write = closed  # type: ignore[method-assign]  # the fault
     group = broken.member.group
@@ -162,12 +167,144 @@ async def test_a_poll_is_woken_by_what_matches_and_by_nothing_else(world: World)
 
 
 async def test_what_was_read_is_let_go_of_again(world: World) -> None:
-    """Decoded and framed entries are kept for a moment only: the ring's bound is of its bytes."""
+    """Decoded and framed entries are kept for two beats at most: the ring's bound is of its bytes."""
     _, socket = world.open(firehose="true")
     await _live(world)
     entry = world.post("hello")
     await eventually(lambda: socket.texts() == ["hello"])
-    world.hub.ring.cool()
+    for _ in range(2):  # at the second nobody has read it since the first
+        world.hub.ring.cool()
     assert (entry._view, entry._wire, entry._frames) == (None, None, None)
     _, late = world.open(START, firehose="true")
     await eventually(lambda: late.texts() == ["hello"])
+
+
+def _at(world: World, cursor: object) -> Position:
+    """The place on the log that a client was told."""
+    return next((entry.position for entry in world.log.entries if entry.position.cursor == cursor), START)
+
+
+async def _trickle(socket: Socket) -> None:
+    """A byte now and then, so that something moves within each deadline."""
+    while True:
+        if len(socket.waiting) > 1:
+            socket.received += socket.waiting[:1]
+            del socket.waiting[:1]
+        await asyncio.sleep(0.02)  # the client's own pace
+
+
+async def _hopeless(world: World) -> tuple[Subscriber, Socket, asyncio.Task[None]]:
+    """A client that takes a byte now and then while the log goes on, until it is judged."""
+    stream, socket = world.open(track="far")
+    await _live(world, world.hub.live_members() or 1)
+    socket.block()
+    trickle = asyncio.create_task(_trickle(socket))
+
+    def judged() -> bool:
+        world.post("far " + "x" * 500)
+        return stream.member.closing is not None
+
+    await eventually(judged, what="somebody to be found hopeless")
+    return stream, socket, trickle
+
+
+async def test_who_is_far_behind_and_gains_nothing_is_told_to_go(hasty: World) -> None:
+    """Behind what it had not read yet, with the cursor at which it goes on without a miss or a double."""
+    near_stream, near = hasty.open(track="near")
+    stream, socket, trickle = await _hopeless(hasty)
+    trickle.cancel()
+    assert stream.member.closing == reasons.TOO_SLOW
+    await eventually(lambda: socket.finished)
+    socket.unblock()
+    goodbye = socket.messages()[-1]
+    assert (goodbye["kind"], goodbye["code"], goodbye["retry_after"]) == ("goodbye", "too_slow", 5.0)
+    stream.gone()
+    assert hasty.hub.counts.ended == {"too_slow": 1}
+    _, again = hasty.open(_at(hasty, goodbye["cursor"]), track="far")
+    said = [entry.event.text for entry in hasty.log.entries]
+    await eventually(lambda: len(again.texts()) + len(socket.texts()) == len(said))
+    assert socket.texts() + again.texts() == said
+    assert near_stream.member.closing is None
+    assert "warning" not in near.kinds()
+
+
+async def test_its_goodbye_waits_as_long_as_it_takes_bytes(hasty: World) -> None:
+    """For several write deadlines; who takes none for one is dropped, and counted so."""
+    stream, socket, trickle = await _hopeless(hasty)
+    await eventually(lambda: socket.finished)
+    deadline, began = hasty.hub.limits.write_timeout_seconds, asyncio.get_running_loop().time()
+    await eventually(lambda: asyncio.get_running_loop().time() > began + 4 * deadline)
+    assert not socket.aborted
+    trickle.cancel()
+    await eventually(lambda: socket.aborted)
+    stream.gone()
+    assert hasty.hub.counts.ended == {"aborted": 1}
+
+
+def _went_on(stream: Subscriber, n: int) -> bool:
+    return stream.member.position.n > n or stream.member.group is not None
+
+
+async def test_who_replays_from_far_behind_and_gains_is_not_cut(hasty: World) -> None:
+    """For longer than a window it is far behind a log that goes on as fast but for a little; then it has everything."""
+    hasty.hub.adjust(replace(hasty.hub.limits, slow_seconds=3.0))  # a busy machine may stop for a second
+    for number in range(2000):
+        hasty.post(f"{number} " + "x" * 100)
+    stream, socket = hasty.open(START, firehose="true")
+    clock = asyncio.get_running_loop().time
+    ends = clock() + 1.5 * hasty.hub.limits.slow_seconds
+    while clock() < ends:
+        before = stream.member.position.n
+        socket.unblock()
+        await eventually(partial(_went_on, stream, before))
+        socket.block()
+        for _ in range(stream.member.position.n - before - 1):
+            hasty.post("more")
+        await asyncio.sleep(0.1)  # the client's own pace
+    assert hasty.hub.head.n - stream.member.position.n > hasty.hub.limits.behind_entries
+    socket.unblock()
+    await eventually(lambda: stream.member.group is not None, what="live")
+    await eventually(lambda: socket.received.count(b"\n") > len(hasty.log.entries), what="everything")
+    assert socket.texts() == [entry.event.text for entry in hasty.log.entries]
+    assert stream.member.closing is None
+
+
+async def test_a_live_client_is_warned_at_sixty_percent(roomy: World) -> None:
+    """While it is live, before what comes next, with the truth; and not again when it then falls out of live."""
+    stream, slow = roomy.open(firehose="true")
+    _, quick = roomy.open(firehose="true")
+    await _live(roomy, 2)
+    slow.block()
+
+    async def said(text: str) -> None:
+        roomy.post(text + " " + "x" * 400)
+        await eventually(lambda: quick.texts() and quick.texts()[-1].startswith(text))
+
+    number = 0
+    while b"warning" not in slow.waiting:
+        number += 1
+        await said(f"{number}")
+    assert stream.member.group is not None
+    while not roomy.hub.counts.refused:
+        number += 1
+        await said(f"{number}")
+    await said("the last")
+    slow.unblock()
+    await eventually(lambda: slow.texts() == quick.texts())
+    (warning,) = (message for message in slow.messages() if message["kind"] == "warning")
+    assert warning["code"] == "falling_behind"
+    assert isinstance(warning["percent"], int)
+    assert 60 <= warning["percent"] < 100
+    at = slow.messages().index(warning)
+    _, again = roomy.open(_at(roomy, warning["cursor"]), firehose="true")
+    await eventually(lambda: len(again.texts()) == len(quick.texts()) - (at - 1))
+    assert slow.texts()[: at - 1] + again.texts() == quick.texts()
+
+
+async def test_a_stream_is_warned_every_five_minutes_at_most(world: World) -> None:
+    """Whatever the reason; with the share that is full, which is never more than all."""
+    member = world.open(firehose="true")[0].member
+    asked = {0: 0.609, 299: 0.9, 300: 1.2, 301: 1.0}
+    told = {now: member.falls_behind(START, full, now) for now, full in asked.items()}
+    percents = {now: notice and notice.members["percent"] for now, notice in told.items()}
+    assert percents == {0: 60, 299: None, 300: 100, 301: None}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import cast
@@ -55,9 +56,9 @@ def watch(world: World, play: Play) -> dict[Member, dict[int, Scan]]:
     scans: dict[Member, dict[int, Scan]] = defaultdict(dict)
     read = world.hub.reader.page
 
-    async def page(member: Member, head: Position) -> Page:
+    async def page(member: Member, end: Callable[[], Position]) -> Page:
         position = member.position
-        made = await read(member, head)
+        made = await read(member, end)
         scan = Scan(deepcopy(play.state), world.hub.head.n)
         scans[member].update(dict.fromkeys(range(position.n + 1, made.upto.n + 1), scan))
         return made

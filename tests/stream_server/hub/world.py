@@ -95,6 +95,14 @@ class Socket:
         """What a client that does not read leaves here."""
         return len(self.waiting)
 
+    def held(self) -> float:
+        """No kernel is between."""
+        return 0
+
+    def silence(self) -> float:
+        """What arrives is acknowledged."""
+        return 0
+
     async def room(self) -> None:
         """There is room while the client reads."""
         await self.reading.wait()
@@ -156,6 +164,7 @@ class World:
             limits, self.log, START, now_ms=lambda: self.now_ms, read_viewer=self._graph, read_rule=read_rule
         )
         self.streams: list[Subscriber] = []
+        self._asked = 0
 
     def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC) -> Entry:
         """Write and publish a post (a repost of ``original``); its id is its position's."""
@@ -223,6 +232,25 @@ class World:
         **filters: str,
     ) -> tuple[Subscriber, Socket]:
         """A stream from ``since`` (the head if None), running; ``saved`` are the user's rules by id, as at the head."""
+        ask = self.ask(
+            since, user=user, following=following, saved=saved, explain=explain, impersonal=impersonal, until=until,
+            **filters,
+        )  # fmt: skip
+        return self._begin(ask)
+
+    def ask(
+        self,
+        since: Position | None = None,
+        *,
+        user: str = "1",
+        following: set[str] | None = None,
+        saved: dict[str, str] | None = None,
+        explain: bool = False,
+        impersonal: bool | None = None,
+        until: Position | None = None,
+        **filters: str,
+    ) -> Ask:
+        """What :meth:`open` asks, for a stream on another socket."""
         position = self.hub.head if since is None else since
         subscription = parse_subscription(filters, REGISTRY, explain=explain, impersonal=impersonal)
         if saved is not None:
@@ -233,7 +261,7 @@ class World:
         if following is not None and viewer is not None:
             personal = Personal(viewer, position, following=following, known=self.hub.head)
             subscription = subscription.with_following(following)
-        return self._start(user, subscription, position, viewer, personal, until)
+        return self._ask(user, subscription, position, viewer, personal, until)
 
     def own(
         self, user: str, since: Position | None = None, kinds: tuple[str, ...] = (*KINDS, *PERSONAL_KINDS)
@@ -242,7 +270,9 @@ class World:
         position, viewer = self.hub.head if since is None else since, self.viewer(user)
         following = set(viewer.following)
         personal = Personal(viewer, position, following=following, known=self.hub.head, own=True)
-        return self._start(user, Subscription([Home(user, following)], [Kinds(kinds)]), position, viewer, personal)
+        return self._begin(
+            self._ask(user, Subscription([Home(user, following)], [Kinds(kinds)]), position, viewer, personal)
+        )
 
     def viewer(self, user: str) -> Viewer:
         """What a user may see: read at once, since nothing here waits."""
@@ -257,17 +287,20 @@ class World:
     async def _graph(self, user: str) -> Graph:
         return self.graphs.get(user, Graph())
 
-    def _start(
+    def _ask(
         self, user: str, subscription: Subscription, position: Position, viewer: Viewer | None,
         personal: Personal | None, until: Position | None = None,
-    ) -> tuple[Subscriber, Socket]:  # fmt: skip
-        ask = Ask(
-            f"c{len(self.streams)}", user, "j", subscription, framing(NDJSON, chunked=True), position, viewer, personal,
+    ) -> Ask:  # fmt: skip
+        self._asked += 1
+        return Ask(
+            f"c{self._asked}", user, "j", subscription, framing(NDJSON, chunked=True), position, viewer, personal,
             rules_known=self.hub.head, until=until,
         )  # fmt: skip
+
+    def _begin(self, ask: Ask) -> tuple[Subscriber, Socket]:
         socket = Socket()
-        stream = Subscriber(self.hub, ask, socket, lost=None, now_ms=lambda: self.now_ms)
-        hello = control.hello(position, self.now_ms, ask.connection, {}, "test")
+        stream = Subscriber(self.hub, ask, socket, now_ms=lambda: self.now_ms)
+        hello = control.hello(ask.position, self.now_ms, ask.connection, {}, "test")
         socket.write(ask.framing.wrap(ask.framing.control(hello)))
         self.streams.append(stream)
         stream.begin()

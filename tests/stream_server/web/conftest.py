@@ -1,6 +1,7 @@
-"""The routes on a real store and a real socket, without feed or hub: those are tested in their own rooms."""
+"""The routes on a real store and a real socket, with a hub that nobody feeds: that is tested in rooms of its own."""
 
 import logging
+import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from filters.registry import Registry
 from stream_server.auth import Auth
 from stream_server.config import Config
 from stream_server.detection import detected
+from stream_server.hub.closing import Shutdown
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
 from stream_server.store.store import Store
@@ -20,6 +22,7 @@ from stream_server.web.edges import Runner
 from stream_server.web.subscriptions import Subscriptions
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
+from tests.stream_server.hub import world as hub_world
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE
 
@@ -45,7 +48,8 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[keys.CONFIG], app[keys.STORE], app[keys.AUTH] = config, store, Auth(config)
     app[keys.PASSWORDS], app[keys.METRICS] = passwords, Metrics()
-    app[keys.READINESS] = _well
+    app[keys.HUB] = hub_world.World().hub
+    app[keys.READINESS], app[keys.SHUTDOWN] = _well, Shutdown(5.0, random.Random(1))
     app[keys.SUBSCRIPTIONS] = Subscriptions(Registry.from_entry_points())
     routes.add(app)
     yield app

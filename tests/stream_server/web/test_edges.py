@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,9 @@ import pytest
 from aiohttp import web
 
 from stream_server.web import body, keys
+from stream_server.web.edges import Deadlines, Runner
+from stream_server.web.peer import MOST_IDLE_SECONDS, MOST_PROBES
+from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import eventually
@@ -267,3 +271,107 @@ async def test_an_answer_that_had_begun_is_broken_off(
     answer = await answer_to(address, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
     assert answer.endswith(b"first\r\n")
     assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+@pytest.fixture
+async def narrow(app: web.Application) -> AsyncIterator[tuple[Address, Runner]]:
+    """The same app behind small kernel buffers, with a short deadline for the next byte of an answer."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    runner = Runner(app, deadlines=lambda: Deadlines(write_seconds=0.5), shutdown_seconds=0.5)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
+    yield runner.addresses[0][:2], runner
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("size", [40_000, 1_000_000])
+@pytest.mark.parametrize("manner", ["keep-alive", "close"])
+@pytest.mark.parametrize("drips", [False, True], ids=["never read", "a byte now and then"])
+async def test_an_answer_that_is_not_read_is_given_up(
+    narrow: tuple[Address, Runner],
+    app: web.Application,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    size: int,
+    manner: str,
+    drips: bool,
+) -> None:
+    """Also one that the handler is done with: the end of its connection would wait for the last byte, for ever."""
+
+    async def long(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"x" * size)
+
+    route = next(route for route, row in app[keys.ROUTES].items() if row.path == "/healthz")
+    monkeypatch.setattr(route, "_handler", long)
+    (host, port), runner = narrow
+    server = runner.server
+    assert server is not None
+    async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
+        await client.send(f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: {manner}\r\n\r\n".encode())
+        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
+        if drips:
+            client.drip(0.05)
+        await eventually(lambda: not server.connections, what="the connection's end")
+    whole = await answer_to((host, port), b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert whole.endswith(b"x" * size)
+
+
+async def test_a_body_that_trickles_is_given_up(
+    address: Address, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte now and then keeps no handler for longer than the body's deadline."""
+    monkeypatch.setattr(body, "BODY_SECONDS", 0.3)
+    ann = await world.user("ann")
+    head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 20000\r\n\r\n"
+    async with connected(address) as (reader, writer):
+        writer.write(head.encode())
+
+        async def trickle() -> None:
+            while True:
+                writer.write(b" ")
+                await asyncio.sleep(0.02)  # the attack itself, not a wait for something
+
+        attack = asyncio.create_task(trickle())
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"}}")
+        attack.cancel()
+        await asyncio.gather(attack, return_exceptions=True)
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "malformed_body"
+
+
+async def test_blank_lines_between_requests_keep_nothing_open(address: Address) -> None:
+    """They begin no request, but the first of them starts the clock of the next one's head."""
+    async with connected(address) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        await reader.readuntil(b"}")
+
+        async def trickle() -> None:
+            while True:
+                writer.write(b"\r\n")
+                await asyncio.sleep(0.02)  # the attack itself, not a wait for something
+
+        attack = asyncio.create_task(trickle())
+        async with asyncio.timeout(10):
+            assert b"200 OK" not in await reader.read()
+        attack.cancel()
+        await asyncio.gather(attack, return_exceptions=True)
+
+
+async def test_deadlines_that_the_kernel_cannot_keep_are_its_longest(app: web.Application) -> None:
+    """It refuses longer ones, and a connection that is refused its options would never answer."""
+    runner = Runner(app, deadlines=lambda: Deadlines(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server = runner.server
+    assert server is not None
+    async with connected(runner.addresses[0][:2]) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b'{"alive":true}' in await reader.readuntil(b"}")
+        (one,) = server.connections
+        assert one.transport is not None
+        asked = one.transport.get_extra_info("socket")
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MOST_IDLE_SECONDS
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MOST_PROBES
+    await runner.cleanup()

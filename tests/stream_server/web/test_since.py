@@ -13,7 +13,7 @@ from stream_server.events import EPOCH_MS, START, Position, iso
 from stream_server.hub.member import Ask
 from stream_server.store import keys
 from stream_server.store.store import Store
-from stream_server.web import subscription
+from stream_server.web import since, subscription
 from stream_server.web.dialects import v2
 from stream_server.web.framing import NDJSON, framing
 from stream_server.web.keys import HUB, STORE
@@ -24,6 +24,11 @@ from tests.waiting import PATIENCE
 
 BASE = EPOCH_MS + 1_000_000
 NOW = BASE + 100_000
+
+
+async def now() -> int:
+    """What the clock of the log says."""
+    return NOW
 
 
 def at(n: int) -> Position:
@@ -49,12 +54,12 @@ async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Sto
 async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
     """With its number or without: what follows it is next, and nothing is lost."""
     for cursor in (at(6).cursor, at(6).entry_id):
-        assert await begin(cursor, store.log, now_ms=NOW, param="since") == (at(6), None)
+        assert await begin(cursor, store.log, now_ms=now, param="since") == (at(6), None)
 
 
 async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
     """Two entries after the cursor were trimmed; then it goes on from the floor."""
-    position, lost = await begin(at(2).cursor, store.log, now_ms=NOW, param="since")
+    position, lost = await begin(at(2).cursor, store.log, now_ms=now, param="since")
     assert position.n == 4
     assert position < at(5)
     assert lost is not None
@@ -63,21 +68,21 @@ async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Sto
 
 async def test_a_cursor_just_below_the_log_has_lost_nothing(store: Store) -> None:
     """The last trimmed entry is the one that the client has seen."""
-    position, lost = await begin(at(4).cursor, store.log, now_ms=NOW, param="since")
+    position, lost = await begin(at(4).cursor, store.log, now_ms=now, param="since")
     assert (position.n, lost) == (4, None)
 
 
 async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_size(store: Store) -> None:
     """The count is not made up."""
-    _, lost = await begin(at(2).entry_id, store.log, now_ms=NOW, param="since")
+    _, lost = await begin(at(2).entry_id, store.log, now_ms=now, param="since")
     assert lost is not None
     assert lost.missed is None
 
 
-@pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.3"])
+@pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.3", f"{at(6).entry_id}.11"])
 async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(store: Store, cursor: str) -> None:
     """Another server's cursor, or one from before a rollback: told, never stuck."""
-    _, lost = await begin(cursor, store.log, now_ms=NOW, param="since")
+    _, lost = await begin(cursor, store.log, now_ms=now, param="since")
     assert lost is not None
     assert lost.reason == "unknown_position"
 
@@ -88,42 +93,63 @@ async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(s
         "", "garbage", "1-2-3", "-", "1.5", "9" * 40, "-15", "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "nan",
         "1795197600000-0.", "\uff11\uff12-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
         "1-1", "2026-11", "20261120T000000Z",
-        f"{at(6).entry_id}.11", f"{EPOCH_MS - 1}-0",
+        f"{EPOCH_MS - 1}-0",
     ],
 )  # fmt: skip
-async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(store: Store, value: str) -> None:
+async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(
+    store: Store, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """400 invalid_cursor that names the parameter."""
+    monkeypatch.setattr(since, "OTHERS_SECONDS", 0.0)
     with pytest.raises(ApiError) as refused:
-        await begin(value, store.log, now_ms=NOW, param="since")
+        await begin(value, store.log, now_ms=now, param="since")
     assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
 
 
 async def test_a_time_to_come_is_refused(store: Store) -> None:
     """400 that names the parameter."""
     with pytest.raises(ApiError) as refused:
-        await begin(iso(NOW + 1), store.log, now_ms=NOW, param="since")
+        await begin(iso(NOW + 1), store.log, now_ms=now, param="since")
     assert (refused.value.status, refused.value.param) == (400, "since")
+
+
+async def test_a_time_that_the_log_has_is_not_to_come(store: Store) -> None:
+    """Though the clock says so: it was set back, and the log was written by what it said before."""
+
+    async def set_back() -> int:
+        return at(6).ms
+
+    assert await begin(iso(at(9).ms), store.log, now_ms=set_back, param="since") == (at(8), None)
+    with pytest.raises(ApiError):
+        await begin(iso(at(11).ms), store.log, now_ms=set_back, param="since")
+
+
+async def test_the_clock_of_the_log_is_redis_own(store: Store, redis_server: RedisProcess) -> None:
+    """In ms, between two looks at it."""
+    with redis_server.client() as client:
+        before, between, after = client.time(), await store.log.now_ms(), client.time()
+    assert before[0] * 1000 + before[1] // 1000 <= between <= after[0] * 1000 + after[1] // 1000
 
 
 async def test_times_are_inclusive(store: Store) -> None:
     """The entry made at that very moment is the next one."""
-    assert await begin(iso(at(9).ms), store.log, now_ms=NOW, param="since") == (at(8), None)
+    assert await begin(iso(at(9).ms), store.log, now_ms=now, param="since") == (at(8), None)
 
 
 async def test_an_age_counts_from_now(store: Store) -> None:
     """`-91s` with the clock at 100 s reaches back to entry 9."""
-    position, _ = await begin("-91s", store.log, now_ms=NOW, param="since")
+    position, _ = await begin("-91s", store.log, now_ms=now, param="since")
     assert position.n == 8
 
 
 async def test_a_time_after_the_last_entry_is_the_head(store: Store) -> None:
     """Nothing is replayed."""
-    assert await begin("-1s", store.log, now_ms=NOW, param="since") == (at(10), None)
+    assert await begin("-1s", store.log, now_ms=now, param="since") == (at(10), None)
 
 
 async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
     """Something was there, how much is not known."""
-    position, lost = await begin("-15m", store.log, now_ms=NOW, param="since")
+    position, lost = await begin("-15m", store.log, now_ms=now, param="since")
     assert position.n == 4
     assert lost is not None
     assert (lost.reason, lost.missed) == ("trimmed", None)
@@ -133,14 +159,14 @@ async def test_on_an_empty_log_the_start_and_any_past_time_are_fine(redis_url: s
     """A stream that was opened before the first event comes back with the cursor of its hello."""
     empty = Store(redis_url, timeout_seconds=PATIENCE)
     await empty.open()
-    assert await begin(START.cursor, empty.log, now_ms=NOW, param="since") == (START, None)
-    assert await begin("-15m", empty.log, now_ms=NOW, param="since") == (START, None)
+    assert await begin(START.cursor, empty.log, now_ms=now, param="since") == (START, None)
+    assert await begin("-15m", empty.log, now_ms=now, param="since") == (START, None)
     await empty.close()
 
 
 async def test_the_cursor_of_an_empty_log_replays_all_that_is_left(store: Store) -> None:
     """Everything since then, with what was trimmed told."""
-    position, lost = await begin(START.cursor, store.log, now_ms=NOW, param="since")
+    position, lost = await begin(START.cursor, store.log, now_ms=now, param="since")
     assert position.n == 4
     assert lost is not None
     assert lost.missed == 4
@@ -159,3 +185,26 @@ async def test_a_replay_does_not_end_before_this_worker_has_heard_its_end(
         await v2._bounded(request, made, given)
     hub.head = at(10)
     assert (await v2._bounded(request, made, given)).ask.until == at(8)
+
+
+async def test_a_cursor_that_the_log_lost_goes_on_from_where_the_log_did(store: Store) -> None:
+    """Its number is above the head's or not, its id too: what was told of the loss covers it."""
+    lost = Position(at(10).ms + 500, 0, 11)
+    await store.rollbacks.tell(at(9), lost)
+    for cursor in (lost.cursor, lost._replace(n=99).cursor, f"{at(10).ms + 1}-0.11"):
+        position, gap = await begin(cursor, store.log, now_ms=now, param="since")
+        assert gap is not None
+        assert (position, gap.reason, gap.start) == (at(9), "rolled_back", cursor)
+
+
+async def test_a_cursor_above_the_head_is_looked_for_before_it_is_refused(store: Store) -> None:
+    """Right after a power cut nobody has noticed yet: the feed looks, tells it, and the client is set back."""
+    lost = Position(at(10).ms + 500, 0, 11)
+
+    async def look() -> None:
+        await store.rollbacks.tell(at(10), lost)
+
+    store.log.doubt = look
+    position, gap = await begin(lost.cursor, store.log, now_ms=now, param="since")
+    assert gap is not None
+    assert (position, gap.reason) == (at(10), "rolled_back")

@@ -2,11 +2,9 @@
 
 import asyncio
 
-import pytest
 from aiohttp import web
 
-from stream_server.web import edges
-from stream_server.web.edges import Runner
+from stream_server.web.edges import Deadlines, Runner
 from tests.waiting import eventually
 
 ANSWER_BYTES = 32_000_000
@@ -17,12 +15,11 @@ async def _serve(request: web.Request) -> web.Response:
     return web.Response(body=b"x" * ANSWER_BYTES)
 
 
-async def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_is_not_read_is_given_up() -> None:
     """No byte taken for a whole deadline: the connection is dropped, and what it held is free."""
-    monkeypatch.setattr(edges, "WRITE_SECONDS", 0.2)
     app = web.Application()
     app.router.add_get("/", _serve)
-    runner = Runner(app, header_seconds=5.0, shutdown_seconds=0.5)
+    runner = Runner(app, header_seconds=5.0, deadlines=lambda: Deadlines(write_seconds=0.2), shutdown_seconds=0.5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     reader, writer = await asyncio.open_connection(*runner.addresses[0][:2], limit=2048)

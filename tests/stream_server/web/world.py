@@ -29,7 +29,7 @@ class Answer:
         """Status, code and parameter of a refusal, whose shape is checked with it."""
         assert set(self.json) == {"error"}, self.body
         error = self.json["error"]
-        assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column"}
+        assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column", "retry_after"}
         assert self.headers["Content-Type"] == "application/json; charset=utf-8"
         return self.status, error["code"], error.get("param")
 

@@ -12,8 +12,8 @@ from filters.key import Key, Leads
 UNSOUND: dict[str, Any] = {
     "number": 7,
     "nan": Leads((), boxes=[(float("nan"), 0.0, 1.0, 1.0)]),
-    "numbers": Leads((), [frozenset({7})]),  # type: ignore[arg-type]
-    "mixed": Leads([frozenset({"tea", 7})]),  # type: ignore[arg-type]
+    "numbers": Leads((), [frozenset({7})]),  # type: ignore[arg-type]  # no text
+    "mixed": Leads([frozenset({"tea", 7})]),  # type: ignore[arg-type]  # no text
     "live": Leads((), [frozenset({"tea", "milk"})], live=True),
 }
 

@@ -1,0 +1,69 @@
+"""The crowd's oracle: what it says a client is due is what the client's filter matches."""
+
+import random
+from decimal import Decimal
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bench import mix
+from filters.base import Filter
+from filters.firehose import Firehose
+from filters.follow import Follow
+from filters.location import Location
+from filters.registry import installed
+from filters.rule import Rules
+from filters.sample import Sample
+from filters.track import Track
+from tests.filters.texts import post
+
+AUTHORS = [str(7000 + number) for number in range(mix.AUTHORS)]
+
+
+def asked(number: int) -> Filter:
+    """The filter that client ``number`` asks for."""
+    ((name, value),) = parse_qsl(mix.asker(number).query(number, AUTHORS))
+    plain = (Track, Follow, Location, Sample, Firehose)
+    makers: dict[str, type[Any]] = {one.name: one for one in plain}
+    made: Filter = Rules.read(value, installed()) if name == "rule" else makers[name].parse(value)
+    return made
+
+
+def test_what_is_due_is_what_matches() -> None:
+    """Of 800 posts, quiet and loud, each of 600 clients of all kinds is due exactly those that its filter matches."""
+    chance, oracle, posted = random.Random(1), mix.Oracle(), []
+    for number in range(800):
+        draft = mix.draft(number, loud=number % 20 == 0, chance=chance)
+        status_id = str(2**40 + number * 4096)
+        oracle.posted(draft, status_id)
+        place = (draft.place["lon"], draft.place["lat"])
+        author = AUTHORS[draft.author]
+        event = post(draft.message, author=author, people=frozenset({author}), status_id=status_id, point=place)
+        posted.append((draft.number, event))
+    kinds = set()
+    for number in range(600):
+        wanted = asked(number)
+        matched = [which for which, event in posted if wanted.matches(event)]
+        assert oracle.due(mix.asker(number)) == (len(matched), sum(which * which for which in matched)), wanted
+        kinds.add((mix.asker(number).kind, bool(matched)))
+    assert {kind for kind, some in kinds if some} == {"firehose", "sample", "track", "follow", "rule", "locations"}
+
+
+def test_no_two_clients_share_a_filter_but_those_who_must() -> None:
+    """So nothing is measured but what mixed clients cost."""
+    queries = [mix.asker(number).query(number, AUTHORS) for number in range(2000)]
+    alone = [query for query in queries if not query.startswith(("firehose", "sample"))]
+    assert len(set(alone)) == len(alone) > 1800
+
+
+def test_a_shortfall_is_seen_in_either_direction() -> None:
+    """One that is missing, one that came instead of another, and one too many are all noticed."""
+    oracle, everything = mix.Oracle(), mix.Asker("firehose", 0)
+    for number in (1, 2, 3):
+        oracle.posted(mix.draft(number, loud=False, chance=random.Random(number)), str(number))
+    for received, told in (((3, 14), (0, 0)), ((2, 13), (1, 1)), ((3, 21), (0, 1)), ((4, 15), (0, 1))):
+        assert mix.shortfall([everything], [received], oracle) == told
+
+
+def test_the_sample_is_the_products() -> None:
+    """The share that the oracle takes is the one that is asked for."""
+    assert Sample.parse(mix.SAMPLE_PERCENT).percent == Decimal(1)

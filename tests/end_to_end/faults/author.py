@@ -1,0 +1,102 @@
+"""Somebody who posts whatever breaks: each post again, under one Idempotency-Key, until it is acknowledged."""
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from tests.end_to_end.api import Answer, Api, mint
+from tests.waiting import eventually
+
+RETRY_SECONDS = 0.1
+"""Between two attempts: sooner than a server asks for, so that an outage is felt often."""
+
+
+class Author:
+    """Inside its context it posts, one after another, each attempt at the next of ``apis``, which a test may change.
+
+    ``acknowledged`` are the ids, in the order in which they were answered, which is that of the log since nothing is
+    sent before; ``refused`` counts the codes (or names of exceptions) of what was not; ``slowest_seconds`` is the
+    longest that it waited for an answer.
+    """
+
+    def __init__(self, uid: str, *apis: Api) -> None:
+        self.uid = uid
+        self.acknowledged: list[str] = []
+        self.attempts = 0
+        self.refused: Counter[str] = Counter()
+        self.slowest_seconds = 0.0
+        self.apis = list(apis)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._write())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if error is not None and self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            return
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Post no more, behind the post that is under way: it may be on the log already."""
+        task, self._task = self._task, None
+        if task is not None:
+            await asyncio.wait({task}, timeout=60)
+            assert task.done(), f"the post that was under way was never acknowledged; refused: {self.refused}"
+            task.result()
+
+    async def has_posted(self, more: int, seconds: float = 60.0) -> None:
+        """Wait for so many more acknowledgements than now."""
+        target = len(self.acknowledged) + more
+        what = f"{target} posts; refused: {self.refused}"
+        await eventually(lambda: self._failed() or len(self.acknowledged) >= target, seconds=seconds, what=what)
+        assert not self._failed(), self._task
+
+    def _failed(self) -> bool:
+        return self._task is None or self._task.done()
+
+    async def _write(self) -> None:
+        while self._task is not None:
+            message, key = f"number {len(self.acknowledged)}", uuid.uuid4().hex
+            while not await self._attempt(message, key):  # noqa: ASYNC110 - it asks again, as a client does
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _attempt(self, message: str, key: str) -> bool:
+        api = self.apis[self.attempts % len(self.apis)]
+        self.attempts += 1
+        began = time.monotonic()
+        try:
+            answer = await posted(api, self.uid, message, key)
+        except aiohttp.ClientError as error:
+            self.refused[type(error).__name__] += 1
+            return False
+        finally:
+            self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - began)
+        if answer.status == 201:
+            self.acknowledged.append(answer.json["id"])
+            return True
+        assert answer.status == 503, answer
+        self.refused[answer.json["error"]["code"]] += 1
+        return False
+
+
+async def posted(api: Api, uid: str, message: str, key: str) -> Answer:
+    """One attempt at a post under an Idempotency-Key; nothing is expected of the answer."""
+    headers = {"Idempotency-Key": key}
+    return await api.call("POST", "/v1/statuses", token=mint(uid), json={"message": message}, headers=headers)
+
+
+def in_log_order(authors: Sequence[Author]) -> list[tuple[str, str]]:
+    """What all that was acknowledged is to a stream that follows these authors: (kind, id), by id."""
+    ids = [one for author in authors for one in author.acknowledged]
+    return [("post", one) for one in sorted(ids, key=int)]

@@ -1,0 +1,137 @@
+"""HTTP clients over sockets of their own, which do what no library does: stall, drip, reset, vanish, stop half-way."""
+
+import asyncio
+import ctypes
+import socket
+import struct
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+ATTACH_FILTER = 26
+"""SO_ATTACH_FILTER of Linux (asm-generic/socket.h), which the socket module does not name."""
+
+RETURN_CONSTANT = 0x06
+"""The instruction BPF_RET | BPF_K: keep so many bytes of a packet; 0 drops it before TCP has seen it."""
+
+
+class RawClient:
+    """One connection, made by :meth:`connect`; bytes go out and come in only when it is told so.
+
+    Whoever only asks, and reads no more, is the client that never reads; ``receive_bytes`` is then what the kernel
+    takes for it. ``received`` counts the bytes that were read.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.received = 0
+        self._host = "{}:{}".format(*connection.getpeername())
+        self._dripping: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def connect(cls, address: str, *, receive_bytes: int = 0) -> Self:
+        """To ``address`` (http://host:port), with a receive buffer of about so many bytes; 0 leaves the system's."""
+        where = urlsplit(address)
+        assert where.hostname is not None
+        connection = socket.socket()
+        connection.setblocking(False)
+        if receive_bytes:  # before connecting: the window is agreed on then
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        await asyncio.get_running_loop().sock_connect(connection, (where.hostname, where.port))
+        return cls(connection)
+
+    async def ask(self, path: str, token: str, accept: str = "application/x-ndjson") -> None:
+        """Send a whole request; nothing is read."""
+        await self.send(self._head(path, token, accept) + b"\r\n")
+
+    async def half_ask(self, path: str, token: str = "") -> None:
+        """Send a head that never ends, up to the middle of a header."""
+        await self.send(self._head(path, token, "*/*") + b"X-Unfinis")
+
+    async def send(self, data: bytes) -> None:
+        """These bytes, as they are."""
+        await asyncio.get_running_loop().sock_sendall(self.socket, data)
+
+    async def read(self, most: int = 65_536) -> bytes:
+        """What comes next; nothing at the end. A reset is raised as ConnectionResetError."""
+        data = await asyncio.get_running_loop().sock_recv(self.socket, most)
+        self.received += len(data)
+        return data
+
+    async def read_until(self, mark: bytes, seconds: float = 20.0) -> bytes:
+        """Read until ``mark`` has come; all that was read for it. Raises AssertionError if the end comes first."""
+        came = b""
+        async with asyncio.timeout(seconds):
+            while mark not in came:
+                data = await self.read()
+                assert data, f"the connection ended after {came[-500:]!r}"
+                came += data
+        return came
+
+    async def read_to_end(self, seconds: float = 20.0) -> bytes:
+        """All that still comes until the other side ends it, politely or with a reset."""
+        came = b""
+        with suppress(ConnectionError):
+            async with asyncio.timeout(seconds):
+                while data := await self.read():
+                    came += data
+        return came
+
+    def drip(self, seconds: float = 1.0) -> None:
+        """Read one byte each ``seconds`` from now on, until the end or :meth:`close`."""
+        self._dripping = asyncio.create_task(self._drip(seconds))
+
+    def reset(self) -> None:
+        """Leave without a goodbye: the other side gets an RST, and what was on its way is lost."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
+    def vanish(self) -> None:
+        """Be half-open: nothing that comes is seen or acknowledged any more, and nothing tells the other side.
+
+        As if the cable were cut. The socket must stay open for as long as that is to last: closing it would send a
+        FIN. Linux only, and no privilege is needed for a socket of one's own.
+        """
+        instruction = ctypes.create_string_buffer(struct.pack("HBBI", RETURN_CONSTANT, 0, 0, 0))
+        # `struct sock_fprog`: the number of instructions, and where they are.
+        program = struct.pack("HL", 1, ctypes.addressof(instruction))
+        self.socket.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, program)
+
+    def close(self) -> None:
+        """Leave; a second time is nothing."""
+        if self._dripping is not None:
+            self._dripping.cancel()
+        self.socket.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+        if self._dripping is not None:
+            await asyncio.wait({self._dripping})
+
+    async def _drip(self, seconds: float) -> None:
+        with suppress(ConnectionError):
+            while await self.read(1):  # noqa: ASYNC110 - the pace is the fault; there is nothing to wait for
+                await asyncio.sleep(seconds)
+
+    def _head(self, path: str, token: str, accept: str) -> bytes:
+        lines = [f"GET {path} HTTP/1.1", f"Host: {self._host}", f"Accept: {accept}"]
+        if token:
+            lines.append(f"Authorization: Bearer {token}")
+        return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+class TcpInfo:
+    """What the kernel knows of one's own end of a connection (TCP_INFO of Linux)."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        self.unacknowledged: int = struct.unpack_from("I", told, 24)[0]
+        """Segments that were sent and not acknowledged."""
+        self.retransmitted: int = struct.unpack_from("I", told, 100)[0]
+        """Segments that were sent again, since the connection was made."""

@@ -1,0 +1,179 @@
+"""A link that can be broken: it passes bytes on between two parties until it is told to cut, swallow, delay, refuse."""
+
+import asyncio
+import contextlib
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+Target = str | Path | tuple[str, int]
+"""Whom it passes on to: the path of a unix socket, or (host, port)."""
+
+CHUNK = 65_536
+
+HELD_BYTES = 65_536
+"""So much waits here for a party that does not read, then the other one is not read either, as on a real link."""
+
+
+class Proxy:
+    """``url`` is the way through it for a Redis client; ``address`` is (host, port) in its TCP form.
+
+    Counted since the start: ``connections`` that came, of which ``refused`` were closed for it; ``cuts`` are
+    connections that were cut; ``swallowed_bytes`` and ``delayed_bytes`` were on their way to the client.
+    """
+
+    def __init__(self, target: Target, *, tcp: bool = False) -> None:
+        self._target = target
+        self._tcp = tcp
+        self._folder = tempfile.TemporaryDirectory(prefix="ssp-")
+        self._path = Path(self._folder.name) / "p.sock"
+        self._server: asyncio.Server | None = None
+        self._passing: dict[_Passage, asyncio.Task[None]] = {}
+        self._refusing: bytes | None = None
+        self._delay_seconds = 0.0
+        self.connections = self.refused = self.cuts = 0
+        self.swallowed_bytes = self.delayed_bytes = 0
+
+    @property
+    def url(self) -> str:
+        """The Redis URL: unix://, or redis:// in the TCP form."""
+        return "redis://{}:{}".format(*self.address) if self._tcp else f"unix://{self._path}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """(host, port) of the TCP form."""
+        assert self._server is not None
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    @property
+    def open(self) -> int:
+        """Connections that are passed on now, the silent ones counted."""
+        return len(self._passing)
+
+    async def cut(self) -> None:
+        """Close all connections now; new ones pass."""
+        await self._end(list(self._passing))
+
+    def swallow(self, on: bool = True, *, of: bytes = b"") -> None:  # noqa: FBT001, FBT002 - a switch
+        """From now on nothing reaches the clients of the connections that exist; no error tells them. New ones pass.
+
+        ``of`` takes only those on which the client has said this. They stay silent until the client leaves, since bytes
+        that are lost in between do not exist on a real link; False cuts them.
+        """
+        for passage in list(self._passing):
+            if on and of in passage.asked:
+                passage.silent = True
+            elif not on and passage.silent:
+                self.cuts += passage.abort()
+
+    def refuse(self, on: bool = True, *, of: bytes = b"") -> None:  # noqa: FBT001, FBT002 - a switch
+        """Whether new connections are closed at once, or as soon as the client says ``of``; what exists passes."""
+        self._refusing = of if on else None
+
+    def delay(self, seconds: float) -> None:
+        """From now on what flows to the clients comes so much later, and up to twice so much under load; 0 ends it."""
+        self._delay_seconds = seconds
+
+    async def __aenter__(self) -> Self:
+        if self._tcp:
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        else:
+            self._server = await asyncio.start_unix_server(self._accept, self._path)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self.refuse()
+        self._server.close()
+        await self._end(list(self._passing))
+        self._folder.cleanup()
+
+    async def _end(self, passages: "list[_Passage]") -> None:
+        tasks = [self._passing[passage] for passage in passages]
+        for passage in passages:
+            self.cuts += passage.abort()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        if self._refusing == b"":
+            self.refused += 1
+            writer.transport.abort()
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        passage = _Passage(writer)
+        self._passing[passage] = task
+        try:
+            await self._pass(passage, reader)
+        finally:
+            passage.abort()
+            del self._passing[passage]
+
+    async def _pass(self, passage: "_Passage", reader: asyncio.StreamReader) -> None:
+        """Both ways, until either party leaves; a target that cannot be reached is a client that is hung up on."""
+        with contextlib.suppress(OSError):
+            far_reader, far = await self._dial()
+            passage.far = far
+            if passage.cut:
+                return
+            ways = [
+                asyncio.create_task(self._ask(passage, reader, far)),
+                asyncio.create_task(self._answer(passage, far_reader)),
+            ]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            passage.abort()
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._target, tuple):
+            return await asyncio.open_connection(*self._target)
+        return await asyncio.open_unix_connection(self._target)
+
+    async def _ask(self, passage: "_Passage", reader: asyncio.StreamReader, far: asyncio.StreamWriter) -> None:
+        while data := await reader.read(CHUNK):
+            passage.asked += data[: max(0, CHUNK - len(passage.asked))]
+            if self._refusing and self._refusing in data:
+                self.refused += 1
+                return
+            far.write(data)
+            await far.drain()
+
+    async def _answer(self, passage: "_Passage", reader: asyncio.StreamReader) -> None:
+        while data := await reader.read(CHUNK):
+            if self._delay_seconds and not passage.silent:
+                self.delayed_bytes += len(data)
+                await asyncio.sleep(self._delay_seconds)
+            if passage.silent:
+                self.swallowed_bytes += len(data)
+                continue
+            passage.near.write(data)
+            await passage.near.drain()
+
+
+class _Passage:
+    """One connection: both ends, what was asked on it (its first bytes), and whether it has fallen silent."""
+
+    def __init__(self, near: asyncio.StreamWriter) -> None:
+        near.transport.set_write_buffer_limits(HELD_BYTES)
+        self.near = near
+        self.far: asyncio.StreamWriter | None = None
+        self.asked = b""
+        self.silent = False
+        self.cut = False
+
+    def abort(self) -> int:
+        """Close both ends; how many connections that are: 1, or 0 the second time."""
+        first = not self.cut
+        self.cut = True
+        self.near.transport.abort()
+        if self.far is not None:
+            self.far.transport.abort()
+        return int(first)

@@ -1,0 +1,139 @@
+"""Servers on one Redis that a test may break: one worker, two of them, or two servers; and who listens to them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from stream_server.store import keys
+from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.proxy import Proxy
+from tests.end_to_end.server import Server
+from tests.processes import children, cpu_seconds, listening
+from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.waiting import eventually
+
+HEARTBEAT_SECONDS = 0.2
+
+CANARY_SECONDS = 0.5
+
+TIMEOUT_SECONDS = 1.0
+"""What a server waits for Redis, as by default: these tests are about outages, so they name it."""
+
+FLAGS = (
+    "--heartbeat-seconds", str(HEARTBEAT_SECONDS), "--canary-seconds", str(CANARY_SECONDS),
+    "--redis-timeout-seconds", str(TIMEOUT_SECONDS), "--limits", "off",
+)  # fmt: skip
+
+STREAMS = 6
+"""Streams of a server, half of them server-sent events: with two workers each has some, but for one time in 32."""
+
+LAYOUTS = {"one worker": (1, 1), "two workers": (1, 2), "two servers": (2, 1)}
+"""By name: how many servers, and the workers of each."""
+
+
+class Site(NamedTuple):
+    """``servers`` and a session with each, ``redis`` behind ``proxy``, ``way`` is the URL that they use."""
+
+    redis: RedisProcess
+    proxy: Proxy
+    servers: Sequence[Server]
+    apis: Sequence[Api]
+
+    @property
+    def processes(self) -> list[int]:
+        """The ids of all that serve: the servers themselves, or their workers."""
+        heads = [server.process.pid for server in self.servers if server.process is not None]
+        return [one for head in heads for one in children(head) or [head]]
+
+    def head(self) -> str:
+        """The cursor of the newest entry, as Redis has it: a server may not have heard of it yet."""
+        with self.redis.client() as client:
+            ((entry_id, fields),) = client.xrevrange(keys.LOG, count=1)
+        return f"{entry_id.decode()}.{fields[b'n'].decode()}"
+
+    def cpu_seconds(self) -> float:
+        """The processor time that they have used."""
+        return sum(map(cpu_seconds, self.processes))
+
+    async def streams(self, *authors: str, count: int = STREAMS) -> list[Consumer]:
+        """``count`` streams at each server, in both framings, that follow these authors."""
+        follow = {"follow": ",".join(authors)}
+        return [
+            await api.stream(follow, framing=("sse", "ndjson")[number % 2])
+            for api in self.apis
+            for number in range(count)
+        ]
+
+    async def ready(self, wanted: bool) -> None:  # noqa: FBT001 - what is waited for
+        """Wait until every server says that it is ready, or that it is not, and every stream that it serves."""
+        for api in self.apis:
+            await eventually(partial(is_ready, api, wanted), seconds=60, what=f"ready={wanted}")
+
+
+async def is_ready(api: Api, wanted: bool) -> bool:  # noqa: FBT001 - what is asked for
+    """Whether ``/readyz`` says so, with the status that belongs to it."""
+    answer = await api.call("GET", "/readyz")
+    assert answer.status == (200 if answer.json["ready"] else 503), answer
+    return bool(answer.json["ready"]) is wanted
+
+
+async def all_until(streams: Sequence[Consumer], check: Callable[[Consumer], object], seconds: float = 60) -> None:
+    """Wait until it holds for each of the streams."""
+    await asyncio.gather(*(stream.until(check, seconds) for stream in streams))
+
+
+async def feel(streams: Sequence[Consumer], *, behind: bool, times: int = 1) -> None:
+    """Wait until each of the streams was told so often more, by heartbeats, that it is behind, or that it is not."""
+    before = {stream: _told(stream, behind=behind) for stream in streams}
+    await all_until(streams, lambda stream: _told(stream, behind=behind) >= before[stream] + times)
+
+
+def _told(stream: Consumer, *, behind: bool) -> int:
+    return sum((beat["lag_ms"] > 0) is behind for beat in stream.of("heartbeat"))
+
+
+async def close(streams: Sequence[Consumer]) -> None:
+    """Leave all of them; none may have been ended, or told that something is missing."""
+    for stream in streams:
+        assert not stream.ended, stream.messages[-1]
+        assert not stream.of("gap")
+        await stream.close()
+
+
+@asynccontextmanager
+async def running(server: Server) -> AsyncIterator[Server]:
+    """The server, started and stopped beside the loop, on which its way to Redis is."""
+    try:
+        yield await asyncio.to_thread(server.start)
+    except BaseException:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()
+        raise
+    if server.process is not None and server.process.poll() is None:
+        await asyncio.to_thread(server.stop)
+
+
+@asynccontextmanager
+async def site(folder: Path, layout: str, *flags: str, direct: bool = False) -> AsyncIterator[Site]:
+    """The servers of a layout, behind one proxy to a Redis that keeps what it acknowledged; ``direct`` goes past it."""
+    servers, workers = LAYOUTS[layout]
+    found = binaries()
+    async with AsyncExitStack() as stack:
+        redis = stack.enter_context(RedisProcess(found.get("path") or found["wheel"], *DURABLE))
+        proxy = await stack.enter_async_context(Proxy(redis.socket))
+        common = (*FLAGS, "--workers", str(workers), "--redis", redis.url if direct else proxy.url, *flags)
+        made = [Server(folder / f"server {number}", *common) for number in range(servers)]
+        started = await asyncio.gather(*(stack.enter_async_context(running(server)) for server in made))
+        for one in started:  # it is announced when the first of its workers takes connections
+            port = int(one.address.rpartition(":")[2])
+            await eventually(partial(_all_listen, port, workers), seconds=60, what="all workers")
+        apis = [await stack.enter_async_context(Api(server)) for server in started]
+        yield Site(redis, proxy, started, apis)
+
+
+def _all_listen(port: int, workers: int) -> bool:
+    return listening(port) >= workers

@@ -1,0 +1,79 @@
+"""A real nginx in front of servers, as far as this machine has one."""
+
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.redis_process import free_port
+
+CONFIG = """\
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  server {{
+    listen 127.0.0.1:{port};
+    location = /is-there {{ return 204; }}
+{locations}
+  }}
+}}
+"""
+
+
+def binary() -> str | None:
+    """Where nginx is; it hides from the PATH of ordinary users."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
+class Nginx:
+    """``locations`` by prefix: the server behind it and the directives beside ``proxy_pass``, nothing else is set."""
+
+    def __init__(self, locations: dict[str, tuple[str, str]]) -> None:
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self._folder = tempfile.TemporaryDirectory(prefix="ssn-")
+        rows = (
+            f"    location {prefix} {{ proxy_pass {server}/; {more} }}" for prefix, (server, more) in locations.items()
+        )
+        folder = Path(self._folder.name)
+        self._config = folder / "nginx.conf"
+        self._said = folder / "said"
+        self._config.write_text(CONFIG.format(folder=folder, port=self.port, locations="\n".join(rows)))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        found = binary()
+        assert found is not None
+        with self._said.open("wb") as said:
+            command = [found, "-c", str(self._config), "-p", self._folder.name]
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        end = time.monotonic() + 20
+        while not self._answers():
+            if time.monotonic() > end or self._process.poll() is not None:
+                raise TimeoutError(f"nginx did not start: {self._said.read_text()[-1000:]}")
+            time.sleep(0.02)  # the condition is looked at above; this only paces it
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(10)
+        self._folder.cleanup()
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.address + "/is-there", timeout=2) as answer:
+                return bool(answer.status == 204)
+        except (urllib.error.URLError, OSError):
+            return False

@@ -1,0 +1,181 @@
+"""Clients that come back by their last cursor, whatever happened: live, slow, leaving, polling."""
+
+import asyncio
+import random
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+
+from tests.end_to_end.api import mint
+from tests.end_to_end.consumer import MEDIA
+from tests.end_to_end.random_faults.oracle import OWN, Record, Told, number
+from tests.end_to_end.random_faults.site import Site
+from tests.end_to_end.sse import EventStream, Lines
+
+SMALL_BYTES = 4096
+"""What a slow client's socket holds, so that its server feels it soon."""
+
+LONGEST_RETRY_SECONDS = 0.3
+"""Nobody stays away for longer: the run is short."""
+
+
+class Cut(Exception):
+    """The connection ended, or was none: come back."""
+
+
+EXPECTED = (Cut, aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteReadError)
+"""How a visit ends where everything breaks: what was read before is kept."""
+
+
+class Client:
+    """What all have in common: a record, a cursor, a life of visits."""
+
+    def __init__(self, site: Site, record: Record, seed: int) -> None:
+        self.record = record
+        self.cursor = record.start
+        self.visits = 0
+        self.site = site
+        self.chance = random.Random(seed)
+        self._token = mint(record.uid)
+
+    @property
+    def reached(self) -> int:
+        """The number of the last entry that it knows of."""
+        return number(self.cursor) if self.cursor else -1
+
+    async def run(self) -> None:
+        """Visit after visit, until cancelled."""
+        while True:
+            self.visits += 1
+            with suppress(*EXPECTED):
+                await self._visit()
+            await asyncio.sleep(self.chance.uniform(0, LONGEST_RETRY_SECONDS))  # the client's own way of coming back
+
+    async def _visit(self) -> None:
+        raise AssertionError(f"{type(self)} says itself how it visits")
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if not self.record.start:
+            self.record.start = str(message["cursor"])
+        self.record.told.append(Told(message, time.monotonic()))
+        self.cursor = str(message["cursor"])
+
+    def _query(self, **more: str) -> dict[str, str]:
+        since = {"since": self.cursor} if self.cursor else {}
+        return {name: value for name, value in self.record.params.items() if name != OWN} | since | more
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"}
+
+
+class Listener(Client):
+    """An open stream, read from a socket of its own; ``most`` is how many chunks it stays for, None is for ever."""
+
+    framing = "ndjson"
+    small = False
+    most: int | None = None
+
+    async def _visit(self) -> None:
+        reader, writer = await self._connected()
+        try:
+            await self._ask(reader, writer)
+            await self._read(reader)
+        finally:
+            writer.close()
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        where = urlsplit(self.site.address(self.chance))
+        assert where.hostname is not None
+        one = socket.socket()
+        one.setblocking(False)
+        if self.small:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BYTES)
+        try:
+            await asyncio.get_running_loop().sock_connect(one, (where.hostname, where.port))
+            return await asyncio.open_connection(sock=one, limit=SMALL_BYTES if self.small else 1 << 16)
+        except BaseException:  # also when it is cancelled
+            one.close()
+            raise
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = "/v1/stream/user" if OWN in self.record.params else "/v1/stream"
+        headers = {"Host": "localhost", "Accept": MEDIA[self.framing], **self._headers}
+        lines = [f"GET {path}?{urlencode(self._query())} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        status = int(head.split(" ", 2)[1])
+        self.site.answers[status] += 1
+        if status != 200:
+            assert status == 503, head + (await reader.read(1000)).decode()
+            raise Cut
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        """Chunk by chunk; one that is cut off is as if it had never come."""
+        parser = EventStream() if self.framing == "sse" else Lines()
+        left = self.most
+        while size := int(await reader.readline() or b"0", 16):
+            for message in parser.feed((await reader.readexactly(size + 2))[:-2]):
+                self._hear(message)
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """What a client does between two messages."""
+
+
+class Sse(Listener):
+    """The same, as server-sent events."""
+
+    framing = "sse"
+
+
+class Slow(Listener):
+    """Reads a little and then does something else for a while."""
+
+    small = True
+
+    async def _rest(self) -> None:
+        if self.chance.random() < 0.05:
+            await asyncio.sleep(self.chance.uniform(0.2, 4.0))  # the slowness itself
+
+    @property
+    def warned(self) -> int:
+        """How often it was told that it falls behind."""
+        return sum(told.kind == "warning" for told in self.record.told)
+
+
+class Leaving(Sse):
+    """Leaves by itself after some messages and returns to any server."""
+
+    async def _visit(self) -> None:
+        self.most = self.chance.randint(1, 40)
+        await super()._visit()
+
+
+class Poller(Client):
+    """Asks for the next few, again and again."""
+
+    async def _visit(self) -> None:
+        async with self.site.session() as session:
+            while True:
+                await self._poll(session)
+
+    async def _poll(self, session: aiohttp.ClientSession) -> None:
+        query = self._query(wait="0.5", limit=str(self.chance.randint(1, 30)))
+        url = f"{self.site.address(self.chance)}/v1/events"
+        async with session.get(url, params=query, headers=self._headers) as response:
+            self.site.answers[response.status] += 1
+            assert response.status in (200, 503), await response.text()
+            if response.status == 503:
+                raise Cut
+            page = await response.json()
+        for message in page["events"]:
+            self._hear(message)
+        self._hear({"kind": "heartbeat", "cursor": page["cursor"]})

@@ -1,0 +1,220 @@
+"""What goes wrong, by chance: each fault proves that it has happened before it is counted.
+
+Two lanes break things at the same time, one Redis and the links to it, the other the servers. A server is only started
+while Redis is whole, since one that does not find it gives up, as it should.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.end_to_end.faults.proxy import Proxy
+from tests.end_to_end.server import Server
+from tests.processes import alive
+from tests.redis_process import RedisProcess
+from tests.waiting import eventually
+
+Fault = Callable[[], Awaitable[None]]
+
+
+class Front:
+    """A server, and its own way to Redis; ``held`` while one of the lanes is at it."""
+
+    def __init__(self, server: Server, proxy: Proxy) -> None:
+        self.server = server
+        self.proxy = proxy
+        self.held = asyncio.Lock()
+
+
+class Faults:
+    """The faults of one world; ``fired`` counts those that were seen to happen."""
+
+    def __init__(self, redis: RedisProcess, fronts: Sequence[Front], several: Front, chance: random.Random) -> None:
+        self.fired: Counter[str] = Counter()
+        self._redis = redis
+        self.fronts = fronts
+        self._several = several
+        self._chance = chance
+        self._whole = asyncio.Lock()
+        self._of_redis: list[Fault] = [
+            self.redis_killed, self.redis_stopped, self.redis_paused, self.subscribers_killed,
+            self.link_cut, self.link_swallowed, self.link_delayed, self.link_refused,
+        ]  # fmt: skip
+        self._of_servers: list[Fault] = [self.server_killed, self.server_stopped, self.worker_killed]
+
+    async def run(self, seconds: float) -> None:
+        """Break things for so long, and until each fault has been there once; at the end everything is whole."""
+        end = time.monotonic() + seconds
+        async with asyncio.TaskGroup() as lanes:
+            lanes.create_task(self._lane(self._of_redis, end))
+            lanes.create_task(self._lane(self._of_servers, end))
+
+    @property
+    def missing(self) -> list[str]:
+        """Those that were planned and have not fired."""
+        return [name(fault) for fault in (*self._of_redis, *self._of_servers) if not self.fired[name(fault)]]
+
+    async def _lane(self, faults: Sequence[Fault], end: float) -> None:
+        left: list[Fault] = []
+        while time.monotonic() < end or left or not all(self.fired[name(fault)] for fault in faults):
+            left = left or self._chance.sample(faults, len(faults))
+            fault = left.pop()
+            await fault()
+            self.fired[name(fault)] += 1
+            if time.monotonic() > end:
+                left = [one for one in left if not self.fired[name(one)]]
+            await self._pause(0.1, 0.8)
+
+    async def _pause(self, least: float, most: float) -> None:
+        await asyncio.sleep(self._chance.uniform(least, most))  # how long a fault lasts, or health
+
+    # Redis and the links to it.
+
+    async def redis_killed(self) -> None:
+        """SIGKILL, and started again on what it had."""
+        async with self._whole:
+            process = self._redis.process
+            assert process is not None
+            self._redis.kill()
+            await self._pause(0, 1)
+            await asyncio.to_thread(self._redis.start)
+            assert process.returncode == -signal.SIGKILL
+
+    async def redis_stopped(self) -> None:
+        """Alive and silent, for longer than a write waits for, perhaps."""
+        async with self._whole:
+            assert self._redis.process is not None
+            state = Path(f"/proc/{self._redis.process.pid}/stat")
+            self._redis.pause()
+            try:
+                await eventually(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", what="a stopped Redis")
+                await self._pause(0.2, 3)
+            finally:
+                self._redis.resume()
+
+    async def redis_paused(self) -> None:
+        """CLIENT PAUSE: all commands wait."""
+        async with self._whole:
+            milliseconds = self._chance.randint(200, 1500)
+            began = time.monotonic()
+            with self._redis.client() as client:
+                client.client_pause(milliseconds)
+                await asyncio.to_thread(client.ping)
+            assert time.monotonic() - began > milliseconds / 2000
+
+    async def subscribers_killed(self) -> None:
+        """CLIENT KILL of all who listen, as for an output buffer that was full."""
+        with self._redis.client() as client:
+
+            def killed() -> Any:
+                return client.client_kill_filter(_type="pubsub")
+
+            await eventually(killed, seconds=20, what="somebody who listens")
+
+    async def link_cut(self) -> None:
+        """All connections of a server to Redis end at once."""
+        async with self._link() as proxy:
+            before = proxy.cuts
+            await proxy.cut()
+            assert proxy.cuts > before
+
+    async def link_swallowed(self) -> None:
+        """Nothing comes back any more and no error tells; cut at last, as a network does after minutes."""
+        async with self._link() as proxy:
+            before = proxy.swallowed_bytes
+            proxy.swallow()
+            await eventually(lambda: proxy.swallowed_bytes > before, seconds=20, what="something to be swallowed")
+            await self._pause(0.5, 3)
+            proxy.swallow(False)
+
+    async def link_delayed(self) -> None:
+        """Everything from Redis comes later."""
+        async with self._link() as proxy:
+            before = proxy.delayed_bytes
+            proxy.delay(self._chance.uniform(0.05, 0.3))
+            await eventually(lambda: proxy.delayed_bytes > before, seconds=20, what="something to be delayed")
+            await self._pause(0.3, 1.5)
+            proxy.delay(0)
+
+    async def link_refused(self) -> None:
+        """The connections end, and nobody may connect for a while."""
+        async with self._link() as proxy, self._whole:
+            before = proxy.refused
+            proxy.refuse()
+            await proxy.cut()
+            await eventually(lambda: proxy.refused > before, seconds=20, what="somebody to be refused")
+            await self._pause(0.2, 1.5)
+            proxy.refuse(False)
+
+    @asynccontextmanager
+    async def _link(self) -> AsyncIterator[Proxy]:
+        """The link of a server that is there, and stays meanwhile."""
+        front = self._chance.choice([front for front in self.fronts if not front.held.locked()])
+        async with front.held:
+            await eventually(lambda: front.proxy.open, seconds=30, what="a server that uses its link")
+            yield front.proxy
+
+    # The servers.
+
+    async def server_killed(self) -> None:
+        """SIGKILL, as the out-of-memory killer does it; its workers follow."""
+        front = self._chance.choice(self.fronts)
+        async with front.held:
+            process = front.server.process
+            assert process is not None
+            workers = children(process.pid)
+            front.server.kill()
+            assert process.returncode == -signal.SIGKILL
+            await eventually(lambda: not any(map(alive, workers)), seconds=20, what="its workers to end")
+            await self._start(front.server)
+
+    async def server_stopped(self) -> None:
+        """SIGTERM: goodbye, and the end."""
+        front = self._chance.choice(self.fronts)
+        async with front.held:
+            await asyncio.to_thread(front.server.stop, 20)
+            await self._start(front.server)
+
+    async def worker_killed(self) -> None:
+        """One of two processes ends; the other goes on, and a new one comes."""
+        server = self._several.server
+        assert server.process is not None
+        supervisor = server.process.pid
+        before = set(children(supervisor))
+        killed = self._chance.choice(sorted(before))
+        kill(killed)
+        await eventually(lambda: not alive(killed), what="the worker to end")
+        await eventually(
+            lambda: set(children(supervisor)) - before and killed not in children(supervisor), seconds=40,
+            what="another worker",
+        )  # fmt: skip
+
+    async def _start(self, server: Server) -> None:
+        await self._pause(0, 1)
+        async with self._whole:
+            await asyncio.to_thread(server.start)
+
+
+def name(fault: Fault) -> str:
+    """As it is counted."""
+    return fault.__name__.replace("_", " ")
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started and that run."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(child) for child in task.read_text().split()]
+    return [child for child in found if alive(child)]
+
+
+def kill(pid: int) -> None:
+    """SIGKILL."""
+    os.kill(pid, signal.SIGKILL)

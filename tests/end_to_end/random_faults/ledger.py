@@ -1,0 +1,138 @@
+"""What was asked for and what was answered, and the log as it is at the end, read by a plain Redis client."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import redis
+
+from stream_server.store import keys
+
+KINDS = ("post", "delete", "follow", "unfollow", "like", "unlike")
+"""What writers do, by the kind of the entry that it leaves."""
+
+Message = dict[str, Any]
+
+
+@dataclass
+class Deed:
+    """One write: ``begun`` is when it was first sent (monotonic); ``outcome`` None means that nobody knows it yet.
+
+    ``subject`` is whom or what it is about; of a post its text until it is answered, then its id.
+    """
+
+    uid: str
+    kind: str
+    subject: str
+    begun: float = field(default_factory=time.monotonic)
+    outcome: str | None = None
+    status: Message = field(default_factory=dict)
+
+    @property
+    def written(self) -> bool:
+        """Whether it was acknowledged."""
+        return self.outcome == "written"
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Kind and subject, as the log has them."""
+        return self.kind, self.subject
+
+
+class Logged(NamedTuple):
+    """One entry of the log that a writer can have left."""
+
+    n: int
+    cursor: str
+    uid: str
+    kind: str
+    subject: str
+    wire: Message
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Kind and subject."""
+        return self.kind, self.subject
+
+
+class Log(NamedTuple):
+    """The whole log: its first number, its last, and those entries that writers leave; servers leave others too."""
+
+    first: int
+    last: int
+    entries: list[Logged]
+
+
+def read_log(client: "redis.Redis") -> Log:
+    """All of the log of this Redis; its numbers are looked at, too: they are contiguous, and ids go up."""
+    rows: Any = client.xrange(keys.LOG)
+    numbers = [int(fields[b"n"]) for _, fields in rows]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the log's numbers are not contiguous"
+    found = []
+    for (entry_id, fields), n in zip(rows, numbers, strict=True):
+        kind = fields[b"k"].decode()
+        if kind in KINDS:
+            wire = json.loads(fields[b"e"])["wire"]
+            found.append(Logged(n, f"{entry_id.decode()}.{n}", *_who_and_what(kind, wire), wire))
+    return Log(numbers[0], numbers[-1], found)
+
+
+def _who_and_what(kind: str, wire: Message) -> tuple[str, str, str]:
+    if kind in ("post", "delete"):
+        return wire["status"]["uid"], kind, wire["status"]["id"]
+    return wire["source"]["id"], kind, wire["target" if "follow" in kind else "status"]["id"]
+
+
+class Ledger:
+    """All deeds, in the order in which each author began them."""
+
+    def __init__(self) -> None:
+        self.deeds: list[Deed] = []
+
+    def begin(self, uid: str, kind: str, subject: str) -> Deed:
+        """A write that is about to be sent."""
+        deed = Deed(uid, kind, subject)
+        self.deeds.append(deed)
+        return deed
+
+    def count(self, outcome: str) -> int:
+        """How many ended like this."""
+        return sum(deed.outcome == outcome for deed in self.deeds)
+
+    def statuses(self) -> dict[str, Message]:
+        """The posts as they were answered, by id."""
+        return {deed.subject: deed.status for deed in self.deeds if deed.kind == "post" and deed.written}
+
+    def deleting(self) -> dict[str, float]:
+        """When each delete was first sent, by the id of its post."""
+        return {deed.subject: deed.begun for deed in self.deeds if deed.kind == "delete"}
+
+    def complaints(self, entries: Sequence[Logged]) -> list[str]:
+        """What the log has and nobody was told, or the other way round, or in another order than an author's own.
+
+        What was answered with `unavailable` and given up is among that: it must not be there.
+        """
+        done: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for deed in self.deeds:
+            if deed.written:
+                done[deed.uid].append(deed.named)
+        said = [f"{deed.uid}: nobody knows what became of {deed.named}" for deed in self.deeds if deed.outcome is None]
+        return said + [wrong for uid, deeds in done.items() for wrong in _compared(uid, deeds, _by(entries, uid))]
+
+
+def _by(entries: Iterable[Logged], uid: str) -> list[tuple[str, str]]:
+    return [entry.named for entry in entries if entry.uid == uid]
+
+
+def _compared(uid: str, done: list[tuple[str, str]], logged: list[tuple[str, str]]) -> list[str]:
+    for at, (deed, entry) in enumerate(zip(done, logged, strict=False)):
+        if deed != entry:
+            return [f"{uid}: the log has {entry} where {deed} was done, as number {at}"]
+    if len(done) > len(logged):
+        return [f"{uid}: acknowledged and not on the log: {done[len(logged) :]}"]
+    if len(logged) > len(done):
+        return [f"{uid}: on the log and never acknowledged: {logged[len(done) :]}"]
+    return []

@@ -1,0 +1,207 @@
+"""What a client must have received, by the log, its filter and the reference; nothing of the server's is asked.
+
+A stream is told each entry that it asks for, once, in the order of the log. A post may be left out, and who liked it,
+where it was deleted before the client read that far, which only a replay does. Its delete comes all the same.
+
+Where Redis has lost what it acknowledged, who was told of that is told of the loss by a `gap` behind it, and goes on
+from where the log does: nothing else is missing. A `gap` at the place where the log says so takes nothing back.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tests import reference, reference_rules
+from tests.end_to_end.random_faults.ledger import Ledger, Log, Logged, Message
+
+CONTROL = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
+OWN = "own"
+"""The parameter, of these tests only, that means ``/v1/stream/user``."""
+
+
+class Told(NamedTuple):
+    """One message as it arrived, and when (monotonic)."""
+
+    message: Message
+    at: float
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return str(self.message["kind"])
+
+    @property
+    def cursor(self) -> str:
+        """The place of the entry, or of the client."""
+        return str(self.message["cursor"])
+
+    @property
+    def n(self) -> int:
+        """The number of the entry that its cursor names."""
+        return number(self.cursor)
+
+    @property
+    def control(self) -> bool:
+        """Whether it is about the stream itself."""
+        return self.kind in CONTROL
+
+    @property
+    def subject(self) -> str:
+        """What an event is about, as the log names it."""
+        return str(self.message["target" if "follow" in self.kind else "status"]["id"])
+
+
+@dataclass
+class Record:
+    """One client: what it asked for, from where on, and all that it was told over all of its visits.
+
+    ``following`` is whom its user follows, before the first entry and until the last.
+    """
+
+    name: str
+    params: Mapping[str, str]
+    uid: str
+    following: Collection[str] = ()
+    start: str = ""
+    told: list[Told] = field(default_factory=list)
+
+    @property
+    def events(self) -> list[Told]:
+        """What happened, without what was said about the stream."""
+        return [told for told in self.told if not told.control]
+
+
+class Ear(reference.Stream):
+    """The reference, with likes, rules and one's own stream."""
+
+    def hears(self, happening: reference.Happening) -> tuple[str, str] | None:
+        """What is received when this happens."""
+        kind = happening["kind"]
+        if kind not in ("like", "unlike"):
+            return super().hears(happening)
+        name = happening["status"]["id"]
+        return (kind, name) if kind in self.kinds and self._likes(happening) else None
+
+    def _likes(self, happening: reference.Happening) -> bool:
+        if "sample" in self.params:
+            return reference.sampled(happening["status"]["id"], self.params["sample"])
+        ends = {happening["source"]["id"], self.statuses[happening["status"]["id"]]["uid"]}
+        return "firehose" in self.params or bool(ends & self._listed())
+
+    def _listed(self) -> set[str]:
+        """Whose deeds are asked for: on one's own stream one's own, and what is done to oneself."""
+        return {self.viewer} if OWN in self.params else super()._listed()
+
+    def _base(self, status: reference.Status) -> bool:
+        if OWN in self.params:
+            return status["uid"] == self.viewer or status["uid"] in self.following
+        if "rule" in self.params:
+            return reference_rules.matches(self.params["rule"], status, {})
+        return super()._base(status)
+
+
+class History:
+    """All that was written, and by whom it was to be heard; ``rolled_back`` says that the log has lost something."""
+
+    def __init__(self, log: Log, ledger: Ledger, *, rolled_back: bool = False) -> None:
+        self.log = log
+        self.rolled_back = rolled_back
+        self.posted = ledger.statuses()
+        self.deleting = ledger.deleting()
+        self.entries = {entry.cursor: entry for entry in log.entries}
+        self.ends = {entry.subject for entry in log.entries if entry.kind == "delete"}
+
+    def wanted(self, record: Record) -> list[Logged]:
+        """The entries that a client asks for, in order, from where it began."""
+        ear = Ear(record.params, viewer=record.uid, following=record.following)
+        begin = number(record.start)
+        return [e for e in self.log.entries if ear.hears(self.happening(e)) is not None and e.n > begin]
+
+    def happening(self, entry: Logged) -> dict[str, Any]:
+        """An entry as the reference takes it: of a post what its author was answered, not what the log says."""
+        told: dict[str, Any] = {name: entry.wire[name] for name in ("source", "target", "status") if name in entry.wire}
+        if entry.kind == "post":
+            told["status"] = self.posted.get(entry.subject, entry.wire["status"])
+        return {"kind": entry.kind, **told}
+
+    def complaints(self, record: Record) -> list[str]:
+        """What is wrong with what a client was told; nothing if all is well."""
+        said = [*self._strange(record), *_in_disorder(record), *self._missing(record)]
+        return [f"{record.name}: {wrong}" for wrong in said]
+
+    def _strange(self, record: Record) -> Iterable[str]:
+        """What is not on the log as it was told, what was not asked for, and gaps, where nothing was lost."""
+        wanted = {entry.cursor for entry in self.wanted(record)}
+        ghosts = self.ghosts(record)
+        for told in record.told:
+            if told.kind == "gap" and not (self.rolled_back and told.message["reason"] == "rolled_back"):
+                yield f"a gap where the log lost nothing: {told.message}"
+            elif not told.control and told not in ghosts:
+                yield from self._of_event(told, wanted)
+
+    def ghosts(self, record: Record) -> list[Told]:
+        """What a client was told of, and then of its loss: the log does not have it."""
+        found: list[Told] = []
+        since: list[Told] = []
+        for told in record.told:
+            if told.kind == "gap" and self.rolled_back:
+                found += [one for one in since if one.n > told.n and one.cursor not in self.entries]
+                since = [one for one in since if one.n <= told.n]
+            elif not told.control:
+                since.append(told)
+        return found
+
+    def _of_event(self, told: Told, wanted: Collection[str]) -> Iterable[str]:
+        entry = self.entries.get(told.cursor)
+        if entry is None or entry.named != (told.kind, told.subject):
+            yield f"told of what the log does not have: {told.message}"
+        elif told.cursor not in wanted:
+            yield f"told of what it did not ask for: {told.message}"
+        elif told.kind == "post" and not self._is_as_posted(told):
+            yield f"the post is another than was acknowledged: {told.message}"
+
+    def _is_as_posted(self, told: Told) -> bool:
+        status, posted = told.message["status"], self.posted.get(told.subject, {})
+        return all(status[name] == posted.get(name) for name in ("id", "uid", "message"))
+
+    def _missing(self, record: Record) -> Iterable[str]:
+        got = {told.cursor for told in record.events}
+        missed = [entry for entry in self.wanted(record) if entry.cursor not in got]
+        if not missed:
+            return
+        passed = _passed(record, [entry.n for entry in missed])
+        for entry in missed:
+            if entry.kind not in ("post", "like", "unlike") or not self._was_gone(entry, passed[entry.n]):
+                yield f"never told of {entry.named} at {entry.cursor}"
+
+    def _was_gone(self, entry: Logged, passed: float) -> bool:
+        """Whether its post may have been taken back before the client went past it; the delete is asked for as well."""
+        deleted = self.deleting.get(entry.subject)
+        return deleted is not None and deleted < passed and entry.subject in self.ends
+
+
+def _in_disorder(record: Record) -> Iterable[str]:
+    """Twice, or before what came earlier; so an author's own order holds too, and a delete is behind its post."""
+    last = number(record.start)
+    for told in record.told:
+        if told.kind == "gap":
+            last = told.n  # it goes on from there, which is further down where the log was rolled back
+        elif not told.control:
+            if told.n <= last:
+                yield f"told of {told.cursor} behind number {last}"
+            last = max(last, told.n)
+
+
+def _passed(record: Record, numbers: Sequence[int]) -> dict[int, float]:
+    """When the client first heard of something behind each of these numbers, for good: a gap may set it back."""
+    passed: dict[int, float] = {}
+    for told in record.told:
+        if told.kind == "gap":
+            passed = {n: at for n, at in passed.items() if n <= told.n}
+        passed = {n: told.at for n in numbers if n < told.n} | passed
+    return dict.fromkeys(numbers, float("inf")) | passed
+
+
+def number(cursor: str) -> int:
+    """The contiguous number in a cursor, which clients are not to look at; an oracle is."""
+    return int(cursor.rpartition(".")[2])

@@ -1,0 +1,33 @@
+"""Where the servers are at the moment: they come back at other addresses."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import aiohttp
+
+from tests.end_to_end.server import Server
+
+PATIENCE_SECONDS = 15.0
+"""A request that is not answered in this time is given up and sent again."""
+
+NOWHERE = "http://127.0.0.1:1"
+"""Where a server is that is being started: nobody knows its new port yet."""
+
+
+class Site:
+    """The servers of one world; ``posted`` are the ids of all acknowledged posts, ``answers`` counts by status."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
+        self.posted: list[str] = []
+        self.answers: Counter[int] = Counter()
+
+    def address(self, chance: random.Random) -> str:
+        """Any server's; it may be down."""
+        return chance.choice(self.servers).address or NOWHERE
+
+    def session(self) -> aiohttp.ClientSession:
+        """A client's own connections."""
+        timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
+        return aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))

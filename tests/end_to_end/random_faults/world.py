@@ -1,0 +1,179 @@
+"""A Redis, two servers on ways of their own to it, writers and clients of all kinds."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.end_to_end.api import Api
+from tests.end_to_end.faults.proxy import Proxy
+from tests.end_to_end.random_faults.clients import Client, Leaving, Listener, Poller, Slow, Sse
+from tests.end_to_end.random_faults.faults import Faults, Front
+from tests.end_to_end.random_faults.ledger import KINDS, Ledger, read_log
+from tests.end_to_end.random_faults.oracle import History, Record
+from tests.end_to_end.random_faults.site import Site
+from tests.end_to_end.random_faults.writer import Writer
+from tests.end_to_end.server import Server
+from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.waiting import eventually
+
+FLAGS = (
+    "--canary-seconds", "0.3", "--heartbeat-seconds", "0.3", "--redis-timeout-seconds", "1", "--limits", "off",
+    "--client-buffer-bytes", "8192", "--send-buffer-bytes", "4096", "--retry-spread-seconds", "0.5",
+    "--write-timeout-seconds", "15",
+)  # fmt: skip
+"""Everything is noticed soon, and buffers are small, so that what is slow is told."""
+
+WRITERS = 8
+ALL = ",".join(KINDS)
+HEALED_SECONDS = 60.0
+"""So long everybody has to come to the head when all is well again; they take a second or two."""
+
+
+class People(NamedTuple):
+    """Ids: those who write, and one who follows some of them and writes nothing."""
+
+    writers: list[str]
+    reader: str
+    followed: list[str]
+
+
+class World:
+    """What runs in one test; ``complaints`` is what the oracle says at the end."""
+
+    def __init__(
+        self, redis: RedisProcess, servers: Sequence[Server], people: People, lives: asyncio.TaskGroup, seed: int
+    ) -> None:
+        self.redis = redis
+        self.chance = random.Random(seed)
+        self.site = Site(servers)
+        self.ledger = Ledger()
+        self.people = people
+        self.clients: list[Client] = []
+        self.writers = [Writer(self.site, self.ledger, people.writers, at, seed + at) for at in range(WRITERS)]
+        self._lives = lives
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writing: list[asyncio.Task[None]] = []
+
+    def add(self, kind: type[Client], since: str = "", *, site: Site | None = None, **params: str) -> Client:
+        """A client of this kind, which comes now and stays until the end; only to ``site`` if that is given."""
+        asked = f"{kind.__name__} {params} {len(self.clients)}"
+        record = Record(asked, params, self.people.reader, self.people.followed, since)
+        client = kind(site or self.site, record, self.chance.randrange(1 << 30))
+        self.clients.append(client)
+        self._tasks.append(self._lives.create_task(client.run(), name=asked))
+        return client
+
+    async def begun(self) -> None:
+        """Until every client knows where it began."""
+        await self._until(lambda: [client for client in self.clients if not client.cursor], "begin")
+
+    def write(self) -> None:
+        """Let the writers begin."""
+        self._writing = [self._lives.create_task(writer.run(), name="writer") for writer in self.writers]
+
+    async def finish(self, *who: Client) -> None:
+        """All is well: writers end what they have begun, and every client (or these) comes to the head."""
+        for writer in self.writers:
+            writer.stop()
+        await asyncio.wait_for(asyncio.gather(*self._writing), HEALED_SECONDS)
+        with self.redis.client() as client:
+            head = read_log(client).last
+        await self._until(lambda: [one for one in who or self.clients if one.reached < head], f"reach {head}")
+
+    def complaints(self, *, rolled_back: bool = False) -> list[str]:
+        """What the oracle says of the ledger and of every client; ``rolled_back`` says that the log lost something."""
+        with self.redis.client() as client:
+            log = read_log(client)
+        history = self.history = History(log, self.ledger, rolled_back=rolled_back)
+        said = self.ledger.complaints(log.entries)
+        return said + [wrong for client in self.clients for wrong in history.complaints(client.record)]
+
+    def end(self) -> None:
+        """Nobody goes on."""
+        for task in [*self._tasks, *self._writing]:
+            task.cancel()
+
+    async def _until(self, waiting: Callable[[], list[Client]], what: str) -> None:
+        try:
+            await eventually(lambda: not waiting(), seconds=HEALED_SECONDS, what=what)
+        except AssertionError as error:
+            told = [(one.record.name, one.cursor, one.visits, one.record.told[-2:]) for one in waiting()]
+            raise AssertionError(f"{error}: {told}") from None
+
+
+@contextmanager
+def durable(*options: str) -> Iterator[RedisProcess]:
+    """A Redis that keeps what it acknowledged."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"], *DURABLE, *options) as redis:
+        yield redis
+
+
+@asynccontextmanager
+async def world(folder: Path, seed: int, *flags: str) -> AsyncIterator[tuple[World, Faults]]:
+    """Two servers, one of two processes, and people who know each other; the first server has ``flags`` too."""
+    async with AsyncExitStack() as stack:
+        redis = stack.enter_context(durable())
+        fronts = []
+        for name, more in (("one", flags), ("two", ("--workers", "2"))):
+            proxy = await stack.enter_async_context(Proxy(redis.socket))
+            server = Server(folder / name, "--redis", proxy.url, *FLAGS, *more)
+            fronts.append(Front(server, proxy))
+            await asyncio.to_thread(server.start)
+            stack.callback(kill_left, server)
+        made = await stack.enter_async_context(populated(redis, [front.server for front in fronts], seed))
+        yield made, Faults(redis, fronts, fronts[-1], random.Random(seed))
+
+
+@asynccontextmanager
+async def populated(redis: RedisProcess, servers: Sequence[Server], seed: int) -> AsyncIterator[World]:
+    """People at these servers, who share a Redis; whoever fails of all who live there ends the test at once."""
+    people = await populate(servers[0])
+    async with asyncio.TaskGroup() as lives:
+        made = World(redis, servers, people, lives, seed)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def kill_left(server: Server) -> None:
+    """Nothing is left behind, whatever the test said."""
+    if server.process is not None and server.process.poll() is None:
+        server.kill()
+
+
+async def populate(server: Server) -> People:
+    """Writers, and a reader who follows two of them."""
+    async with Api(server) as api:
+        logins = ["w" + uuid.uuid4().hex[:10] for _ in range(WRITERS + 1)]
+        ids = list((await api.users(logins)).values())
+        writers, reader = ids[:-1], ids[-1]
+        for followed in writers[:2]:
+            await api.follow(reader, followed)
+        return People(writers, reader, writers[:2])
+
+
+def crowd(world: World) -> None:
+    """Clients of every kind, each with a filter of another kind."""
+    authors = world.people.writers
+    world.add(Sse, firehose="true", kinds=ALL)
+    world.add(Listener, firehose="true")
+    world.add(Slow, firehose="true", kinds=ALL)
+    world.add(Slow, firehose="true", kinds=ALL)
+    world.add(Leaving, firehose="true", kinds=ALL)
+    world.add(Poller, firehose="true", kinds=ALL)
+    world.add(Listener, track="storm,night gull")
+    world.add(Leaving, track="ferry")
+    world.add(Sse, follow=f"{authors[0]},{authors[3]}", kinds=ALL)
+    world.add(Leaving, follow="@me", kinds=ALL)
+    world.add(Poller, follow="@me", track="harbour")
+    world.add(Sse, sample="30", kinds="post,delete,like,unlike")
+    world.add(Poller, locations="-123,37,-122,38")
+    world.add(Listener, rule="storm -calm OR gull night")
+    world.add(Listener, own="true", kinds=ALL)
+    world.add(Slow, own="true", kinds=ALL)

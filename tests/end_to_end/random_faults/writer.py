@@ -1,0 +1,121 @@
+"""People who write without a pause, and repeat under one key what was not answered until they know."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+
+from tests.end_to_end.api import mint
+from tests.end_to_end.random_faults.ledger import Deed, Ledger, Message
+from tests.end_to_end.random_faults.site import Site
+
+WORDS = ("storm", "calm", "harbour", "night", "ferry", "gull")
+PLACES = ((-122.5, 37.5), (13.4, 52.5), (0.0, 0.0))
+LONGEST_WAIT_SECONDS = 0.3
+"""A server that says to come back in a second is believed, but not for so long: the run is short."""
+
+NOT_THERE = (403, 404)
+"""What was to be liked or unliked is gone by now."""
+
+
+class Writer:
+    """One author: posts, takes back, follows, likes, one after another, each sent to any of the servers."""
+
+    def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
+        self.uid = people[which]
+        self._site = site
+        self._ledger = ledger
+        self._others = [uid for uid in people if uid != self.uid]
+        self._chance = random.Random(seed)
+        self._mine: list[str] = []
+        self._following: set[str] = set()
+        self._liked: set[str] = set()
+        self._token = mint(self.uid)
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Finish what was begun, and begin nothing more."""
+        self._stopping = True
+
+    async def run(self) -> None:
+        """Write until told to stop; what was begun is known by then."""
+        self._stopping = False
+        async with self._site.session() as session:
+            while not self._stopping:
+                await self._one(session)
+                await asyncio.sleep(self._chance.uniform(0, 0.04))  # the pace of the load, waits for nothing
+
+    async def _one(self, session: aiohttp.ClientSession) -> None:
+        acts = [(60, self._post), (12, self._delete), (14, self._follow), (14, self._like)]
+        act = self._chance.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
+        await act(session)
+
+    async def _post(self, session: aiohttp.ClientSession) -> None:
+        text = f"{' '.join(self._chance.sample(WORDS, 2))} {len(self._ledger.deeds)}"
+        deed = self._ledger.begin(self.uid, "post", text)
+        body: Message = {"message": text}
+        if self._chance.random() < 0.3:
+            lon, lat = self._chance.choice(PLACES)
+            body["location"] = {"lon": lon, "lat": lat}
+        answer = await self._settled(session, deed, "POST", "statuses", body)
+        if deed.written:
+            deed.status, deed.subject = answer, answer["id"]
+            self._mine.append(deed.subject)
+            self._site.posted.append(deed.subject)
+
+    async def _delete(self, session: aiohttp.ClientSession) -> None:
+        if self._mine:
+            status = self._mine.pop(self._chance.randrange(len(self._mine)))
+            deed = self._ledger.begin(self.uid, "delete", status)
+            await self._settled(session, deed, "DELETE", f"statuses/{status}")
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        await self._toggle(session, self._following, self._chance.choice(self._others), "follow", "following")
+
+    async def _like(self, session: aiohttp.ClientSession) -> None:
+        if self._site.posted:
+            status = self._chance.choice(self._site.posted[-40:])
+            await self._toggle(session, self._liked, status, "like", "likes")
+
+    async def _toggle(self, session: aiohttp.ClientSession, now: set[str], subject: str, kind: str, path: str) -> None:
+        begins = subject not in now
+        deed = self._ledger.begin(self.uid, kind if begins else f"un{kind}", subject)
+        await self._settled(session, deed, "PUT" if begins else "DELETE", f"users/me/{path}/{subject}")
+        if deed.written:
+            (now.add if begins else now.discard)(subject)
+
+    async def _settled(
+        self, session: aiohttp.ClientSession, deed: Deed, method: str, path: str, body: Message | None = None
+    ) -> Any:
+        """The answer. `unavailable` may be believed at once: sometimes it is, and the deed is given up."""
+        headers = {"Authorization": f"Bearer {self._token}", "Idempotency-Key": f"{self.uid}-{id(deed):x}"}
+        certain = True
+        while True:
+            status, answer = await self._sent(session, method, path, headers, body)
+            if 200 <= status < 300:
+                deed.outcome = "written"
+                return answer
+            if status in NOT_THERE and deed.kind in ("like", "unlike"):
+                deed.outcome = "refused"
+                return None
+            certain = certain and status == 503 and answer["error"]["code"] == "unavailable"
+            assert status in (0, 503), (deed, status, answer)
+            if certain and self._chance.random() < 0.5:
+                deed.outcome = "given up"
+                return None
+            await asyncio.sleep(self._chance.uniform(0.05, LONGEST_WAIT_SECONDS))  # before it is sent again
+
+    async def _sent(
+        self, session: aiohttp.ClientSession, method: str, path: str, headers: dict[str, str], body: Message | None
+    ) -> tuple[int, Any]:
+        """Status and answer of one attempt at any server; 0 where the connection broke, so that nobody knows."""
+        url = f"{self._site.address(self._chance)}/v1/{path}"
+        try:
+            async with session.request(method, url, headers=headers, json=body) as response:
+                self._site.answers[response.status] += 1
+                return response.status, await response.json() if response.status != 204 else None
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            self._site.answers[0] += 1
+            return 0, None

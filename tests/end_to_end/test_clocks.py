@@ -1,0 +1,211 @@
+"""Clocks that are wrong, and that jump: what the log says goes by Redis' clock alone, which may be set back too.
+
+The server's clock is really another one for it (`faults/skewed.py`), Redis' and the test's are the machine's. That
+Redis' clock was set back is emulated: what a clock that was an hour ahead leaves behind is the last time in
+`{core}:meta`, so that is raised by an hour. A clock of Redis that jumps ahead is the same just before that.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_server.store import keys
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.site import running
+from tests.end_to_end.faults.skewed import MODULE, SKEW_FILE, skew
+from tests.end_to_end.server import Server
+from tests.redis_process import DURABLE, RedisProcess, binaries
+
+HOUR = 3600
+
+JUMPS = pytest.mark.parametrize("seconds", [HOUR, -HOUR], ids=["ahead", "behind"])
+
+
+@dataclass
+class Clocked:
+    """A server whose clock a test may put forward or back; its user has posted before."""
+
+    redis: RedisProcess
+    server: Server
+    api: Api
+    uid: str
+    file: Path
+    skewed: float = 0.0
+
+    async def jump(self, seconds: float) -> None:
+        """The clock is so far from the true time now, and the server's heartbeats say so."""
+        async with await self.stream(track="nothing") as stream:
+            self.skewed = seconds
+            skew(self.file, seconds)
+            await stream.until(partial(jumped, seconds))
+
+    def token(self, ttl: float = 600) -> str:
+        """A token that is good for so long by the clock of the server."""
+        now = time.time() + self.skewed
+        return mint(self.uid, iat=int(now), exp=now + ttl)
+
+    async def post(self, message: str) -> dict[str, Any]:
+        """A new status."""
+        status: dict[str, Any] = await self.api.done(
+            "POST", "/v1/statuses", token=self.token(), json={"message": message}
+        )
+        return status
+
+    async def stream(self, **params: str) -> Consumer:
+        """A stream, of this user if nothing else is asked for."""
+        return await self.api.stream(params or {"follow": self.uid}, token=self.token())
+
+
+@pytest.fixture
+async def clocked(tmp_path: Path) -> AsyncIterator[Clocked]:
+    """The clock is right at first."""
+    file = tmp_path / "skew"
+    skew(file, 0)
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as redis:
+        flags = ("--heartbeat-seconds", "0.2", "--redis", redis.url, "--canary-seconds", "0.5")
+        with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
+            async with Api(server) as api:
+                yield Clocked(redis, server, api, await api.user(), file)
+
+
+def ahead(moment: str) -> float:
+    """By how many seconds a time is ahead of the true one."""
+    return datetime.fromisoformat(moment).timestamp() - time.time()
+
+
+def jumped(seconds: float, stream: Consumer) -> bool:
+    """Whether its last message was written by a clock that is so much ahead."""
+    return abs(ahead(stream.messages[-1]["at"]) - seconds) < 300
+
+
+async def beats(stream: Consumer, more: int) -> list[dict[str, Any]]:
+    """The next heartbeats, so many."""
+    before = len(stream.of("heartbeat"))
+    await stream.until(lambda s: len(s.of("heartbeat")) >= before + more)
+    return stream.of("heartbeat")[before:]
+
+
+def iso(seconds: float) -> str:
+    """The true time, and so many seconds."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+def told(stream: Consumer) -> list[str]:
+    """The ids of what it told of."""
+    return [status_id for _, status_id in stream.told]
+
+
+async def test_ids_and_order_do_not_ask_the_servers_clock(clocked: Clocked) -> None:
+    """It jumps while a stream is open: ids go on rising by the true time, and the stream goes on, well."""
+    made = []
+    async with await clocked.stream() as stream:
+        for seconds in (0, HOUR, -HOUR, 0):
+            await clocked.jump(seconds)
+            for number in range(5):
+                made.append(await clocked.post(f"{number} at {seconds}"))
+                assert abs(ahead(made[-1]["posted"])) < 300
+            await beats(stream, 3)
+        ids = [status["id"] for status in made]
+        await stream.until(lambda s: ids[-1] in told(s))
+        assert told(stream) == ids == sorted(set(ids), key=int)
+        assert not stream.ended
+        assert {beat["lag_ms"] for beat in stream.of("heartbeat")} == {0}
+        cursors = [tuple(map(int, event["cursor"].partition(".")[0].split("-"))) for event in stream.events]
+        assert cursors == sorted(cursors)
+
+
+@JUMPS
+async def test_since_goes_by_the_clock_of_the_log(clocked: Clocked, seconds: float) -> None:
+    """An age and a time mean the same on a server whose clock is an hour wrong; a time to come is refused."""
+    first = await clocked.post("before")
+    await clocked.jump(seconds)
+    second = await clocked.post("after")
+    for since in ("-15m", first["posted"], iso(-15 * 60)):
+        async with await clocked.stream(follow=clocked.uid, since=since) as stream:
+            await stream.until(lambda s: second["id"] in told(s))
+            assert told(stream) == [first["id"], second["id"]]
+    span = {"start_time": first["posted"], "end_time": second["posted"]}
+    v2 = await clocked.api.call("GET", "/2/tweets/sample/stream", params=span, token=clocked.token())
+    assert v2.status == 200, v2
+    for to_come in (iso(15 * 60), iso(90 * 60)):
+        refused = await clocked.api.call(
+            "GET", "/v1/stream", params={"follow": clocked.uid, "since": to_come}, token=clocked.token()
+        )
+        assert refused.error == (400, "invalid_parameter", "since")
+
+
+@JUMPS
+async def test_a_token_goes_by_the_servers_clock(clocked: Clocked, seconds: float) -> None:
+    """Which is the only one there is: what it says is over, or not yet begun, is refused; its own tokens are good."""
+    good = mint(clocked.uid)
+    assert (await clocked.api.call("GET", "/v1/users/me", token=good)).status == 200
+    await clocked.jump(seconds)
+    code = "token_expired" if seconds > 0 else "invalid_token"
+    assert (await clocked.api.call("GET", "/v1/users/me", token=good)).error[:2] == (401, code)
+    assert (await clocked.api.call("GET", "/v1/users/me", token=clocked.token())).status == 200
+    login = "clock"
+    await clocked.api.sign_up(login)
+    session = await clocked.api.done("POST", "/v1/sessions", json={"login": login, "password": "correct horse"})
+    assert (await clocked.api.call("GET", "/v1/users/me", token=session["token"])).status == 200
+
+
+async def test_a_jump_neither_prolongs_nor_cuts_a_stream(clocked: Clocked) -> None:
+    """How long a token has left is measured once, at the beginning, and then by a clock that does not jump."""
+    brief = await clocked.api.stream({"follow": clocked.uid}, token=clocked.token(ttl=6))
+    long = await clocked.stream()
+    await clocked.jump(-HOUR)
+    await brief.until_end(60)
+    assert brief.messages[-1]["code"] == "token_expired"
+    assert jumped(-HOUR, brief)  # it ended after the jump
+    await clocked.jump(HOUR)
+    posted = await clocked.post("still here")
+    await long.until(lambda s: posted["id"] in told(s))
+    for stream in (brief, long):
+        await stream.close()
+
+
+async def test_the_lag_is_told_though_the_clock_jumps(clocked: Clocked) -> None:
+    """An outage is as long as it is: set back, the clock does not hide it, put forward it makes no hour of it."""
+    async with await clocked.stream() as stream:
+        clocked.redis.kill()
+        await stream.until(lambda s: s.messages[-1].get("lag_ms"))
+        for seconds in (-HOUR, HOUR):
+            skew(clocked.file, seconds)
+            await stream.until(partial(jumped, seconds))
+            assert all(0 < beat["lag_ms"] < 300_000 for beat in await beats(stream, 3))
+        skew(clocked.file, 0)
+        clocked.redis.start()
+        await stream.until(lambda s: s.messages[-1].get("lag_ms") == 0)
+
+
+async def test_redis_clock_set_back_leaves_ids_and_cursors_in_order(clocked: Clocked) -> None:
+    """The log's time stands still until the clock has come that far: ids rise all the same, cursors and ages hold."""
+    first = await clocked.post("before")
+    old = await clocked.stream()
+    with clocked.redis.client() as redis:
+        ms = int(redis.hget(keys.META, "ms"))
+        redis.hset(keys.META, "ms", ms + HOUR * 1000)
+    made = [first, *[await clocked.post(f"number {number}") for number in range(5)]]
+    ids = [status["id"] for status in made]
+    assert ids == sorted(set(ids), key=int)
+    assert all(abs(ahead(status["posted"]) - HOUR) < 300 for status in made[1:])  # so it did go by the time that was
+    await old.until(lambda s: told(s) == ids[1:])
+    middle = old.events[2]["cursor"]
+    begins = {old.messages[0]["cursor"]: ids[1:], middle: ids[4:], "-15m": ids, made[-1]["posted"]: ids[1:]}
+    await old.close()
+    fresh = Server(clocked.file.with_name("fresh"), "--redis", clocked.redis.url)
+    async with running(fresh), Api(fresh) as other:
+        for api in (clocked.api, other):
+            for since, wanted in begins.items():
+                async with await api.stream({"follow": clocked.uid, "since": since}, token=clocked.token()) as stream:
+                    await stream.until(lambda s: ids[-1] in told(s))
+                    assert told(stream) == wanted
+                    assert not stream.of("gap")

@@ -1,0 +1,266 @@
+"""Cursors that are no good, over HTTP and at every door: refused by name, or a gap and then all that follows."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+import redis
+
+from stream_server.store import keys
+from tests.end_to_end.api import Answer, Api, mint
+from tests.end_to_end.consumer import Consumer, Message
+from tests.end_to_end.server import Server
+from tests.waiting import eventually
+
+DOORS = ("/v1/stream", "/v1/stream/user", "/v1/events")
+WAYS = ("since", "Last-Event-ID")
+HOUR_MS = 3_600_000
+
+
+class Place(NamedTuple):
+    """A cursor, taken apart."""
+
+    ms: int
+    seq: int
+    n: int
+
+    @classmethod
+    def of(cls, cursor: str) -> "Place":
+        """From its text, which clients need not understand."""
+        entry, n = cursor.split(".")
+        ms, seq = entry.split("-")
+        return cls(int(ms), int(seq), int(n))
+
+
+MALFORMED: dict[str, str] = {
+    "a word": "garbage",
+    "a dash": "-",
+    "half": "1795197600000-",
+    "three parts": "1795197600000-0-0",
+    "a letter behind": "1795197600000-0.1x",
+    "a blank before": " 1795197600000-0.1",
+    "an exponent": "1e12-0.1",
+    "hexadecimal": "0x1a2-0.1",
+    "digits of another script": "\u0661\u0667\u0669-\u0660.\u0661",
+    "negative": "-1-0.1",
+    "a negative sequence": "1795197600000--1.1",
+    "a negative number": "1795197600000-0.-1",
+    "sixteen digits": "9999999999999999-0.1",
+    "four hundred digits": f"{'9' * 400}-0.1",
+    "a number beyond 64 bits": f"1795197600000-0.{2**64}",
+    "JSON": '{"ms":1}',
+    "Kafka's": '[{"topic":"x","partition":0,"offset":1}]',
+    "a path": "../../etc/passwd",
+}
+
+NOWHERE: dict[str, Callable[[Place], str]] = {
+    "the next sequence": lambda head: f"{head.ms}-{head.seq + 1}.{head.n + 1}",
+    "the next sequence without a number": lambda head: f"{head.ms}-{head.seq + 1}",
+    "the next millisecond": lambda head: f"{head.ms + 1}-0.{head.n + 1}",
+    "an hour ahead": lambda head: f"{head.ms + HOUR_MS}-0.{head.n + 1}",
+    "an hour ahead, with a number of the past": lambda head: f"{head.ms + HOUR_MS}-0.1",
+    "the greatest that can be written": lambda _: "999999999999999-999999.999999999999999",
+    "before the first day": lambda _: "1-1.1",
+    "in seconds": lambda head: f"{head.ms // 1000}-{head.seq}.{head.n}",
+}
+"""Well written, but above the head or older than the log's own beginning of time."""
+
+ASTRAY: dict[str, Callable[[Place], str]] = {
+    "right place, higher number": lambda place: f"{place.ms}-{place.seq}.{place.n + 7}",
+    "right place, lower number": lambda place: f"{place.ms}-{place.seq}.{place.n - 1}",
+    "right place, huge number": lambda place: f"{place.ms}-{place.seq}.999999999999999",
+    "between two entries": lambda place: f"{place.ms}-{place.seq + 77}.{place.n}",
+    "between two entries without a number": lambda place: f"{place.ms}-{place.seq + 77}",
+}
+"""Within the log, but no entry of it: from here on it is told and read on."""
+
+
+@asynccontextmanager
+async def asked(
+    api: Api, door: str, value: str, way: str, uid: str, **more: str
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """The response to a request with that cursor: of a stream, with its body still to come."""
+    params = {"follow": uid} if door != "/v1/stream/user" else {}
+    params |= {"wait": "20"} if door == "/v1/events" else {}
+    headers = {"Authorization": f"Bearer {mint(uid)}", "Accept": "*/*"}
+    if way == "since":
+        params["since"] = value
+    else:
+        headers[way] = value
+    async with api.session.get(door, params=params | more, headers=headers) as response:
+        yield response
+
+
+async def refusal(api: Api, door: str, value: str, way: str, uid: str) -> tuple[int, str, str | None]:
+    """(status, code, param) of a request with that cursor, which must be refused before its first byte."""
+    async with asked(api, door, value, way, uid) as response:
+        assert response.status != 200, (door, way, value)
+        answer = Answer(response.status, response.headers, await response.read())
+        assert value not in answer.body.decode() or len(value) < 40, "a refusal does not repeat what it was sent"
+        return answer.error
+
+
+async def heard(api: Api, door: str, value: str, way: str, uid: str) -> list[Message]:
+    """All that a client with that cursor hears up to a post that is written once it is there."""
+    if door == "/v1/events":
+        return await polled(api, value, way, uid)
+    async with asked(api, door, value, way, uid) as response:
+        assert response.status == 200, (door, way, value, await response.text())
+        async with Consumer(response, "ndjson") as consumer:
+            await consumer.until(lambda c: c.messages)
+            last = await api.post(uid, "afterwards")
+            await consumer.until(lambda c: ("post", last["id"]) in c.told)
+            return [m for m in consumer.messages if m["kind"] in {"post", "gap"}]
+
+
+async def polled(api: Api, value: str, way: str, uid: str) -> list[Message]:
+    """The same by long polling, each answer's cursor being the next one's."""
+    messages: list[Message] = []
+    last: dict[str, Any] = {}
+
+    async def once(cursor: str, by: str) -> str:
+        async with asked(api, "/v1/events", cursor, by, uid, wait="0") as response:
+            assert response.status == 200, (by, cursor, await response.text())
+            page = await response.json()
+            messages.extend(m for m in page["events"] if m["kind"] in {"post", "gap"})
+            return str(page["cursor"])
+
+    cursor = await once(value, way)
+    last = await api.post(uid, "afterwards")
+
+    async def there() -> bool:
+        nonlocal cursor
+        cursor = await once(cursor, "since")
+        return any(m["kind"] == "post" and m["status"]["id"] == last["id"] for m in messages)
+
+    await eventually(there, seconds=20, what="the poll goes on")
+    return messages
+
+
+def ids(messages: list[Message]) -> list[str]:
+    """Of the posts among them."""
+    return [m["status"]["id"] for m in messages if m["kind"] == "post"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_is_no_cursor_is_refused_by_name(api: Api, door: str, way: str) -> None:
+    """Whatever its shape: 400, and the parameter or header that it came in."""
+    uid = await api.user()
+    for name, value in MALFORMED.items():
+        assert await refusal(api, door, value, way, uid) == (400, "invalid_cursor", way), name
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_place_that_is_not_reached_yet_or_was_never_there_is_refused(api: Api, door: str) -> None:
+    """Just above the head, far above it, in other units: waiting for it could be for ever."""
+    uid = await api.user()
+    await api.post(uid, "the head")
+    for (name, made), way in product(NOWHERE.items(), WAYS):
+        value = made(Place.of(await api.head()))
+        assert await refusal(api, door, value, way, uid) == (400, "invalid_cursor", way), name
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_place_that_is_astray_is_told_as_a_gap_and_read_on_from(api: Api, door: str) -> None:
+    """What follows is never stuck and never twice; what was said before the place does not come."""
+    uid = await api.user()
+    before = await api.post(uid, "before")
+    place = Place.of(await api.head())
+    known = [(await api.post(uid, f"number {n}"))["id"] for n in range(3)]
+    for (name, made), way in product(ASTRAY.items(), WAYS):
+        messages = await heard(api, door, made(place), way, uid)
+        gap = messages[0]
+        assert (gap["kind"], gap["reason"], gap["from"]) == ("gap", "unknown_position", made(place)), (name, messages)
+        got = ids(messages)
+        assert [one for one in got if one != before["id"]][: len(known)] == known, name
+        assert len(set(got)) == len(got), name
+        known.append(got[-1])
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_an_entrys_cursor_may_leave_out_its_number(api: Api, door: str) -> None:
+    """The place alone is enough where it is there: no gap, nothing twice, nothing left out."""
+    uid = await api.user()
+    await api.post(uid, "before")
+    cursor = await api.head()
+    known = [(await api.post(uid, f"number {n}"))["id"] for n in range(3)]
+    for value in (cursor, cursor.partition(".")[0]):
+        for way in WAYS:
+            messages = await heard(api, door, value, way, uid)
+            assert not [m for m in messages if m["kind"] == "gap"]
+            assert ids(messages)[: len(known)] == known
+            known.append(ids(messages)[-1])
+
+
+async def test_the_other_name_of_a_polls_cursor_is_refused_alike(api: Api) -> None:
+    """`cursor` is `since` by another name; it is the one that was given which is told."""
+    uid = await api.user()
+    params = {"follow": uid, "cursor": "garbage"}
+    answer = await api.call("GET", "/v1/events", token=mint(uid), params=params)
+    assert answer.error == (400, "invalid_cursor", "cursor")
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_another_users_cursor_shows_nothing_that_one_may_not_see(api: Api, door: str) -> None:
+    """A cursor is a place and no permission: a protected post and a message behind it stay with whom they are for."""
+    author, friend, stranger = [await api.user() for _ in range(3)]
+    await api.follow(friend, author)
+    await api.done("PATCH", "/v1/users/me", token=mint(author), json={"protected": True})
+    async with await api.stream({}, uid=friend, path="/v1/stream/user") as theirs:
+        start = theirs.cursor
+        secrets = [(await api.post(author, f"a secret {n}"))["id"] for n in range(2)]
+        await theirs.until(lambda c: len(c.events) >= len(secrets))
+        cursors = [start, theirs.cursor, theirs.events[0]["cursor"]]
+    for cursor, way in product(cursors, WAYS):
+        messages = await heard(api, door, cursor, way, stranger)
+        text = json.dumps(messages)
+        assert "secret" not in text
+        assert not set(secrets) & set(ids(messages))
+    own = await heard(api, "/v1/stream/user", start, "since", friend)
+    assert ids(own)[: len(secrets)] == secrets, "the control: who may see it does"
+
+
+async def test_another_servers_cursor_is_refused_or_told(api: Api, own_folder: Path) -> None:
+    """One whose place lies above this log's head is refused; one from before is a gap, and what follows comes."""
+    uid = await api.user()
+    with Server(own_folder) as other:
+        async with Api(other) as elsewhere:
+            stranger = await elsewhere.user()
+            await api.post(uid, "before")
+            await elsewhere.post(stranger, "elsewhere")
+            foreign = await elsewhere.head()
+            known = (await api.post(uid, "after it"))["id"]
+            await elsewhere.post(stranger, "later elsewhere")
+            later = await elsewhere.head()
+    for door, way in product(DOORS, WAYS):
+        messages = await heard(api, door, foreign, way, uid)
+        assert messages[0]["kind"] == "gap", messages
+        assert known in ids(messages)
+    assert Place.of(later) > Place.of(foreign)
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_an_expired_cursor_is_told_with_its_count(own_folder: Path, door: str) -> None:
+    """Its part of the log is gone: a gap that says how many, then everything from the floor on."""
+    with Server(own_folder, "--heartbeat-seconds", "0.2", "--ring-seconds", "0") as server:
+        async with Api(server) as api:
+            uid = await api.user()
+            await api.post(uid, "first")
+            cursor = await api.head()
+            posted = [(await api.post(uid, f"number {n}"))["id"] for n in range(6)]
+            url = json.loads((server.data / "server.json").read_text())["redis"]
+            with redis.Redis.from_url(url) as client:
+                rows: Any = client.xrange(keys.LOG)
+                client.xtrim(keys.LOG, minid=rows[-3][0], approximate=False)
+            messages = await heard(api, door, cursor, "since", uid)
+            gap = messages[0]
+            assert (gap["kind"], gap["reason"], gap["count"]) == ("gap", "trimmed", 3), gap
+            assert ids(messages)[:3] == posted[3:]
+            without = await heard(api, door, cursor.partition(".")[0], "since", uid)
+            assert (without[0]["reason"], without[0]["count"]) == ("trimmed", None)

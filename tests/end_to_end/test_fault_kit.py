@@ -1,0 +1,253 @@
+"""Each fault of the kit does what it says, and counts it; otherwise a test that passes under it would say nothing."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.clients import RawClient, TcpInfo
+from tests.end_to_end.faults.proxy import Proxy
+from tests.end_to_end.faults.skewed import MODULE, SKEW_FILE, skew
+from tests.end_to_end.server import Server
+from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.waiting import eventually
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.fixture
+async def echo(tmp_path: Path) -> AsyncIterator[Path]:
+    """A unix socket that says again what it hears."""
+    heard: set[asyncio.Task[None]] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        heard.add(task)
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    path = tmp_path / "echo"
+    async with await asyncio.start_unix_server(answer, path):
+        yield path
+        if heard:
+            await asyncio.wait(heard)
+
+
+async def dialled(proxy: Proxy) -> Streams:
+    """A connection through the proxy."""
+    return await asyncio.open_unix_connection(proxy.url.removeprefix("unix://"))
+
+
+async def said(streams: Streams, word: bytes) -> bytes:
+    """What comes back for a word."""
+    reader, writer = streams
+    writer.write(word)
+    async with asyncio.timeout(10):
+        return await reader.read(len(word))
+
+
+async def test_the_proxy_passes_on_and_cuts(echo: Path) -> None:
+    """A cut is an end for the client and counted; who dials again is served."""
+    async with Proxy(echo) as proxy:
+        streams = await dialled(proxy)
+        assert await said(streams, b"one") == b"one"
+        await proxy.cut()
+        assert await streams[0].read() == b""
+        again = await dialled(proxy)
+        assert await said(again, b"two") == b"two"
+        assert (proxy.connections, proxy.cuts, proxy.open) == (2, 1, 1)
+        for one in (streams, again):
+            one[1].close()
+
+
+async def test_the_proxy_swallows_for_good(echo: Path) -> None:
+    """Who said the word hears nothing any more, without an error; the neighbour and the next one do."""
+    async with Proxy(echo) as proxy:
+        listening, other = await dialled(proxy), await dialled(proxy)
+        assert await said(listening, b"SUBSCRIBE") == b"SUBSCRIBE"
+        assert await said(other, b"PING") == b"PING"
+        proxy.swallow(of=b"SUBSCRIBE")
+        listening[1].write(b"anybody?")
+        await eventually(lambda: proxy.swallowed_bytes == len(b"anybody?"))
+        assert await said(other, b"PING") == b"PING"
+        fresh = await dialled(proxy)
+        assert await said(fresh, b"SUBSCRIBE") == b"SUBSCRIBE"
+        assert not listening[0].at_eof()
+        proxy.swallow(False)
+        assert await listening[0].read() == b""  # nothing was held back
+        assert (proxy.swallowed_bytes, proxy.cuts) == (len(b"anybody?"), 1)
+        for one in (listening, other, fresh):
+            one[1].close()
+
+
+async def test_the_proxy_refuses(echo: Path) -> None:
+    """New connections end at once, or when they say a word; the one that was there stays."""
+    async with Proxy(echo) as proxy:
+        there = await dialled(proxy)
+        assert await said(there, b"one") == b"one"
+        proxy.refuse()
+        refused = await dialled(proxy)
+        assert await refused[0].read() == b""
+        assert await said(there, b"two") == b"two"
+        proxy.refuse(of=b"SUBSCRIBE")
+        asking, listening = await dialled(proxy), await dialled(proxy)
+        assert await said(asking, b"PING") == b"PING"
+        assert await said(listening, b"SUBSCRIBE") == b""
+        proxy.refuse(False)
+        fresh = await dialled(proxy)
+        assert await said(fresh, b"SUBSCRIBE") == b"SUBSCRIBE"
+        assert proxy.refused == 2
+        for one in (there, refused, asking, listening, fresh):
+            one[1].close()
+
+
+async def test_the_proxy_delays(echo: Path) -> None:
+    """An answer takes at least so long, until the delay is taken away."""
+    async with Proxy(echo) as proxy:
+        streams = await dialled(proxy)
+        proxy.delay(0.3)
+        began = time.monotonic()
+        assert await said(streams, b"one") == b"one"
+        assert time.monotonic() - began >= 0.3
+        assert proxy.delayed_bytes == 3
+        proxy.delay(0)
+        assert await said(streams, b"two") == b"two"
+        assert proxy.delayed_bytes == 3
+        streams[1].close()
+
+
+async def test_the_proxy_hangs_up_when_nobody_is_behind_it(tmp_path: Path) -> None:
+    """As a service whose process is gone: the connection ends."""
+    async with Proxy(tmp_path / "absent") as proxy:
+        reader, writer = await dialled(proxy)
+        assert await reader.read() == b""
+        writer.close()
+
+
+def test_redis_by_tcp_and_its_copy() -> None:
+    """What was acknowledged survives kill -9, also on the replica, which finds its primary again by itself."""
+    binary = next(iter(binaries().values()))
+    with RedisProcess(binary, *DURABLE, port=0) as primary, RedisProcess(binary, port=0) as replica:
+        replica.replica_of(primary)
+        with redis.Redis.from_url(primary.url) as client, redis.Redis.from_url(replica.url) as copy:
+            client.set("a", 1)
+            assert client.wait(1, 20_000) == 1
+            assert copy.get("a") == b"1"
+            primary.kill()
+            with pytest.raises(redis.RedisError):
+                copy.set("b", 1)
+            primary.start()
+            client.set("b", 2)
+            assert client.get("a") == b"1"
+            assert client.wait(1, 20_000) == 1
+            assert copy.get("b") == b"2"
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[tuple[RawClient, socket.socket]]:
+    """A raw client, and the server's end of its connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        client = await RawClient.connect(f"http://127.0.0.1:{listening.getsockname()[1]}", receive_bytes=4096)
+        connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+        async with client:
+            with connection:
+                yield client, connection
+
+
+Pair = tuple[RawClient, socket.socket]
+
+
+async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
+    """Before, what is sent to it is acknowledged; after, it is sent again and again, and no error tells it."""
+    client, server = pair
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(server, b"before")
+    assert await client.read() == b"before"
+    await eventually(lambda: TcpInfo(server).unacknowledged == 0)
+    assert TcpInfo(server).retransmitted == 0
+    client.vanish()
+    await loop.sock_sendall(server, b"after")
+    await eventually(lambda: TcpInfo(server).retransmitted >= 2)
+    assert TcpInfo(server).unacknowledged == 1
+    with pytest.raises(BlockingIOError):
+        client.socket.recv(1)
+    with pytest.raises(BlockingIOError):
+        server.recv(1)
+
+
+async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
+    """What it was sent waits in the kernel, until nothing more is taken."""
+    _, server = pair
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    sent = 0
+    with suppress(BlockingIOError):
+        while sent < 2**30:
+            sent += server.send(bytes(4096))
+    assert sent < 2**20
+
+
+async def test_a_client_drips(pair: Pair) -> None:
+    """It reads a byte at a time, with a pause behind each."""
+    client, server = pair
+    await asyncio.get_running_loop().sock_sendall(server, b"abcdef")
+    began = time.monotonic()
+    client.drip(0.1)
+    await eventually(lambda: client.received == 6)
+    assert time.monotonic() - began >= 0.5
+
+
+async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
+    """The server reads no end but an error."""
+    client, server = pair
+    client.reset()
+    with pytest.raises(ConnectionResetError):
+        await asyncio.get_running_loop().sock_recv(server, 1)
+
+
+async def test_a_client_asks_whole_and_by_half(pair: Pair) -> None:
+    """The whole question ends with an empty line, the half one in the middle of a header."""
+    client, server = pair
+    loop = asyncio.get_running_loop()
+    await client.ask("/v1/stream?track=x", "token")
+    head = (await loop.sock_recv(server, 65_536)).decode()
+    assert head.startswith("GET /v1/stream?track=x HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert head.endswith("\r\nAuthorization: Bearer token\r\n\r\n")
+    await client.half_ask("/v1/stream")
+    half = await loop.sock_recv(server, 65_536)
+    assert half.endswith(b"\r\nX-Unfinis")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
+    """A server's heartbeats tell the time that the file says, also while a stream is open."""
+    file = tmp_path / "skew"
+    skew(file, 0)
+    flags = ("--heartbeat-seconds", "0.2", "--workers", workers)
+    with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
+        async with Api(server) as api, await api.stream({"track": "x"}) as stream:
+            assert abs(ahead(stream.messages[0])) < 60
+            for seconds in (3600, -3600):
+                skew(file, seconds)
+                await stream.until(partial(jumped, seconds))
+
+
+def jumped(seconds: float, stream: Consumer) -> bool:
+    """Whether the last message was written by a clock that is so much ahead."""
+    return abs(ahead(stream.messages[-1]) - seconds) < 60
+
+
+def ahead(message: dict[str, str]) -> float:
+    """By how many seconds the message's time is ahead of this process' clock."""
+    return datetime.fromisoformat(message["at"]).timestamp() - time.time()

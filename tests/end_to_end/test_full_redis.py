@@ -1,0 +1,34 @@
+"""A Redis without room: writes are refused, reading and hearing go on."""
+
+from pathlib import Path
+
+from tests.end_to_end.faults.author import posted
+from tests.end_to_end.faults.site import all_until, close, feel, is_ready, site
+
+QUIET_BEATS = 20
+"""Heartbeats, so 4 seconds: several looks of the canary."""
+
+
+async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> None:
+    """Streams stay live and servers ready, cursors are found and read from; with room again, posts arrive."""
+    async with site(tmp_path, "one worker", "--ring-bytes", "0") as full:
+        (api,) = full.apis
+        uid = await api.user()
+        streams = await full.streams(uid)
+        first, second = [await api.post(uid, text) for text in ("first", "second")]
+        await all_until(streams, lambda stream: ("post", second["id"]) in stream.told)
+        cursor = next(m["cursor"] for m in streams[0].messages if m["kind"] == "post")
+        with full.redis.client() as client:
+            client.config_set("maxmemory", 1)
+        refused = await posted(api, uid, "third", "key")
+        assert (refused.error[0], refused.error[1]) == (503, "unavailable")
+        await feel(streams, behind=False, times=QUIET_BEATS)
+        assert await is_ready(api, wanted=True)
+        returned = await api.stream({"follow": uid, "since": cursor})
+        await returned.until(lambda stream: stream.told == [("post", second["id"])])
+        with full.redis.client() as client:
+            client.config_set("maxmemory", 0)
+        third = (await posted(api, uid, "third", "key")).json
+        await all_until([*streams, returned], lambda stream: ("post", third["id"]) in stream.told)
+        assert streams[0].told == [("post", one["id"]) for one in (first, second, third)]
+        await close([*streams, returned])

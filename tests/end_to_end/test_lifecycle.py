@@ -1,0 +1,460 @@
+"""From the start to the end of a server: when it is ready, and how it leaves, whatever its clients and its Redis do."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from stream_server.hub.closing import SOONEST_SECONDS
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.crowd import Spectator, crowd
+from tests.end_to_end.faults.clients import RawClient
+from tests.end_to_end.faults.proxy import Proxy
+from tests.end_to_end.faults.site import running
+from tests.end_to_end.server import Server
+from tests.processes import alive, children
+from tests.redis_process import DURABLE, RedisProcess, binaries, free_port
+from tests.waiting import eventually
+
+GONE_SECONDS = 5.0
+"""What the end of a server may take, with everybody's goodbye."""
+
+SPREAD_SECONDS = 8.0
+
+FLAGS = ("--heartbeat-seconds", "0.5", "--limits", "off", "--retry-spread-seconds", str(SPREAD_SECONDS))
+
+LONG = "many words " * 25
+"""Almost as long as a message may be."""
+
+NEVER_READING = 100
+HALF_SENT = 20
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisProcess]:
+    """A Redis of one's own, to be broken."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as process:
+        yield process
+
+
+def told_to_go(server: Server) -> float:
+    """SIGTERM; when that was, by the clock of :func:`gone`."""
+    assert server.process is not None
+    server.process.send_signal(signal.SIGTERM)
+    return time.monotonic()
+
+
+async def gone(server: Server, since: float) -> None:
+    """It ends with code 0 in time, and without a traceback."""
+    assert server.process is not None
+    code = await asyncio.to_thread(server.process.wait, 30)
+    took = time.monotonic() - since
+    assert code == 0, server.log[-3000:]
+    assert took < GONE_SECONDS, f"it took {took:.1f} s"
+    assert "Traceback" not in server.log, server.log[-5000:]
+
+
+def assert_goodbyes(spectators: Sequence[Spectator]) -> list[float]:
+    """Each body is whole and ends with a goodbye that says where to go on and when; gives the times."""
+    times = []
+    for one in spectators:
+        assert one.whole, bytes(one.came[-300:])
+        goodbye = one.messages[-1]
+        assert (goodbye["kind"], goodbye["code"]) == ("goodbye", "shutdown")
+        assert goodbye["cursor"] == max((m["cursor"] for m in one.messages), key=number), "the cursor goes back"
+        times.append(goodbye["retry_after"])
+    return times
+
+
+def number(cursor: str) -> int:
+    """The place of a cursor in the log."""
+    return int(cursor.rpartition(".")[2])
+
+
+def assert_spread(times: Sequence[float]) -> None:
+    """Each tenth of the span has its share of those who return, within a half."""
+    assert SOONEST_SECONDS <= min(times) <= max(times) <= SPREAD_SECONDS
+    tenths = [int(10 * t / (SPREAD_SECONDS + 0.01)) for t in times]
+    assert all(0.5 < tenths.count(n) / (len(times) / 10) < 1.5 for n in range(10)), [tenths.count(n) for n in range(10)]
+
+
+@asynccontextmanager
+async def never_reading(server: Server, api: Api, since: str) -> AsyncIterator[None]:
+    """Clients that ask for all that there is and read none of it, and some that never finish to ask."""
+    async with AsyncExitStack() as stack:
+        for _ in range(NEVER_READING):
+            one = await stack.enter_async_context(await RawClient.connect(server.address, receive_bytes=4096))
+            await one.ask(f"/v1/stream?firehose=true&since={since}", mint(api.admin))
+        for _ in range(HALF_SENT):
+            one = await stack.enter_async_context(await RawClient.connect(server.address))
+            await one.half_ask("/v1/stream?track=x")
+            one = await stack.enter_async_context(await RawClient.connect(server.address))
+            await one.send(b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        yield
+
+
+async def streams(api: Api) -> float:
+    """How many streams there are, as the worker says who answers."""
+    text = (await api.call("GET", "/metrics")).body.decode()
+    return sum(float(row.split()[-1]) for row in text.splitlines() if row.startswith("stream_server_streams "))
+
+
+async def much_to_read(api: Api) -> tuple[str, str]:
+    """More than the kernel takes for a client that does not read: where it begins, and who wrote it."""
+    start, uid = await api.head(), await api.user()
+    for turn in range(400):
+        await api.post(uid, f"{turn} {LONG}"[:280])
+    return start, uid
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_sigterm_ends_2000_streams_within_five_seconds(own_folder: Path, workers: int) -> None:
+    """Beside 100 clients that never read, and requests that are never whole, each of 2,000 has its goodbye.
+
+    They are told to return at times that fill the span evenly, in server-sent events by `retry:` too.
+    """
+    with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
+        async with Api(server) as api:
+            start, uid = await much_to_read(api)
+            async with (
+                never_reading(server, api, start),
+                crowd(server.address, mint(api.admin), 2000, "firehose=true") as everybody,
+            ):
+                last = await api.post(uid, "the last one")
+                since = told_to_go(server)
+                await everybody.ended()
+                await gone(server, since)
+                times = assert_goodbyes(everybody.all)
+        assert all(one.messages[-2]["kind"] in {"post", "heartbeat"} for one in everybody.all)
+        assert all(f'"id":"{last["id"]}"'.encode() in one.came for one in everybody.all)
+        assert_spread(times)
+        assert [one.retry_ms for one in everybody.sse] == [round(1000 * t) for t in times[:1000]]
+
+
+@pytest.mark.parametrize(("how", "patience"), [("paused", 1), ("killed", 1), ("paused", 30)])
+async def test_sigterm_while_redis_is_away(own_folder: Path, redis: RedisProcess, how: str, patience: int) -> None:
+    """Nobody is waited for who waits for Redis: streams, live and reading the log, polls and writes are answered.
+
+    Only writes that may wait for Redis longer than the end may take are cut off, which says as much.
+    """
+    async with Proxy(redis.socket) as proxy:
+        flags = ("--ring-bytes", "0", "--redis", proxy.url, "--redis-timeout-seconds", str(patience))
+        stopped = Server(own_folder, *FLAGS, *flags)
+        async with running(stopped) as server, Api(server) as api:
+            cursors = [await api.head()]
+            uid = await api.user()
+            cursors += [f"{(await said(api, uid, turn))}" for turn in range(30)]
+            async with AsyncExitStack() as stack:
+                token = mint(api.admin)
+                live = await stack.enter_async_context(crowd(server.address, token, 200, "firehose=true"))
+                polls = [asyncio.create_task(api.poll({"track": "none"}, wait=60)) for _ in range(20)]
+                await eventually(lambda: at_least(api, 220), what="all to be there")
+                proxy.delay(0.15)  # reading the log takes so long that all are at it when Redis goes away
+                catching_up = [
+                    await stack.enter_async_context(crowd(server.address, token, 2, f"track=many&since={cursor}"))
+                    for cursor in cursors[:20]
+                ]
+                writing = [await stack.enter_async_context(await RawClient.connect(server.address)) for _ in range(10)]
+                (redis.pause if how == "paused" else redis.kill)()
+                for client in writing:
+                    await client.send(attempt(token))
+                since = told_to_go(server)
+                await gone(server, since)
+                for one in (live, *catching_up):
+                    await one.ended()
+                    assert_goodbyes(one.all)
+                ends = [number(one.messages[-1]["cursor"]) for some in catching_up for one in some.all]
+                assert min(ends) < number(cursors[-1]), "nobody was catching up any more"
+                assert [p["events"][-1]["code"] for p in await asyncio.gather(*polls)] == ["shutdown"] * len(polls)
+                statuses = {(await client.read_to_end())[9:12] for client in writing}
+                assert statuses == ({b""} if patience > GONE_SECONDS else {b"503"})
+
+
+def attempt(token: str) -> bytes:
+    """A write, as it is sent."""
+    body = b'{"message":"an attempt"}'
+    head = f"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Content-Type: application/json\r\n\r\n" + body
+
+
+async def said(api: Api, uid: str, turn: int) -> str:
+    """Post, and give the cursor behind it."""
+    await api.post(uid, f"{turn} {LONG}"[:280])
+    return await api.head()
+
+
+async def at_least(api: Api, many: int) -> bool:
+    """Whether so many streams are there."""
+    return await streams(api) >= many
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_no_acknowledged_write_is_lost_by_the_end(own_folder: Path, workers: int) -> None:
+    """Posts go on over kept connections and new ones until nothing answers.
+
+    What was acknowledged comes once, before the goodbyes or after their cursors when the server is back.
+    """
+    server = Server(own_folder, *FLAGS, "--workers", str(workers))
+    acknowledged: set[str] = set()
+    with server:
+        async with Api(server) as api:
+            uid = await api.user()
+            watching = [await api.stream({"follow": uid}, framing=("sse", "ndjson")[n % 2]) for n in range(10)]
+            writing = [asyncio.create_task(write(api, uid, acknowledged, fresh=n % 2 == 0)) for n in range(6)]
+            await asyncio.gather(*(one.until(lambda c: len(c.events) > 50) for one in watching))
+            since = told_to_go(server)
+            await gone(server, since)
+            await asyncio.gather(*writing)
+            seen = []
+            for one in watching:
+                await one.until_end()
+                assert one.messages[-1]["kind"] == "goodbye"
+                seen.append((one.told, one.cursor))
+                await one.close()
+    with server:
+        async with Api(server) as api:
+            head = await api.head()
+            logs = []
+            for told, cursor in seen:
+                async with await api.stream({"follow": uid}, uid=uid, last_event_id=cursor) as back:
+                    await back.reached(head)
+                    assert not back.of("gap")
+                    logs.append(told + back.told)
+    assert all(log == logs[0] for log in logs)
+    ids = [name for _, name in logs[0]]
+    assert len(set(ids)) == len(ids)
+    assert acknowledged <= set(ids)
+
+
+async def write(api: Api, uid: str, acknowledged: set[str], *, fresh: bool) -> None:
+    """Post until nothing answers any more, each time over a connection of its own if ``fresh``."""
+    token, headers = mint(uid), {"Connection": "close"} if fresh else {}
+    while True:
+        try:
+            answer = await api.call("POST", "/v1/statuses", token=token, json={"message": "more"}, headers=headers)
+        except aiohttp.ClientError:
+            return
+        if answer.status == 201:
+            acknowledged.add(answer.json["id"])
+        else:
+            assert answer.error[:2] in {(503, "unavailable"), (503, "outcome_unknown")}
+
+
+async def test_a_goodbye_cursor_is_good_on_another_server(own_folder: Path, redis: RedisProcess) -> None:
+    """Two servers on one Redis, posts all the time: whom one sends away goes on at the other, exactly."""
+    flags = (*FLAGS, "--redis", redis.url)
+    with Server(own_folder / "first", *flags) as first, Server(own_folder / "second", *flags) as second:
+        async with Api(first) as api, Api(second) as other:
+            uid = await api.user()
+            acknowledged: set[str] = set()
+            watching = [await api.stream({"follow": uid}, framing="sse")]  # this one is there before the first post
+            writing = asyncio.create_task(write(other, uid, acknowledged, fresh=False))
+            watching += [await api.stream({"follow": uid}, framing=("sse", "ndjson")[n % 2]) for n in range(9)]
+            await asyncio.gather(*(one.until(lambda c: len(c.events) > 30) for one in watching))
+            await gone(first, told_to_go(first))
+            back = []
+            for one in watching:
+                await one.until_end()
+                back.append(await other.stream({"follow": uid}, uid=uid, last_event_id=one.cursor))
+            posted = len(acknowledged)
+            await eventually(lambda: len(acknowledged) > posted + 30)
+            writing.cancel()
+            await asyncio.wait({writing})
+            head = await other.head()
+            logs = []
+            for one, again in zip(watching, back, strict=True):
+                await again.reached(head)
+                logs.append([name for _, name in one.told + again.told])
+                await one.close()
+                await again.close()
+    assert acknowledged <= set(logs[0])
+    for log in logs:
+        assert log == logs[0][logs[0].index(log[0]) :]  # they came one after the other
+        assert len(set(log)) == len(log)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_second_sigterm_changes_nothing(own_folder: Path, workers: int) -> None:
+    """It comes while goodbyes wait for clients that do not read: all others have theirs, and the exit code is 0."""
+    with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
+        async with Api(server) as api:
+            start, _ = await much_to_read(api)
+            async with (
+                never_reading(server, api, start),
+                crowd(server.address, mint(api.admin), 50, "firehose=true") as everybody,
+            ):
+                since = told_to_go(server)
+                told_to_go(server)
+                await everybody.all[0].ended.wait()
+                told_to_go(server)
+                await gone(server, since)
+                assert_goodbyes(everybody.all)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+async def test_signals_until_it_is_gone_change_nothing(
+    own_folder: Path, redis: RedisProcess, workers: int, number: signal.Signals
+) -> None:
+    """They come all the time, also while the interpreter is taken down: the exit code is 0.
+
+    SIGINT begins behind the note's end, since a second one kills workers.
+    """
+    with Server(own_folder, *FLAGS, "--redis", redis.url, "--workers", str(workers)) as server:
+        process, note = server.process, server.data / "server.json"
+        assert process is not None
+        assert note.exists()
+        since = told_to_go(server)
+        if number == signal.SIGINT:
+            await eventually(lambda: not note.exists(), what="the note removed")
+        sent = 0
+        while process.poll() is None:
+            process.send_signal(number)
+            sent += 1
+            await asyncio.sleep(0.001)
+        await gone(server, since)
+        assert sent > 1
+
+
+async def test_a_frozen_worker_does_not_stretch_the_end(own_folder: Path) -> None:
+    """One of two stands still by SIGSTOP: it is killed behind the time for goodbyes, and nothing is left in time.
+
+    That is half as long as by default, where the end would take almost all of its 5 s, and more on a busy machine.
+    """
+    with Server(own_folder, *FLAGS, "--workers", "2", "--shutdown-seconds", "2") as server:
+        async with Api(server) as api, crowd(server.address, mint(api.admin), 20, "firehose=true"):
+            assert server.process is not None
+            started = children(server.process.pid)
+            workers = [pid for pid in started if is_worker(pid)]
+            assert len(workers) == 2
+            os.kill(workers[0], signal.SIGSTOP)
+            await eventually(lambda: state_of(workers[0]) == "T", what="a worker that stands still")
+            await gone(server, told_to_go(server))
+            assert server.log.count("does not end: killing it") == 1, server.log
+            assert not any(map(alive, started))
+
+
+def state_of(pid: int) -> str:
+    """The letter for what it does, T if it is stopped; by Linux' /proc."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def is_worker(pid: int) -> bool:
+    """Whether a supervisor's child is one, and not its Redis; by Linux' /proc."""
+    return b"--supervised" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def test_sigterm_with_an_embedded_redis_that_stands_still(own_folder: Path) -> None:
+    """Its private Redis is stopped by SIGSTOP: the server ends in time, and leaves no process behind."""
+    with Server(own_folder, *FLAGS, "--redis-timeout-seconds", "1") as server:
+        async with Api(server) as api, crowd(server.address, mint(api.admin), 20, "firehose=true") as everybody:
+            pid = redis_of(server)
+            os.kill(pid, signal.SIGSTOP)
+            await gone(server, told_to_go(server))
+            await everybody.ended()
+            assert_goodbyes(everybody.all)
+            assert not alive(pid)
+
+
+def redis_of(server: Server) -> int:
+    """The process id of its embedded Redis, 0 before there is one."""
+    lock = server.data / "redis.lock"
+    return int((lock.read_text() if lock.exists() else "").partition(" ")[0] or 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
+    """Its Redis has just been started and nobody is served yet: it ends with code 0, and its Redis is gone."""
+    server = Server(own_folder, *FLAGS, "--workers", str(workers))
+    async with launched(server):
+        pid = await eventually(lambda: redis_of(server), seconds=40)
+        await gone(server, told_to_go(server))
+        assert not alive(pid)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_sigterm_while_it_waits_for_redis_at_the_start(
+    own_folder: Path, redis: RedisProcess, workers: int
+) -> None:
+    """It can ask Redis and hears nothing of it, so it would wait for ever: it ends like any other."""
+    async with Proxy(redis.socket) as proxy:
+        server = Server(own_folder, *FLAGS, *behind(proxy), "--workers", str(workers))
+        async with deaf(proxy), launched(server):
+            await eventually(lambda: proxy.swallowed_bytes, seconds=40, what="a subscription that is swallowed")
+            await gone(server, told_to_go(server))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_nothing_is_answered_before_the_feed_is_fed(own_folder: Path, redis: RedisProcess, workers: int) -> None:
+    """While events would not arrive a new server says nothing, or nobody listens yet: a probe is never told too early.
+
+    One worker listens from the beginning, so a client that returns right behind a restart waits instead of being
+    refused: the same connection is answered as soon as there is something to say.
+    """
+    port = free_port()
+    async with Proxy(redis.socket) as proxy:
+        server = Server(own_folder, *FLAGS, *behind(proxy), "--workers", str(workers), "--port", str(port))
+        async with launched(server) as starting:
+            async with deaf(proxy):
+                await eventually(lambda: proxy.swallowed_bytes, seconds=40, what="a subscription that is swallowed")
+                asked = [] if workers > 1 else [await RawClient.connect(f"http://127.0.0.1:{port}")]
+                for client in asked:
+                    await client.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                if workers > 1:
+                    with pytest.raises(ConnectionRefusedError):
+                        await asyncio.open_connection("127.0.0.1", port)
+            swallowed = proxy.swallowed_bytes
+            proxy.delay(0)
+            proxy.swallow(False)
+            for client in asked:
+                answer = await client.read_to_end(40)
+                assert answer.startswith(b"HTTP/1.1 200 ")
+                assert b'"ready":true' in answer
+                client.close()
+            assert (await asyncio.wait_for(starting, 60)).address.endswith(f":{port}")
+            assert swallowed
+            await gone(server, told_to_go(server))
+
+
+def behind(proxy: Proxy) -> Sequence[str]:
+    """The flags of a server that finds its Redis through the proxy, and waits for it as by default."""
+    return "--redis", proxy.url, "--redis-timeout-seconds", "1"
+
+
+@asynccontextmanager
+async def launched(server: Server) -> AsyncIterator["asyncio.Task[Server]"]:
+    """The server is started and not waited for; the task ends when it is ready, or has ended."""
+    starting = asyncio.create_task(asyncio.to_thread(server.start))
+    try:
+        await eventually(lambda: server.process is not None)
+        yield starting
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()
+        await asyncio.wait({starting})
+        starting.exception()
+
+
+@asynccontextmanager
+async def deaf(proxy: Proxy) -> AsyncIterator[None]:
+    """Nobody who subscribes through the proxy hears of it: the answer comes later than it is seen that one is asked."""
+
+    async def keep() -> None:
+        while True:
+            proxy.swallow(of=b"SUBSCRIBE")
+            await asyncio.sleep(0.01)  # a fault, no waiting: it lasts as long as it is asked for
+
+    proxy.delay(0.2)
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})

@@ -1,0 +1,78 @@
+"""Whatever breaks: everything that was acknowledged reaches everyone who asked for it, once and in order."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.random_faults.clients import Listener, Slow, Sse
+from tests.end_to_end.random_faults.site import Site
+from tests.end_to_end.random_faults.world import ALL, World, crowd, world
+from tests.waiting import eventually
+
+SEED = 7
+SECONDS, FULL_SECONDS = 20.0, 60.0
+FULL_SEEDS = range(1, 9)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One seed; many with ``--full``; the one of ``--seed``, to see a failure again."""
+    if "seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--seed")
+        seeds = FULL_SEEDS if metafunc.config.getoption("--full") else [SEED]
+        metafunc.parametrize("seed", seeds if given is None else [given])
+
+
+@pytest.mark.timeout(600)
+async def test_whatever_breaks_everyone_gets_what_was_acknowledged(tmp_path: Path, seed: int, *, full: bool) -> None:
+    """The oracle has no complaint, and every fault that was planned has fired."""
+    async with world(tmp_path, seed) as (made, faults):
+        crowd(made)
+        await made.begun()
+        made.write()
+        late = made.add(Listener, since=made.clients[0].cursor, firehose="true", kinds=ALL)
+        await faults.run(FULL_SECONDS if full else SECONDS)
+        made.add(Listener, since=late.record.start, firehose="true", kinds=ALL)
+        await made.finish()
+        assert made.complaints() == [], seed
+        assert faults.missing == []
+        _all_was_there(made)
+
+
+@pytest.mark.parametrize("canary", [True, False])
+async def test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so(tmp_path: Path, *, canary: bool) -> None:
+    """The same silence, with and without: heartbeats go on, another server proves that there was something to hear."""
+    flags = ("--receivers", "0", *(() if canary else ("--canary-seconds", "3600")))
+    async with world(tmp_path, SEED, *flags) as (made, faults):
+        silent, well = (Site([front.server]) for front in faults.fronts)
+        starving = made.add(Sse, site=silent, firehose="true", kinds=ALL)
+        healthy = made.add(Sse, site=well, firehose="true", kinds=ALL)
+        await made.begun()
+        faults.fronts[0].proxy.swallow()
+        made.site.servers = well.servers
+        made.write()
+        await eventually(lambda: len(healthy.record.events) > 50, seconds=60, what="much to hear")
+        if canary:
+            await made.finish()
+            assert made.complaints() == []
+            assert faults.fronts[0].proxy.swallowed_bytes > 0
+            return
+        await made.finish(healthy)
+        seen = len(starving.record.told)
+        await eventually(lambda: len(starving.record.told) > seen + 1, seconds=20, what="heartbeats")
+        complaints = made.complaints()
+        assert starving.record.events == []
+        assert len(complaints) > 20  # of those who were taken back by now it is not known
+        assert all("never told of" in said and starving.record.name in said for said in complaints)
+        assert faults.fronts[0].proxy.swallowed_bytes > 0
+
+
+def _all_was_there(made: World) -> None:
+    """The run was one: much was written, some of it again, clients came back, and slow ones were told so."""
+    assert made.ledger.count("written") > 100
+    assert made.ledger.count("given up") > 0
+    assert made.site.answers[0] > 0
+    assert made.site.answers[503] > 0
+    assert sum(client.visits > 1 for client in made.clients) > len(made.clients) / 2
+    assert "shutdown" in {told.message.get("code") for client in made.clients for told in client.record.told}
+    assert sum(client.warned for client in made.clients if isinstance(client, Slow)) > 0
+    assert any("link to Redis" in server.log for server in made.site.servers)  # one may have been down just then

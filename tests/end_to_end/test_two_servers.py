@@ -1,0 +1,149 @@
+"""Two servers, or two workers, on one Redis: one is killed and the other goes on where it was; their counters agree."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from stream_server.store import keys
+from tests.end_to_end.api import Api
+from tests.end_to_end.consumer import Consumer, Message
+from tests.end_to_end.faults.author import Author, in_log_order
+from tests.end_to_end.faults.site import STREAMS, Site, all_until, site
+from tests.processes import alive
+from tests.waiting import eventually
+
+FRAMINGS = ("sse", "ndjson")
+
+
+class Loyal:
+    """A client that comes back by its cursor, to another server when its own is gone; all that it was told."""
+
+    def __init__(self, stream: Consumer, follow: str, framing: str) -> None:
+        self.stream = stream
+        self.before: list[Message] = []
+        self.visits = 1
+        self._follow = follow
+        self._framing = framing
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """(kind, id) of each event of all visits."""
+        return [("post", event["status"]["id"]) for event in self.before] + self.stream.told
+
+    async def return_to(self, api: Api) -> None:
+        """Its stream has ended: read on at this server, by SSE's header or by the parameter."""
+        await self.stream.until_end(60)
+        self.before += self.stream.events
+        cursor = self.stream.cursor
+        await self.stream.close()
+        by_header = self._framing == "sse"
+        params = {"follow": self._follow} | ({} if by_header else {"since": cursor})
+        self.stream = await api.stream(params, framing=self._framing, last_event_id=cursor if by_header else None)
+        self.visits += 1
+
+
+async def loyal(api: Api, authors: Sequence[Author], count: int = STREAMS) -> list[Loyal]:
+    """So many of them at a server."""
+    follow = ",".join(author.uid for author in authors)
+    framings = [FRAMINGS[number % 2] for number in range(count)]
+    return [Loyal(await api.stream({"follow": follow}, framing=one), follow, one) for one in framings]
+
+
+async def reached(broken: Site, clients: Sequence[Loyal], authors: Sequence[Author]) -> None:
+    """Each was told all that was acknowledged, once, in the order of the log, whichever servers it was at."""
+    head = broken.head()
+    await all_until([one.stream for one in clients], lambda s: any(m["cursor"] == head for m in s.messages))
+    for client in clients:
+        assert client.told == in_log_order(authors)
+        assert not client.stream.of("gap")
+        await client.stream.close()
+
+
+async def test_a_cursor_of_a_killed_server_is_good_at_the_other(tmp_path: Path) -> None:
+    """SIGKILL while people post: its clients return to the other server, and later home; none misses or doubles."""
+    async with site(tmp_path, "two servers", direct=True) as broken:
+        dying, staying = broken.apis
+        authors = [Author(await staying.user(), *apis) for apis in ((staying,), (dying, staying))]
+        clients = [*await loyal(dying, authors), *await loyal(staying, authors)]
+        moving = clients[:STREAMS]
+        async with authors[0], authors[1]:
+            await asyncio.gather(*(author.has_posted(10) for author in authors))
+            broken.servers[0].kill()
+            await asyncio.gather(*(client.return_to(staying) for client in moving))
+            await asyncio.gather(*(author.has_posted(10) for author in authors))
+            await asyncio.to_thread(broken.servers[0].start)
+            async with Api(broken.servers[0]) as again:
+                for author in authors:
+                    author.apis[:] = [staying, again]
+                broken.servers[1].kill()
+                await asyncio.gather(*(client.return_to(again) for client in clients))
+                await asyncio.gather(*(author.has_posted(10) for author in authors))
+                for author in authors:
+                    await author.stop()
+                await reached(broken, clients, authors)
+        assert {client.visits for client in moving} == {3}
+        assert all(author.refused for author in authors)  # both met a server that was not there
+
+
+async def test_a_killed_worker_costs_its_clients_a_return(tmp_path: Path) -> None:
+    """SIGKILL of one of two workers: its streams end, the other's do not; all resume at the same address."""
+    async with site(tmp_path, "two workers", direct=True) as broken:
+        (api,) = broken.apis
+        authors = [Author(await api.user(), api) for _ in range(2)]
+        clients = await loyal(api, authors, count=12)
+        async with authors[0], authors[1]:
+            await authors[0].has_posted(10)
+            victim = broken.processes[0]
+            os.kill(victim, signal.SIGKILL)
+            await eventually(lambda: not alive(victim), what="the end of the worker")
+            await eventually(lambda: any(one.stream.ended for one in clients), seconds=30, what="streams that end")
+            await authors[0].has_posted(10)
+            ended = [one for one in clients if one.stream.ended]
+            await asyncio.gather(*(client.return_to(api) for client in ended))
+            await eventually(lambda: len(broken.processes) == 2, seconds=60, what="a new worker")
+            await authors[0].has_posted(10)
+        assert f"(pid {victim}) ended with code -9" in broken.servers[0].log
+        assert 0 < len(ended) < len(clients)
+        await reached(broken, clients, authors)
+
+
+async def counted(api: Api, name: str) -> int:
+    """A figure of a server's `/metrics`."""
+    told = (await api.call("GET", "/metrics")).body.decode()
+    found = re.search(rf"^stream_server_{name}(?:{{[^}}]*}})? (\S+)$", told, re.MULTILINE)
+    assert found is not None, name
+    return round(float(found[1]))
+
+
+@pytest.mark.parametrize("fault", ["none", "links cut", "links silent"])
+async def test_counters_of_all_servers_agree_with_the_log(tmp_path: Path, fault: str) -> None:
+    """Published is what the log holds, delivered what clients were sent, at each server: no view is a partial one."""
+    async with site(tmp_path, "two servers") as broken:
+        authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
+        streams = [await broken.apis[n % 2].stream({"follow": authors[n // 2].uid}) for n in range(4)]
+        for _ in range(3):
+            async with authors[0], authors[1]:
+                await authors[0].has_posted(10)
+                if fault == "links cut":
+                    await broken.proxy.cut()
+                elif fault == "links silent":
+                    broken.proxy.swallow(of=b"SUBSCRIBE")
+                await authors[1].has_posted(10)
+        head = broken.head()
+        await all_until(streams, lambda s: any(m["cursor"] == head for m in s.messages))
+        with broken.redis.client() as client:
+            assert client.xlen(keys.LOG) == int(head.rpartition(".")[2])
+        for number, api in enumerate(broken.apis):
+            assert await counted(api, "events_published_total") == client.xlen(keys.LOG)
+            received = sum(len(stream.told) for stream in streams[number::2])
+            assert await counted(api, "events_delivered_total") == received > 0
+            repaired = await counted(api, "events_repaired_total"), await counted(api, "redis_redials_total")
+            assert (min(repaired) > 0) is (fault != "none")
+        for number, stream in enumerate(streams):
+            assert stream.told == in_log_order([authors[number // 2]])
+            await stream.close()

