@@ -20,7 +20,7 @@ returning after an outage are all the second state.
 ``member``      a client as the hub knows it; ``people`` finds members by their user
 ``subscriber``  one stream's life: live without a task, catching up with one; ``errands`` owns those tasks
 ``turns``       how many of those who read on do so at once
-``reader``      reading on from a position through a filter, with gaps told
+``reader``      reading on from a position through a filter, with gaps told; ``sieve`` passes over what cannot match
 ``rulebook``    saved rules, changed by the entries that say so
 ``viewer``      what one person may see: the sets around them, shared by their streams; ``viewers`` has them all
 ``standing``    who is protected and who is suspended

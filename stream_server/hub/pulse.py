@@ -75,6 +75,7 @@ class Pulse:
                 self._put_heartbeat(group, made)
                 self._beaten.append(group)
         self._hub.ring.cool()
+        self._hub.reader.sieve.cool()
 
     def _look(self, group: Group) -> None:
         """Whoever has something unsent is looked at again at the next beat: it may have been written just now."""

@@ -14,6 +14,7 @@ from stream_server.hub.losses import told_by
 from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
 from stream_server.hub.rulebook import Rulebook
+from stream_server.hub.sieve import Sieve
 from stream_server.hub.standing import Standing
 from stream_server.hub.turns import Turns
 
@@ -74,6 +75,7 @@ class Reader:
 
     def __init__(self, ring: Ring, log: LogPages, standing: Standing, rulebook: Rulebook) -> None:
         self.failures = 0
+        self.sieve = Sieve(ring)
         self._ring = ring
         self._log = log
         self._standing = standing
@@ -85,19 +87,19 @@ class Reader:
 
         A head that was looked up before that would be old by then, and with many who wait nobody would reach it.
         """
-        await self._turns.mine()
+        await self._turns.mine(member.position.n)
         position, head = member.position, end()
         if self._ring.reaches(position):
-            entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
-            if entries and entries[-1].position > head:
-                entries = [entry for entry in entries if entry.position <= head]
-            return await self._changed(member, self._match(member, entries, position, None))
+            began = time.monotonic()
+            page = self._from_ring(member, position, head)
+            self._turns.took(time.monotonic() - began)
+            return await self._changed(member, page)
         if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
             resume = self._ring.below(position)
             member.lost = (resume, position)
             return Page([], resume, Gap(position.cursor, resume, ROLLED_BACK, None))
         read = await self._log.page(position, PAGE_ENTRIES)
-        await self._turns.mine()  # one read wakes all who waited for it
+        await self._turns.mine(position.n)  # one read wakes all who waited for it
         head = end()
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
@@ -111,8 +113,29 @@ class Reader:
             return page
         return page._replace(notice=await self._rulebook.amend(member, page.change), change=None)
 
-    def _match(self, member: Member, entries: list[Entry], position: Position, lost: Gap | None) -> Page:
-        """The page ends where the member's filters change: what comes after that is matched by the new ones."""
+    def _from_ring(self, member: Member, position: Position, head: Position) -> Page:
+        """Only what has one of the member's keys is looked at, where that says all, and where it reads to the head."""
+        member.attend()
+        if member.sought is not None and head == self._ring.head:
+            entries, reached = self.sieve.after(position, member.sought, PAGE_BYTES)
+            return self._match(member, entries, position, None, reached)
+        entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
+        if entries and entries[-1].position > head:
+            entries = [entry for entry in entries if entry.position <= head]
+        return self._match(member, entries, position, None)
+
+    def _match(
+        self,
+        member: Member,
+        entries: list[Entry],
+        position: Position,
+        lost: Gap | None,
+        reached: Position | None = None,
+    ) -> Page:
+        """The page ends where the member's filters change: what comes after that is matched by the new ones.
+
+        Gone through to its end it reaches the last entry, or as far as it is known that nothing else would match.
+        """
         member.attend()
         sought = member.sought
         ends = time.monotonic() + PAGE_SECONDS
@@ -133,8 +156,8 @@ class Reader:
             if member.ruled_by(entry):
                 return Page(wanted, upto, lost, change=entry)
             if time.monotonic() > ends:
-                break
-        return Page(wanted, upto, lost)
+                return Page(wanted, upto, lost)
+        return Page(wanted, upto if reached is None else reached, lost)
 
     def _pick(self, member: Member, entry: Entry, sought: frozenset[Key] | None) -> Picked | None:
         """As this member may see it and as it is by now: what it showed may be gone. Raises Failed.

@@ -13,7 +13,8 @@ class Ring:
     """Contiguous entries up to the head, bounded by ``max_bytes`` and ``max_age_ms``.
 
     ``floor`` is the position after which everything is here. ``deleted`` holds the ids of statuses and comments
-    whose end is here: nothing in the ring that shows one of them may be replayed as it was.
+    whose end is here: nothing in the ring that shows one of them may be replayed as it was. ``cuts`` counts how often
+    an end of it was taken back.
 
     What the log lost is remembered by its ends: with the clock set back, new entries stand among lost ones.
 
@@ -24,6 +25,7 @@ class Ring:
     def __init__(self, floor: Position, *, max_bytes: int, max_age_ms: float, now_ms: Callable[[], int]) -> None:
         self.floor = floor
         self.bytes = 0
+        self.cuts = 0
         self.deleted: set[str] = set()
         self._entries: deque[Entry] = deque()
         self._cuts: deque[tuple[Position, Position]] = deque(maxlen=CUTS)
@@ -42,9 +44,14 @@ class Ring:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def head(self) -> Position:
+        """The place of the newest entry; the floor while there is none."""
+        return self._entries[-1].position if self._entries else self.floor
+
     def append(self, entry: Entry) -> None:
         """Add the next entry of the log and let go of the oldest that do not fit any more."""
-        last = self._entries[-1].position if self._entries else self.floor
+        last = self.head
         if entry.position.n != last.n + 1 or entry.position <= last:
             raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
         self._entries.append(entry)
@@ -85,6 +92,13 @@ class Ring:
             self._warm[entry] = None
         return page
 
+    def between(self, first: int, last: int) -> Iterator[Entry]:
+        """The entries with these numbers, both here."""
+        for n in range(first, last + 1):
+            entry = self._entries[n - self.floor.n - 1]
+            self._warm[entry] = None
+            yield entry
+
     def below(self, position: Position) -> Position:
         """Where the log went on for whoever had ``position``, which it lost; else the newest place with a lower id."""
         survivor = self._lost(position)
@@ -98,7 +112,8 @@ class Ring:
 
     def cut(self, to: Position) -> None:
         """The log goes on after ``to``: forget what came behind it, or everything if it is not here."""
-        last = self._entries[-1].position if self._entries else self.floor
+        last = self.head
+        self.cuts += 1
         if to < last:
             self._cuts.append((to, last))
         while self._entries and self._entries[-1].position != to:

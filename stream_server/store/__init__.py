@@ -10,7 +10,7 @@ decode nor encode JSON: Python hands over encoded fragments, Lua puts ids, login
 ``keys``         the table of all keys
 ``link``         the way to Redis: bounded connections that never repeat anything by themselves
 ``address``      where Redis is, as one writes it down; ``sentinel`` who says where its primary is
-``budget``       how long one request may wait for Redis in all
+``budget``       how long one request may wait for Redis in all; ``lane`` how many of a crowd ask at once
 ``info``         what Redis says of itself
 ``near``         where the log is heard and read: a replica, or the primary
 ``scripts``      the Lua files of ``lua/``, called once, or twice with the same request key

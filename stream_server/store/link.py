@@ -18,7 +18,7 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from stream_server.errors import Unavailable
-from stream_server.store import address, budget
+from stream_server.store import address, budget, lane
 from stream_server.store.refusals import demoted, refused
 from stream_server.store.sentinel import ONCE, Sentinels, arguments
 
@@ -122,10 +122,17 @@ class Link:
         return _good(replies)
 
     async def exchange(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        """One attempt: the answers in order, a refusal in its place as an exception.
+        """One attempt: the answers in order, a refusal in its place as an exception; one of a crowd waits for its turn.
 
         Raises Unavailable when nothing was sent, :class:`Lost` when it was and no answer came.
         """
+        place = lane.current()
+        if place is None:
+            return await self._exchange(commands, timeout_seconds)
+        async with place.turn():
+            return await self._exchange(commands, timeout_seconds)
+
+    async def _exchange(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         sent, began, spent = False, time.monotonic(), budget.current()
         allowed = min(timeout_seconds, self.allowed_seconds)
         if allowed <= 0:

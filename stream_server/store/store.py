@@ -15,6 +15,7 @@ from stream_server.store.follow_requests import FollowRequests
 from stream_server.store.follows import Follows
 from stream_server.store.groups import Groups
 from stream_server.store.jobs import Jobs
+from stream_server.store.lane import Lane
 from stream_server.store.likes import Likes
 from stream_server.store.link import Link
 from stream_server.store.lists import Lists
@@ -61,7 +62,7 @@ class Store:
 
     ``timeout_seconds`` bounds the wait for each answer of Redis; ``read_url`` names a replica to hear and read the log
     from, empty for none; so many ``write_replicas`` must have a write before it is answered; ``language`` tells that of
-    a status whose author does not say it.
+    a status whose author does not say it. Many who ask at once go along the ``lane``.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Store:
         language: Detector = undetermined,
     ) -> None:
         self.language = language
+        self.lane = Lane()
         self._link = Link(url, timeout_seconds)
         self._near = Near(self._link, Link(read_url, timeout_seconds, replica=True) if read_url else None)
         self._scripts = Scripts(self._link, sizes, write_replicas)

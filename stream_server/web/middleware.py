@@ -24,7 +24,7 @@ from stream_server.errors import (
     TooLarge,
     Unauthorized,
 )
-from stream_server.store import budget
+from stream_server.store import budget, lane
 from stream_server.web import tickets
 from stream_server.web.answers import REALM, refusal
 from stream_server.web.keys import AUTH, CLAIMS, CONFIG, HUB, KEY_SET, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
@@ -81,7 +81,8 @@ async def identified(request: web.Request, handler: Handler) -> web.StreamRespon
         return await handler(request)
     route = request.app[ROUTES].get(request.match_info.route, UNDECLARED)
     if route.streams:
-        return await _checked(request, route, handler)
+        with lane.along(request.app[STORE].lane):
+            return await _checked(request, route, handler)
     with budget.within(request.app[CONFIG].redis_timeout_seconds):
         return await _checked(request, route, handler)
 

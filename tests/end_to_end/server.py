@@ -1,6 +1,7 @@
 """The real command, started as a user starts it, on a free port and a folder of its own."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ class Server:
         self.variables = variables
         self.address = ""
         self.process: subprocess.Popen[bytes] | None = None
+        self._answered: set[bytes] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -57,6 +59,7 @@ class Server:
                 self._command(), cwd=ROOT, env={**environment(), **self.variables},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
+        self._answered.clear()
         end = time.monotonic() + 40
         while not self._ready():
             if time.monotonic() > end or self.process.poll() is not None:
@@ -102,9 +105,21 @@ class Server:
             return False
         try:
             with urllib.request.urlopen(self.address + "/readyz", timeout=2) as answer:
-                return bool(answer.status == 200)
+                return bool(answer.status == 200) and self._all_serve()
         except (urllib.error.URLError, OSError):
             return False
+
+    def _all_serve(self) -> bool:
+        """Whether every worker has answered once; the address is told when the first of them does."""
+        if self._workers == 1:
+            return True
+        with urllib.request.urlopen(self.address + "/metrics", timeout=2) as answer:
+            self._answered.update(re.findall(rb'^stream_server_process_info\{pid="(\d+)"', answer.read(), re.MULTILINE))
+        return len(self._answered) >= self._workers
+
+    @property
+    def _workers(self) -> int:
+        return int(self.flags[self.flags.index("--workers") + 1]) if "--workers" in self.flags else 1
 
 
 def environment() -> dict[str, str]:

@@ -125,6 +125,20 @@ def test_what_redis_has_lost_and_told_is_no_complaint_and_all_else_is() -> None:
     assert history.complaints(record) == [f"firehose: never told of ('post', '17') at {cursor(7)}"]
 
 
+def test_a_loss_that_a_server_does_not_know_of_yet_is_told_as_a_place_that_is_none() -> None:
+    """It heard nothing of what was lost; of a place that the log has that would be a lie."""
+    ledger, log = play()
+    lost = Told({"kind": "post", "cursor": "16-7.7", "status": {"id": "97"}}, 6.5)
+    said = {"kind": "gap", "cursor": cursor(6), "reason": "unknown_position", "from": "16-7.7", "to": cursor(6)}
+    record = heard(log, *range(1, 9))
+    record.told[6:6] = [lost, Told(said, 6.7)]
+    history = History(log, ledger, rolled_back=True)
+    assert history.complaints(record) == []
+    assert len(History(log, ledger).complaints(record)) == 2
+    said["from"] = cursor(5)
+    assert [wrong for wrong in history.complaints(record) if "a gap where the log lost nothing" in wrong]
+
+
 def test_a_loss_that_was_never_heard_takes_nothing_back() -> None:
     """It is told where the log says it, once or behind the other gap; a ghost is one ghost."""
     ledger, log = play()

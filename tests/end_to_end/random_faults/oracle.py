@@ -134,10 +134,19 @@ class History:
         wanted = {entry.cursor for entry in self.wanted(record)}
         ghosts = self.ghosts(record)
         for told in record.told:
-            if told.kind == "gap" and not (self.rolled_back and told.message["reason"] == "rolled_back"):
+            if told.kind == "gap" and not self._tells_a_loss(told):
                 yield f"a gap where the log lost nothing: {told.message}"
             elif not told.control and told not in ghosts:
                 yield from self._of_event(told, wanted)
+
+    def _tells_a_loss(self, gap: Told) -> bool:
+        """By its name, or as a place that is none: whoever asks a server that heard nothing of it is told that."""
+        if not self.rolled_back:
+            return False
+        told = gap.message
+        return told["reason"] == "rolled_back" or (
+            told["reason"] == "unknown_position" and told["from"] not in self.entries and told["to"] in self.entries
+        )
 
     def ghosts(self, record: Record) -> list[Told]:
         """What a client was told of, and then of its loss: the log does not have it."""

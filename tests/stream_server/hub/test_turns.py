@@ -1,4 +1,4 @@
-"""Many who return at once: a few pages in each turn of the loop, and only what may match is looked at."""
+"""Many who return at once: a few pages in each turn of the loop, and who is nearest to the head is done with first."""
 
 import asyncio
 from collections import Counter
@@ -18,6 +18,9 @@ CLIENTS = 100
 POSTS = 300
 """More than one page, and a ring that has them all."""
 
+SLOW = 1.0
+"""So many seconds a page are told, so that each turn has the fewest."""
+
 
 async def pages_a_turn(monkeypatch: pytest.MonkeyPatch, world: World) -> int:
     """The most pages that were matched in one turn of the loop while all clients caught up."""
@@ -34,13 +37,14 @@ async def pages_a_turn(monkeypatch: pytest.MonkeyPatch, world: World) -> int:
         counting[0] = loop.call_soon(count)
 
     monkeypatch.setattr(Reader, "_match", counted)
+    world.hub.reader._turns.took(SLOW * turns.AT_MOST)
     counting = [loop.call_soon(count)]
     begin = world.log.entries[0].position
     sockets = [world.open(begin, track=f"word{n},last")[1] for n in range(CLIENTS)]
     for n, socket in enumerate(sockets):
         await socket.tells(*[text for text in (f"word{n}", "last") if n or text == "last"])
     counting[0].cancel()
-    assert sum(pages.values()) >= 2 * CLIENTS
+    assert sum(pages.values()) >= CLIENTS
     return max(pages.values())
 
 
@@ -54,13 +58,16 @@ def spoken() -> World:
 
 
 async def test_a_crowd_that_returns_reads_a_few_pages_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many return, between two turns of the loop only so many pages are matched: the others are heard too."""
-    assert await pages_a_turn(monkeypatch, spoken()) <= turns.AT_ONCE
+    """However many return, between two turns of the loop only so many pages are matched: the others are heard too.
+
+    These take long; what is quickly done is many a turn, and bounded as well.
+    """
+    assert await pages_a_turn(monkeypatch, spoken()) <= turns.AT_LEAST
 
 
 async def test_without_turns_all_would_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: with room for all, one turn holds a page of nearly everyone."""
-    monkeypatch.setattr(turns, "AT_ONCE", CLIENTS)
+    monkeypatch.setattr(turns, "AT_LEAST", CLIENTS)
     assert await pages_a_turn(monkeypatch, spoken()) > CLIENTS / 2
 
 
@@ -76,25 +83,65 @@ async def test_a_crowd_goes_live_while_posts_go_on() -> None:
     posting = [loop.call_soon(go_on)]
     await eventually(lambda: all(stream.member.group is not None for stream in streams), what="all are live")
     posting[0].cancel()
-    assert world.hub.head.n > POSTS + CLIENTS / turns.AT_ONCE, "the log stood still"
+    assert world.hub.head.n > POSTS + CLIENTS / turns.AT_MOST, "the log stood still"
+
+
+async def order(places: list[int], leaving: tuple[int, ...] = ()) -> list[int]:
+    """In which order readers at these places get their turns, where each turn of the loop has few."""
+    all_turns, begun = Turns(), list[int]()
+    all_turns.took(SLOW * turns.AT_MOST)
+
+    async def read(reader: int) -> None:
+        await all_turns.mine(places[reader])
+        begun.append(reader)
+
+    readers = [asyncio.create_task(read(reader)) for reader in range(len(places))]
+    await asyncio.sleep(0)
+    for reader in leaving:
+        readers[reader].cancel()
+    for task in readers:
+        with suppress(asyncio.CancelledError):
+            await task
+    return begun
 
 
 async def test_turns_go_round_and_those_who_left_take_none() -> None:
-    """First come, first served; a cancelled one is passed over and nobody behind it waits for ever."""
-    order, begun = Turns(), []
+    """All stand at one place: first come, first served; a cancelled one is passed over, nobody waits for ever."""
+    leaving = (5, 6, 7, 8, 19)
+    assert await order([0] * 20, leaving) == [reader for reader in range(20) if reader not in leaving]
 
-    async def read(number: int) -> None:
-        await order.mine()
-        begun.append(number)
 
-    readers = [asyncio.create_task(read(number)) for number in range(20)]
-    await asyncio.sleep(0)
-    for number in (5, 6, 7, 8, 19):
-        readers[number].cancel()
-    for reader in readers:
-        with suppress(asyncio.CancelledError):
-            await reader
-    assert begun == [number for number in range(19) if number not in {5, 6, 7, 8}]
+async def test_who_is_nearest_to_the_head_comes_first_and_who_waits_longest_in_between() -> None:
+    """Three of four by their place, the fourth by its patience: nobody who is far behind waits for all that come."""
+    few = turns.AT_LEAST
+    begun = await order([9] * few + list(range(few, 40)))
+    assert begun[:few] == list(range(few))
+    rest = list(range(few, 40))
+    expected: list[int] = []
+    while rest:
+        expected += [rest.pop(0 if turn % turns.FAIR == 0 else -1) for turn in range(min(few, len(rest)))]
+    assert begun[few:] == expected
+
+
+async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
+    """As many as take a hundredth of a second by what they took of late, within bounds."""
+    waiting = Turns()
+
+    async def in_one_turn(seconds: float) -> int:
+        for _ in range(20 * turns.AT_MOST):
+            waiting.took(seconds)
+        readers = [asyncio.create_task(waiting.mine(0)) for _ in range(4 * turns.AT_MOST)]
+        await asyncio.sleep(0)  # all have come
+        await asyncio.sleep(0)  # those who were let in at once were of the turn before
+        before = sum(reader.done() for reader in readers)
+        await asyncio.sleep(0)
+        given = sum(reader.done() for reader in readers) - before
+        await asyncio.gather(*readers)
+        return given
+
+    assert await in_one_turn(turns.TURN_SECONDS / 10) in {9, 10}
+    assert await in_one_turn(0.0) == turns.AT_MOST
+    assert await in_one_turn(1.0) == turns.AT_LEAST
 
 
 async def test_a_returning_client_is_asked_only_about_what_has_a_key_of_its_own(

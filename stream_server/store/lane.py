@@ -1,0 +1,113 @@
+"""A crowd's way to Redis: so many ask at once, the others wait for their turn and not for an answer.
+
+Ten thousand streams that come back together would each wait for a connection for longer than an answer may take, and
+be refused, and the writes beside them too. Here the time-out begins with one's turn. Whoever has asked before goes
+first: otherwise all of them would have asked once before the first of them is done.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from heapq import heappop, heappush
+from itertools import count
+
+from stream_server.errors import Unavailable
+
+WIDTH = 32
+"""So many of the crowd ask at once: half of a process's connections, the others are for who writes."""
+
+PATIENCE_SECONDS = 20.0
+"""The longest wait for a turn: clients give up soon after, and come back anyway."""
+
+
+class Lane:
+    """The turns of one process."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        self._free = width
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._tickets = count()
+
+    @asynccontextmanager
+    async def turn(self, asked: int) -> AsyncIterator[None]:
+        """While inside it is the turn of one who has ``asked`` so often before; raises Unavailable if it takes long."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(asked)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _wait(self, asked: int) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (-asked, next(self._tickets), turn))
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await turn
+        except TimeoutError:
+            self._give_back(turn)
+            message = "too many streams begin at once; nothing was written"
+            raise Unavailable(message, retry_after=1) from None
+        except asyncio.CancelledError:
+            self._give_back(turn)
+            raise
+
+    def _give_back(self, turn: asyncio.Future[None]) -> None:
+        """Who gives up may have been given its turn at that very moment."""
+        if turn.done() and not turn.cancelled():
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            turn = heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+class Place:
+    """One request's place in a lane."""
+
+    __slots__ = ("_asked", "_lane")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane: Lane | None = lane
+        self._asked = 0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """While inside it is its turn to ask; at once for what the request began and left behind."""
+        if self._lane is None:
+            yield
+            return
+        async with self._lane.turn(self._asked):
+            self._asked += 1
+            yield
+
+    def leave(self) -> None:
+        """The request is over; what it began goes its own way."""
+        self._lane = None
+
+
+_CURRENT: ContextVar[Place | None] = ContextVar("lane", default=None)
+
+
+def current() -> Place | None:
+    """That of the request that is being answered; None for all that is no crowd."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def along(lane: Lane) -> Iterator[None]:
+    """All that is asked of Redis in here goes along this lane."""
+    place = Place(lane)
+    token = _CURRENT.set(place)
+    try:
+        yield
+    finally:
+        place.leave()
+        _CURRENT.reset(token)

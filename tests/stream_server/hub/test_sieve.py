@@ -1,0 +1,161 @@
+"""What a returning client is asked about is found by its keys, and is what looking at everything would have found."""
+
+import random
+from typing import Any
+
+import pytest
+
+from stream_server.events import EPOCH_MS, PUBLIC, Entry, Position
+from stream_server.hub import sieve as sieves
+from stream_server.hub.member import Member
+from stream_server.hub.ring import Ring
+from stream_server.hub.sieve import BLOCK, Sieve
+from tests.stream_server.hub.world import World
+from tests.waiting import eventually
+
+NOBODY = frozenset({"nobodysays"})
+ENOUGH = 1 << 30
+
+WORDS = ("storm", "gull", "night", "ferry", "harbour", "calm")
+
+
+def entry(n: int, text: str, uid: str = "7") -> Entry:
+    """A post, or what is none of ours."""
+    body = f'{{"wire":{{"status":{{"id":"{n}","uid":"{uid}","message":"{text}"}}}}}}'
+    return Entry(Position(EPOCH_MS + n, 0, n), "post", PUBLIC, body.encode() if text != "{" else b"no JSON")
+
+
+def ring(begin: Position, last: int, *, max_bytes: int = ENOUGH) -> Ring:
+    """A ring of posts up to a number, each with its own number and a word that one in six has."""
+    made = Ring(begin, max_bytes=max_bytes, max_age_ms=1e12, now_ms=lambda: EPOCH_MS)
+    more(made, last)
+    return made
+
+
+def more(made: Ring, last: int, text: str = "") -> None:
+    """Go on up to a number."""
+    for n in range(made.head.n + 1, last + 1):
+        made.append(entry(n, text or f"n{n} {WORDS[n % len(WORDS)]}"))
+
+
+def start(n: int) -> Position:
+    """The place of the entry with this number."""
+    return Position(EPOCH_MS + n, 0, n)
+
+
+def looked_through(made: Sieve, held: Ring, begin: Position, sought: frozenset[str], most: int = ENOUGH) -> list[int]:
+    """The numbers of all that may match behind a place, piece by piece up to the head."""
+    found: list[int] = []
+    while begin != held.head:
+        entries, reached = made.after(begin, sought, most)
+        assert reached > begin, "it goes on"
+        assert all(begin < one.position <= reached for one in entries)
+        found += [one.position.n for one in entries]
+        begin = reached
+    return found
+
+
+@pytest.mark.parametrize("floor", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 700])
+def test_from_any_place_it_finds_what_looking_at_all_would(floor: int) -> None:
+    """Also where blocks begin and end, for one key, several and none, and bounded in bytes."""
+    held = ring(start(floor), floor + 3 * BLOCK + 5)
+    made = Sieve(held)
+    for begin in range(floor, held.head.n + 1, 37):
+        for sought in (frozenset({"gull"}), frozenset({"storm", f"n{begin + 1}"}), frozenset({*WORDS}), NOBODY):
+            there = [n for n in range(begin + 1, held.head.n + 1) if {f"n{n}", WORDS[n % len(WORDS)]} & sought]
+            assert looked_through(made, held, start(begin), sought) == there
+            assert looked_through(made, held, start(begin), sought, 1) == there
+
+
+def test_it_goes_on_with_the_ring() -> None:
+    """What came since somebody came past is found, and what came while the ring let go of more than a block."""
+    held = ring(start(0), 100, max_bytes=300 * entry(1000, "n1000 harbour").size)
+    made = Sieve(held)
+    assert looked_through(made, held, start(99), frozenset({"n100"})) == [100]
+    more(held, 110)
+    assert looked_through(made, held, start(99), frozenset({"n100", "n105"})) == [100, 105]
+    more(held, 450)
+    assert held.floor.n > 110
+    assert looked_through(made, held, held.floor, frozenset({f"n{held.floor.n + 1}", "n450"})) == [
+        held.floor.n + 1, 450,
+    ]  # fmt: skip
+
+
+def test_what_the_log_lost_is_found_no_more() -> None:
+    """Behind the cut other entries have the same numbers."""
+    held = ring(start(0), 50)
+    made = Sieve(held)
+    assert looked_through(made, held, start(0), frozenset({"n45"})) == [45]
+    held.cut(start(40))
+    more(held, 50, "other")
+    assert looked_through(made, held, start(0), frozenset({"n45", "n39", "other"})) == [39, *range(41, 51)]
+
+
+def test_what_is_no_entry_of_ours_matches_nothing_and_hides_nothing() -> None:
+    """One whose body cannot be read, between two others."""
+    held = ring(start(0), 3)
+    more(held, 4, "{")
+    more(held, 6)
+    assert looked_through(Sieve(held), held, start(0), frozenset({"n3", "n4", "n5"})) == [3, 5]
+
+
+def test_few_blocks_are_kept_and_none_that_nobody_comes_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded; one piece makes one block at most, so that nobody else waits for long."""
+    monkeypatch.setattr(sieves, "BLOCKS", 2)
+    held = ring(start(0), 5 * BLOCK)
+    made = Sieve(held)
+    assert made.after(start(0), NOBODY, ENOUGH) == ([], start(BLOCK))
+    assert made.after(start(0), NOBODY, ENOUGH) == ([], start(2 * BLOCK))
+    assert looked_through(made, held, start(0), NOBODY) == []
+    assert len(made._blocks) == 2
+    made.cool()
+    assert len(made._blocks) == 2
+    made.cool()
+    assert made._blocks == {}
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_who_returns_hears_the_same_as_by_looking_at_everything(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Posts, quotes, deletes and comments at random; filters with keys; each client begins anywhere."""
+    chance = random.Random(seed)
+    world = World()
+    places = _live_through(world, chance)
+    for params in FILTERS:
+        since = chance.choice(places)
+        sieved = await _heard(world, since, params)
+        with monkeypatch.context() as patched:
+            patched.setattr(Member, "sought", None)
+            assert sieved == await _heard(world, since, params)
+        assert sieved or since.n > world.hub.head.n - BLOCK
+
+
+FILTERS: tuple[dict[str, Any], ...] = (
+    {"track": "storm,night gull"}, {"follow": "3,5"}, {"rule": "storm -calm OR gull"}, {"track": "ferry"},
+    {"follow": "7", "kinds": "post,delete,comment,uncomment"},
+)  # fmt: skip
+
+
+def _live_through(world: World, chance: random.Random) -> list[Position]:
+    """Two blocks of what may happen; the places where a client may have been meanwhile."""
+    posts, places = [world.post("calm", "1")], [world.hub.head]
+    for _ in range(2 * BLOCK):
+        deed, uid, said = chance.random(), str(chance.randrange(9)), " ".join(chance.sample(WORDS, 2))
+        if deed < 0.7:
+            posts.append(world.post(said, uid))
+        elif deed < 0.85:
+            posts.append(world.post(said, uid, original=chance.choice(posts)))
+        elif deed < 0.95:
+            world.comment(said, uid, chance.choice(posts))
+        elif len(posts) > 1:
+            world.delete(posts.pop(chance.randrange(len(posts))))
+        places.append(world.hub.head)
+    return places
+
+
+async def _heard(world: World, since: Position, params: dict[str, Any]) -> list[dict[str, object]]:
+    stream, socket = world.open(since, **params)
+    await eventually(lambda: stream.member.group is not None, what="it is live")
+    stream.gone()
+    return socket.messages()[1:]
