@@ -114,10 +114,11 @@ class Reader:
         return page._replace(notice=await self._rulebook.amend(member, page.change), change=None)
 
     def _from_ring(self, member: Member, position: Position, head: Position) -> Page:
-        """Only what has one of the member's keys is looked at, where that says all, and where it reads to the head."""
+        """Where it reads to the head, and nothing that it reads changes its filters, most entries are passed over."""
         member.attend()
-        if member.sought is not None and head == self._ring.head:
-            entries, reached = self.sieve.after(position, member.sought, PAGE_BYTES)
+        if head == self._ring.head and member.personal is None and not member.ruled:
+            ends = time.monotonic() + PAGE_SECONDS
+            entries, reached = self.sieve.after(position, member.subscription, member.sought, PAGE_BYTES, ends)
             return self._match(member, entries, position, None, reached)
         entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
         if entries and entries[-1].position > head:

@@ -1,11 +1,14 @@
-"""Which entries of the ring may match, found by their keys: a crowd that returns looks at few of those it passes.
+"""Which entries of the ring may match: a crowd that returns looks at few of those it passes.
 
 While a client is live the index finds whom an entry concerns; while it catches up this finds the entries that concern
-it. Both go by the same keys, so both tell the same.
+it. Both go by the same keys, so both tell the same. Filters without keys are asked once for all who ask the same.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Hashable, Iterator
 
+from filters.base import Failed
+from filters.combine import Subscription
 from filters.key import Key
 from stream_server.events import Entry, MalformedEntry, Position
 from stream_server.hub.ring import Ring
@@ -16,17 +19,21 @@ BLOCK = 256
 BLOCKS = 32
 """So many are kept, the last ones made: about 1 MB each while they are."""
 
+ANSWERS = 16
+"""So many different subscriptions without keys are remembered with what they asked for in a block."""
+
 
 class Block:
     """A stretch of the ring: its entries, and for each key which of them have it, as the bits of a number."""
 
-    __slots__ = ("_always", "_by_key", "entries", "first", "used")
+    __slots__ = ("_always", "_answers", "_by_key", "entries", "first", "used")
 
     def __init__(self, first: int) -> None:
         self.first = first
         self.entries: list[Entry] = []
         self.used = True
         self._by_key: dict[Key, int] = {}
+        self._answers: dict[Hashable, tuple[int, int]] = {}
         self._always = 0
 
     @property
@@ -47,13 +54,30 @@ class Block:
         except MalformedEntry:
             return  # matches nothing
 
-    def find(self, sought: frozenset[Key], behind: int) -> Iterator[Entry]:
-        """In order, those behind number ``behind`` that have one of these keys, or must be looked at by themselves."""
+    def having(self, sought: frozenset[Key]) -> int:
+        """Which entries have one of these keys, or must be looked at by themselves."""
         bits = self._always
         for key in self._by_key.keys() & sought:
             bits |= self._by_key[key]
-        at = max(0, behind + 1 - self.first)
-        bits >>= at
+        return bits
+
+    def asked_for(self, subscription: Subscription, ends: float) -> tuple[int, int]:
+        """Which entries such a subscription asks for, and how many were looked at: until ``ends`` (monotonic)."""
+        bits, looked = self._answers.pop(subscription.key, (0, 0))
+        for entry in self.entries[looked:]:
+            bits |= _asks_for(subscription, entry) << looked
+            looked += 1
+            if time.monotonic() > ends:
+                break
+        while len(self._answers) >= ANSWERS:
+            del self._answers[next(iter(self._answers))]
+        self._answers[subscription.key] = bits, looked
+        return bits | self._always, looked
+
+    def pick(self, bits: int, begin: int, end: int) -> Iterator[Entry]:
+        """In order, those of ``bits`` from one index up to another."""
+        bits = (bits & ((1 << end) - 1)) >> begin
+        at = begin
         while bits:
             step = (bits & -bits).bit_length()
             at += step
@@ -69,23 +93,42 @@ class Sieve:
         self._blocks: dict[int, Block] = {}
         self._cuts = ring.cuts
 
-    def after(self, position: Position, sought: frozenset[Key], most_bytes: int) -> tuple[list[Entry], Position]:
+    def after(
+        self,
+        position: Position,
+        subscription: Subscription,
+        sought: frozenset[Key] | None,
+        most_bytes: int,
+        ends: float,
+    ) -> tuple[list[Entry], Position]:
         """Of what follows ``position``, which the ring reaches, what may match; and up to where that is all of it.
 
-        It ends at the head, or when that is so many bytes, or where more than one block would have to be made.
+        It has one of the keys ``sought``; without these the subscription is asked, until ``ends`` (monotonic) and not
+        once an entry for each who asks the same. It ends at the head, when that is so many bytes, or where more than
+        one block would have to be made.
         """
         found: list[Entry] = []
         weight, made = 0, False
-        while position != self._ring.head and weight < most_bytes:
+        while position != self._ring.head:
             block = self._known(position.n // BLOCK)
             if block is None:
                 if made:
                     break
                 made, block = True, self._make(position.n // BLOCK)
-            for entry in block.find(sought, position.n):
+            begin, looked = position.n + 1 - block.first, len(block.entries)
+            if sought is not None:
+                bits = block.having(sought)
+            else:
+                bits, looked = block.asked_for(subscription, ends)
+            for entry in block.pick(bits, begin, looked):
                 found.append(entry)
                 weight += entry.size
-            position = block.entries[-1].position
+                if weight > most_bytes:
+                    return found, entry.position
+            if looked > begin:
+                position = block.entries[looked - 1].position
+            if looked < len(block.entries):
+                break
         return found, position
 
     def cool(self) -> None:
@@ -117,3 +160,13 @@ class Sieve:
     def _extend(self, block: Block, last: int) -> None:
         for entry in self._ring.between(block.next, min(last, self._ring.head.n)):
             block.add(entry)
+
+
+def _asks_for(subscription: Subscription, entry: Entry) -> int:
+    """A filter that raises is asked again for each stream by itself, which is told then."""
+    try:
+        return int(subscription.matches(entry.event))
+    except Failed:
+        return 1
+    except MalformedEntry:
+        return 0

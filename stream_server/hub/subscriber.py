@@ -41,8 +41,12 @@ class Sink(Protocol):
     def silence(self) -> float:
         """Seconds since the client's machine acknowledged anything; 0 if nothing is to be, or where it is not known."""
 
+    @property
+    def full(self) -> bool:
+        """Whether more is waited for room before it is handed over."""
+
     async def room(self) -> None:
-        """Wait until there is room for more; raises ConnectionError if the client left."""
+        """Wait until it is full no more; raises ConnectionError if the client left."""
 
     def finish(self) -> None:
         """End the response after what was handed over."""
@@ -265,6 +269,11 @@ class Subscriber:
 
     async def _drained(self) -> None:
         """Raises TimeoutError if the client takes no byte for a whole write deadline; slowly is not never."""
+        if self._sink.full:
+            await self._emptied()
+        self._judge()
+
+    async def _emptied(self) -> None:
         limits = self._hub.limits
         stall = Stall(limits.write_timeout_seconds)
         look_seconds = min(limits.write_timeout_seconds, limits.slow_seconds / LOOKS)
@@ -272,7 +281,6 @@ class Subscriber:
             if stall.over(self.member.unsent(), _now()):
                 raise TimeoutError
             self._judge()
-        self._judge()
 
     async def _room(self, seconds: float) -> bool:
         """Whether there was room within so long."""

@@ -47,15 +47,33 @@ class _Cursor(NamedTuple):
     n: int | None
 
 
-async def begin(value: str, log: Log, *, now_ms: Callable[[], Awaitable[int]], param: str) -> Begin:
+def _unheard(position: Position) -> bool:  # noqa: ARG001 - whoever asks where nothing is heard
+    """Nothing is known beside the log."""
+    return False
+
+
+async def begin(
+    value: str,
+    log: Log,
+    *,
+    now_ms: Callable[[], Awaitable[int]],
+    param: str,
+    heard: Callable[[Position], bool] = _unheard,
+) -> Begin:
     """Where ``value`` points. Cursors are exclusive, times inclusive and by ``now_ms``, the clock of the log.
+
+    A cursor of what this server has ``heard`` needs no look at the log: a crowd that returns costs Redis nothing. If
+    the log has lost that since, who comes now is told of it as those are who stayed.
 
     Raises :class:`InvalidCursor` for garbage and for what lies above the head, BadRequest for a time to come.
     """
     found = _CURSOR.fullmatch(value)
     if found is not None:
         n = None if found[3] is None else int(found[3])
-        return await _at_cursor(_Cursor(value, int(found[1]), int(found[2]), n), log, now_ms, param)
+        position = Position(int(found[1]), int(found[2]), n or 0)
+        if heard(position):
+            return Begin(position, None)
+        return await _at_cursor(_Cursor(value, position.ms, position.seq, n), log, now_ms, param)
     return await _at_time(value, log, param, await now_ms())
 
 

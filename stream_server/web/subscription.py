@@ -160,7 +160,7 @@ async def _start(request: web.Request, since: str | None, place: str = "since") 
     if value is None:
         return None
     log = request.app[STORE].log
-    return await begin(value, log, now_ms=log.now_ms, param=param)
+    return await begin(value, log, now_ms=log.now_ms, param=param, heard=request.app[HUB].ring.holds)
 
 
 async def reach(hub: Hub, position: Position) -> None:

@@ -1,10 +1,13 @@
 """What a returning client is asked about is found by its keys, and is what looking at everything would have found."""
 
+import math
 import random
 from typing import Any
 
 import pytest
 
+from filters.combine import Subscription
+from filters.firehose import Firehose
 from stream_server.events import EPOCH_MS, PUBLIC, Entry, Position
 from stream_server.hub import sieve as sieves
 from stream_server.hub.member import Member
@@ -15,6 +18,7 @@ from tests.waiting import eventually
 
 NOBODY = frozenset({"nobodysays"})
 ENOUGH = 1 << 30
+ALL = Subscription([Firehose()])
 
 WORDS = ("storm", "gull", "night", "ferry", "harbour", "calm")
 
@@ -47,7 +51,7 @@ def looked_through(made: Sieve, held: Ring, begin: Position, sought: frozenset[s
     """The numbers of all that may match behind a place, piece by piece up to the head."""
     found: list[int] = []
     while begin != held.head:
-        entries, reached = made.after(begin, sought, most)
+        entries, reached = made.after(begin, ALL, sought, most, math.inf)
         assert reached > begin, "it goes on"
         assert all(begin < one.position <= reached for one in entries)
         found += [one.position.n for one in entries]
@@ -104,8 +108,8 @@ def test_few_blocks_are_kept_and_none_that_nobody_comes_past(monkeypatch: pytest
     monkeypatch.setattr(sieves, "BLOCKS", 2)
     held = ring(start(0), 5 * BLOCK)
     made = Sieve(held)
-    assert made.after(start(0), NOBODY, ENOUGH) == ([], start(BLOCK))
-    assert made.after(start(0), NOBODY, ENOUGH) == ([], start(2 * BLOCK))
+    assert made.after(start(0), ALL, NOBODY, ENOUGH, math.inf) == ([], start(BLOCK))
+    assert made.after(start(0), ALL, NOBODY, ENOUGH, math.inf) == ([], start(2 * BLOCK))
     assert looked_through(made, held, start(0), NOBODY) == []
     assert len(made._blocks) == 2
     made.cool()
@@ -127,13 +131,14 @@ async def test_who_returns_hears_the_same_as_by_looking_at_everything(
         sieved = await _heard(world, since, params)
         with monkeypatch.context() as patched:
             patched.setattr(Member, "sought", None)
+            patched.setattr(Member, "ruled", True)
             assert sieved == await _heard(world, since, params)
         assert sieved or since.n > world.hub.head.n - BLOCK
 
 
 FILTERS: tuple[dict[str, Any], ...] = (
     {"track": "storm,night gull"}, {"follow": "3,5"}, {"rule": "storm -calm OR gull"}, {"track": "ferry"},
-    {"follow": "7", "kinds": "post,delete,comment,uncomment"},
+    {"follow": "7", "kinds": "post,delete,comment,uncomment"}, {"sample": "40"}, {"firehose": "true"},
 )  # fmt: skip
 
 

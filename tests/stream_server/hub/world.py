@@ -103,6 +103,11 @@ class Socket:
         """What arrives is acknowledged."""
         return 0
 
+    @property
+    def full(self) -> bool:
+        """A client that does not read has no room."""
+        return not self.reading.is_set()
+
     async def room(self) -> None:
         """There is room while the client reads."""
         await self.reading.wait()
