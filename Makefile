@@ -4,6 +4,9 @@ ARGS ?=
 JOBS ?= 5
 VENV := .venv/bin
 
+# Where this is set, every process that a command or a test starts would compile all of its libraries anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help env run test lint bench lock clean
 
