@@ -1,0 +1,122 @@
+"""A crowd asks Redis in turn: few at once, who has begun goes on first, and nobody's answer is late for the wait."""
+
+import asyncio
+from contextlib import nullcontext, suppress
+
+import pytest
+
+from stream_server.errors import Unavailable
+from stream_server.store import lane
+from stream_server.store.lane import Lane
+from stream_server.store.link import CONNECTIONS, Link
+from tests.redis_process import RedisProcess
+from tests.stream_server.store.jumping import FarRedis, JumpingClock
+from tests.waiting import PATIENCE, eventually
+
+CROWD = 20
+TIMEOUT_SECONDS = 1.0
+
+
+class Askers:
+    """Requests that ask several times each; ``most`` is how many asked at once, ``done`` who was through, in order."""
+
+    def __init__(self, lane: Lane, times: int) -> None:
+        self.lane = lane
+        self.times = times
+        self.asking = self.most = 0
+        self.done: list[int] = []
+
+    async def run(self, number: int) -> None:
+        """One request."""
+        with lane.along(self.lane):
+            for _ in range(self.times):
+                await self._ask()
+        self.done.append(number)
+
+    async def _ask(self) -> None:
+        place = lane.current()
+        assert place is not None
+        async with place.turn():
+            self.asking += 1
+            self.most = max(self.most, self.asking)
+            await asyncio.sleep(0)
+            self.asking -= 1
+
+
+async def test_few_ask_at_once_and_who_has_begun_goes_on_first() -> None:
+    """Three questions each: were all asked the first one first, nobody would be through before the last has begun."""
+    askers = Askers(Lane(2), 3)
+    await asyncio.gather(*map(askers.run, range(CROWD)))
+    assert askers.most == 2
+    assert askers.done == list(range(CROWD))
+
+
+async def test_who_leaves_takes_no_turn() -> None:
+    """While it waits, and at the moment when it was given one."""
+    askers = Askers(Lane(1), 1)
+    tasks = [asyncio.create_task(askers.run(number)) for number in range(6)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()  # it waits
+    await asyncio.sleep(0)  # the first is through, and gives its turn to the second
+    tasks[1].cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError):
+            await task
+    assert askers.done == [0, 3, 4, 5]
+    await asyncio.wait_for(askers.run(6), PATIENCE)
+
+
+async def test_who_waits_for_long_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal with a time to come back; then the lane is as free as before."""
+    monkeypatch.setattr(lane, "PATIENCE_SECONDS", 0.05)
+    narrow = Lane(1)
+    async with narrow.turn(0):
+        with pytest.raises(Unavailable) as told:
+            async with narrow.turn(0):
+                pytest.fail("two at once")
+    assert told.value.retry_after == 1
+    async with narrow.turn(0):
+        pass
+
+
+@pytest.mark.parametrize("in_turn", [True, False])
+async def test_the_time_for_an_answer_begins_with_ones_turn(
+    monkeypatch: pytest.MonkeyPatch, redis_server: RedisProcess, *, in_turn: bool
+) -> None:
+    """All of a crowd are answered, though together they take longer than one may; without turns they are refused."""
+    JumpingClock(monkeypatch)
+    async with FarRedis(redis_server.socket) as far:
+        link, shared = Link(far.url, TIMEOUT_SECONDS), Lane()
+        await asyncio.gather(*(link.ask(("ECHO", "connected")) for _ in range(CONNECTIONS)))
+        far.seconds = TIMEOUT_SECONDS / 4
+
+        async def ask() -> bool:
+            with lane.along(shared) if in_turn else nullcontext():
+                try:
+                    await link.ask(("ECHO", "here"))
+                except Unavailable:
+                    return False
+            return True
+
+        answered = await asyncio.gather(*(ask() for _ in range(6 * CONNECTIONS)))
+        assert all(answered) is in_turn
+        await link.close()
+
+
+async def test_what_a_request_left_behind_goes_its_own_way() -> None:
+    """A task that it began is no part of the crowd once the request is over."""
+    narrow, over = Lane(1), asyncio.Event()
+    asked = Askers(narrow, 1)
+
+    async def later() -> None:
+        await over.wait()
+        await asked._ask()
+
+    with lane.along(narrow):
+        task = asyncio.create_task(later())
+        await asyncio.sleep(0)
+    async with narrow.turn(0):
+        over.set()
+        await eventually(task.done, what="it has asked")
+    await task
+    assert lane.current() is None
