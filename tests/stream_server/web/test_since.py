@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from stream_server.errors import ApiError, Unavailable
 from stream_server.events import EPOCH_MS, START, Position, iso
 from stream_server.hub.member import Ask
 from stream_server.store import keys
+from stream_server.store.log import Located, Log
 from stream_server.store.store import Store
 from stream_server.web import since, subscription
 from stream_server.web.dialects import v2
@@ -55,6 +56,25 @@ async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
     """With its number or without: what follows it is next, and nothing is lost."""
     for cursor in (at(6).cursor, at(6).entry_id):
         assert await begin(cursor, store.log, now_ms=now, param="since") == (at(6), None)
+
+
+async def test_a_cursor_of_what_was_heard_here_costs_redis_nothing(store: Store) -> None:
+    """The number belongs to it: without it, or with another one, the log has to say what that place is."""
+    heard, asked = {at(8)}, []
+
+    async def locate(ms: int, seq: int) -> Located:
+        asked.append((ms, seq))
+        return await Log.locate(store.log, ms, seq)
+
+    log = cast("Log", SimpleNamespace(locate=locate, doubt=store.log.doubt))
+    held = heard.__contains__
+    assert await begin(at(8).cursor, log, now_ms=now, param="since", heard=held) == (at(8), None)
+    assert asked == []
+    assert await begin(at(8).entry_id, log, now_ms=now, param="since", heard=held) == (at(8), None)
+    position, lost = await begin(f"{at(8).entry_id}.7", log, now_ms=now, param="since", heard=held)
+    assert position == at(6)
+    assert lost is not None
+    assert set(asked) == {at(8)[:2]}
 
 
 async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
