@@ -7,6 +7,7 @@ near the primary's, which whoever listens has to compare. Leaving it is at once,
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from stream_server.errors import ApiError
 from stream_server.store import info, keys
@@ -83,14 +84,22 @@ class Near:
         A replica that was promoted has a history of its own from then on, and one of another primary never had ours:
         their numbers may look right. The primary itself passes, which does no harm.
         """
+        asked = await asyncio.gather(
+            self._primary.ask(("INFO", "replication")),
+            replica.ask(("INFO", "replication"), ("HGET", keys.META, "n")),
+            return_exceptions=True,  # both are waited for: nobody would own the other one
+        )
         try:
-            (ours,), (theirs, n) = await asyncio.gather(
-                self._primary.ask(("INFO", "replication")),
-                replica.ask(("INFO", "replication"), ("HGET", keys.META, "n")),
-            )
+            (ours,), (theirs, n) = map(_told, asked)
         except ApiError:
             return False
         found, history = info.fields(theirs), info.fields(ours).get("master_replid")
         linked = found.get("role") == "master" or found.get("master_link_status") == "up"
         same = history is not None and found.get("master_replid") == history
         return same and linked and int(n or 0) >= head_n - LITTLE
+
+
+def _told(answers: list[Any] | BaseException) -> list[Any]:
+    if isinstance(answers, BaseException):
+        raise answers
+    return answers

@@ -22,6 +22,8 @@ LONG = re.compile(
     r"|test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so"
     r"|test_counters_of_all_servers_agree_with_the_log\[links cut"
     r"|test_(since_goes|a_token_goes)\w*\[behind"
+    r"|test_a_reload_reaches_open_streams_and_drops_none\[1"
+    r"|test_the_clock_jumps\[2"
 )
 """Further layouts and kinds of what another case shows as well; each starts servers, and all of them take minutes."""
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -74,9 +75,13 @@ def _written(folder: Path, text: str) -> Path:
 
 async def all_beat(streams: list[Consumer]) -> None:
     """Wait until each stream has had two more heartbeats."""
-    for stream in streams:
-        seen = len(stream.of("heartbeat"))
-        await stream.until(lambda c, seen=seen: len(c.of("heartbeat")) >= seen + 2)  # type: ignore[misc]  # mypy infers no defaults
+    wanted = [len(stream.of("heartbeat")) + 2 for stream in streams]
+    for stream, count in zip(streams, wanted, strict=True):
+        await stream.until(partial(_beaten, count))
+
+
+def _beaten(count: int, stream: Consumer) -> bool:
+    return len(stream.of("heartbeat")) >= count
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

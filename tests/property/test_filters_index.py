@@ -86,7 +86,7 @@ def _sound(subscription: Subscription, event: Event) -> None:
 
 def test_what_matches_shares_a_key(full: bool) -> None:  # noqa: FBT001 - a fixture
     """Keys may only rule out what surely does not match, and clauses say exactly what does."""
-    holds(_sound, subscriptions(), events(), full=full, cases=600)
+    holds(_sound, subscriptions(), events(), full=full, cases=300)
 
 
 def _canonical(subscription: Subscription, event: Event) -> None:

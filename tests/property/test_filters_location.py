@@ -46,7 +46,7 @@ def _placed(boxes: list[WholeBox], place: WholeBox) -> None:
 
 def test_a_place_matches_where_it_has_a_point_in_common_with_a_box(full: bool) -> None:  # noqa: FBT001 - a fixture
     """Inside, around, across, at an edge or a corner, over the date line on either side."""
-    holds(_placed, st.lists(BOXES, min_size=1, max_size=3), BOXES, full=full, cases=500)
+    holds(_placed, st.lists(BOXES, min_size=1, max_size=3), BOXES, full=full, cases=250)
 
 
 def _pointed(boxes: list[WholeBox], point: tuple[int, int], place: WholeBox) -> None:
@@ -58,4 +58,4 @@ def _pointed(boxes: list[WholeBox], point: tuple[int, int], place: WholeBox) -> 
 
 def test_a_point_decides_whatever_the_place(full: bool) -> None:  # noqa: FBT001 - a fixture
     """On the edge is inside, and the place of an event with a point is not looked at."""
-    holds(_pointed, st.lists(BOXES, min_size=1, max_size=3), POINTS, BOXES, full=full, cases=500)
+    holds(_pointed, st.lists(BOXES, min_size=1, max_size=3), POINTS, BOXES, full=full, cases=250)

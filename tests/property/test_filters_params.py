@@ -54,7 +54,7 @@ def _parses_or_refuses(params: dict[str, str]) -> None:
 
 def test_no_parameter_breaks_the_parser(full: bool) -> None:  # noqa: FBT001 - a fixture
     """Any names with any values, several at once."""
-    holds(_parses_or_refuses, st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=3), full=full, cases=600)
+    holds(_parses_or_refuses, st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=3), full=full, cases=300)
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
@@ -81,4 +81,4 @@ def _nested(one: int, other: int, status_id: int) -> None:
 def test_samples_are_nested(full: bool) -> None:  # noqa: FBT001 - a fixture
     """What is in a sample is in every larger one."""
     percent = st.integers(1, 100 * 10**6)
-    holds(_nested, percent, percent, st.integers(1, 2**53), full=full, cases=600)
+    holds(_nested, percent, percent, st.integers(1, 2**53), full=full, cases=300)

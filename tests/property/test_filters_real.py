@@ -14,6 +14,8 @@ from tests.property.real import full_statuses, tweets
 from tests.property.statuses import Posted
 from tests.reference_rules import Seen, parsed
 
+FEW = 1000
+
 REGISTRY = Registry.from_entry_points()
 
 STREAMS_OF_FULL: tuple[dict[str, str], ...] = (
@@ -173,6 +175,11 @@ def test_real_statuses_are_matched_as_by_the_reference(
     check: Callable[[tuple[object, ...], list[Posted]], None],
     asked: tuple[object, ...],
     posts: Callable[[], list[Posted]],
+    full: bool,  # noqa: FBT001 - a fixture
 ) -> None:
-    """Every filter and every operator gets something of what people really wrote, and exactly what it must."""
-    check(asked, posts())
+    """Every filter and every operator gets something of what people really wrote, and exactly what it must.
+
+    Of thousands the filters get half by default; of the rules some ask for what is rare.
+    """
+    told = posts()
+    check(asked, told if full or check is _check_rules or len(told) < FEW else told[: len(told) // 2])

@@ -30,7 +30,7 @@ def _as_the_reference(text: str, one: Posted) -> None:
 
 def test_a_rule_matches_as_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
     """Two programs that read the same documents say the same of any status, and the index will find it by its keys."""
-    holds(_as_the_reference, rules(), posted(), full=full, cases=500)
+    holds(_as_the_reference, rules(), posted(), full=full, cases=250)
 
 
 def _is_rule(text: str) -> bool:
@@ -57,4 +57,4 @@ def _refused_alike(text: str) -> None:
 
 def test_what_is_a_rule_is_one_for_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
     """Whatever stands in whatever order: both take it, or neither."""
-    holds(_refused_alike, near_rules(), full=full, cases=500)
+    holds(_refused_alike, near_rules(), full=full, cases=250)

@@ -95,5 +95,5 @@ def test_any_lines_are_rules_or_refused(full: bool) -> None:  # noqa: FBT001 - a
         st.tuples(st.sampled_from(["", "", "t1:", "from:", "frm:", "a b:", ":", "-"]), anything()), max_size=4
     )
     holds(
-        _rules_or_refusal, lines.map(lambda pairs: "\n".join(tag + text for tag, text in pairs)), full=full, cases=500
+        _rules_or_refusal, lines.map(lambda pairs: "\n".join(tag + text for tag, text in pairs)), full=full, cases=250
     )

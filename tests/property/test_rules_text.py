@@ -42,7 +42,7 @@ def _shown_and_read_again(text: str, one: Posted) -> None:
 
 def test_a_rule_is_what_it_shows(full: bool) -> None:  # noqa: FBT001 - a fixture
     """The canonical text is read as the same rule, is its own canonical text, and says the same to others."""
-    holds(_shown_and_read_again, rules(), posted(), full=full, cases=500)
+    holds(_shown_and_read_again, rules(), posted(), full=full, cases=250)
 
 
 def _rule_or_refusal(text: str) -> None:
@@ -78,7 +78,7 @@ def _can_be_matched(rule: Rule) -> None:
 
 def test_any_text_is_a_rule_or_refused_by_name_and_column(full: bool) -> None:  # noqa: FBT001 - a fixture
     """Nothing else is ever raised, and what is taken can be matched and explained."""
-    holds(_rule_or_refusal, anything(), full=full, cases=500)
+    holds(_rule_or_refusal, anything(), full=full, cases=250)
 
 
 def _negated_groups() -> st.SearchStrategy[tuple[str, str, str, str]]:
@@ -114,7 +114,7 @@ def _suggested_if_it_can_stand_there(pieces: tuple[str, str, str, str], one: Pos
 
 def test_what_is_suggested_for_a_negated_group_can_be_pasted(full: bool) -> None:  # noqa: FBT001 - a fixture
     """In the place of the group it is read, and says what the group would have said; else nothing is suggested."""
-    holds(_suggested_if_it_can_stand_there, _negated_groups(), posted(), full=full, cases=500)
+    holds(_suggested_if_it_can_stand_there, _negated_groups(), posted(), full=full, cases=250)
 
 
 GROWING: dict[str, Callable[[int], str]] = {

@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(3600)  # for the long form
 
-EXAMPLES = 60
+EXAMPLES = 40
 LONG = 3_000
 STEPS = 30
 MUTANT_LIVES = 40

