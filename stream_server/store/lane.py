@@ -14,8 +14,8 @@ from itertools import count
 
 from stream_server.errors import Unavailable
 
-WIDTH = 32
-"""So many of the crowd ask at once: half of a process's connections, the others are for who writes."""
+WIDTH = 64
+"""So many of the crowd ask at once; half as many connections more are there for who writes."""
 
 PATIENCE_SECONDS = 20.0
 """The longest wait for a turn: clients give up soon after, and come back anyway."""

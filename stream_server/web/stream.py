@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context
 from functools import partial
 
 from aiohttp import hdrs, web
@@ -37,6 +38,9 @@ LIMITS: dict[str, object] = {"track": PHRASES, "follow": IDS, "locations": BOXES
 
 COSTLY_FILTER = "costly_filter"
 """The ``warning`` of a stream that has to be asked about every event, because one of its filters has no keys."""
+
+APART = Context()
+"""Of no request: empty, and shared by all timers."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -141,6 +145,10 @@ def attach(hub: Hub, made: Plan, connection: StreamConnection, expires: float) -
 
 
 def expiry(member: Member, expires: float) -> asyncio.TimerHandle:
-    """End ``member`` when its token expires (``exp``, seconds since 1970)."""
+    """End ``member`` when its token expires (``exp``, seconds since 1970).
+
+    The timer is in no request's context: it would keep that, and all in it, as long as the stream.
+    """
     seconds = max(0.0, expires - time.time())
-    return asyncio.get_running_loop().call_later(seconds, member.close, reasons.TOKEN_EXPIRED)
+    loop = asyncio.get_running_loop()
+    return loop.call_later(seconds, member.close, reasons.TOKEN_EXPIRED, context=APART)
