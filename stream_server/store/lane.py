@@ -17,6 +17,9 @@ from stream_server.errors import Unavailable
 WIDTH = 64
 """So many of the crowd ask at once; half as many connections more are there for who writes."""
 
+STEPS = 4
+"""A stream that begins asks so often: who it is, where its cursor stands, what its user may see, the saved rules."""
+
 PATIENCE_SECONDS = 20.0
 """The longest wait for a turn: clients give up soon after, and come back anyway."""
 
@@ -84,7 +87,8 @@ class Place:
         if self._lane is None:
             yield
             return
-        async with self._lane.turn(self._asked):
+        begun = self._asked if self._asked < STEPS else 0  # who asks on and on comes behind those who begin
+        async with self._lane.turn(begun):
             self._asked += 1
             yield
 

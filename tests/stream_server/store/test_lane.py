@@ -51,6 +51,18 @@ async def test_few_ask_at_once_and_who_has_begun_goes_on_first() -> None:
     assert askers.done == list(range(CROWD))
 
 
+async def test_who_asks_on_and_on_is_in_nobodys_way() -> None:
+    """Behind the questions of a stream that begins one waits like those who come anew."""
+    narrow = Lane(1)
+    long, short = Askers(narrow, 10 * lane.STEPS), Askers(narrow, 1)
+    tasks = [asyncio.create_task(long.run(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*map(short.run, range(CROWD)))
+    assert not long.done, "they had all their turns before"
+    await asyncio.gather(*tasks)
+    assert sorted(long.done) == [0, 1, 2]
+
+
 async def test_who_leaves_takes_no_turn() -> None:
     """While it waits, and at the moment when it was given one."""
     askers = Askers(Lane(1), 1)
