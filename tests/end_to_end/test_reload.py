@@ -218,7 +218,11 @@ def test_nobody_to_reload_is_a_sentence(arguments: tuple[str, ...], code: int, s
 async def test_a_closed_terminal_still_ends_a_server(tmp_path: Path) -> None:
     """The same signal comes when the terminal is closed: there is nothing to reload for then, but a goodbye to say."""
     master, slave = pty.openpty()
-    code = "import fcntl,os,sys,termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    code = (
+        "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL); "  # these tests may be run by nohup
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     server = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, *COMMAND, "serve", "--port", "0", "--data-dir", str(tmp_path), cwd=ROOT,
         env=environment(), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
