@@ -14,7 +14,7 @@ from stream_server.hub.losses import told_by
 from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
 from stream_server.hub.rulebook import Rulebook
-from stream_server.hub.sieve import Sieve
+from stream_server.hub.sieve import Sieve, Sought
 from stream_server.hub.standing import Standing
 from stream_server.hub.turns import Turns
 
@@ -90,10 +90,7 @@ class Reader:
         await self._turns.mine(member.position.n)
         position, head = member.position, end()
         if self._ring.reaches(position):
-            began = time.monotonic()
-            page = self._from_ring(member, position, head)
-            self._turns.took(time.monotonic() - began)
-            return await self._changed(member, page)
+            return await self._changed(member, self._timed(self._from_ring, member, position, head))
         if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
             resume = self._ring.below(position)
             member.lost = (resume, position)
@@ -105,7 +102,15 @@ class Reader:
         if not entries:
             return Page([], head, _gap(position, head, held=False))
         lost = _gap(position, entries[0].position.before(), held=read.held)
-        return await self._changed(member, self._match(member, entries, position, lost))
+        return await self._changed(member, self._timed(self._match, member, entries, position, lost))
+
+    def _timed(self, read: Callable[..., Page], *given: object) -> Page:
+        """A page, and to the turns how long it took."""
+        began = time.monotonic()
+        try:
+            return read(*given)
+        finally:
+            self._turns.took(time.monotonic() - began)
 
     async def _changed(self, member: Member, page: Page) -> Page:
         """The page, with the change that stands at its end made: who reads its rules is not live, and may wait."""
@@ -117,9 +122,11 @@ class Reader:
         """Where it reads to the head, and nothing that it reads changes its filters, most entries are passed over."""
         member.attend()
         if head == self._ring.head and member.personal is None and not member.ruled:
-            ends = time.monotonic() + PAGE_SECONDS
-            entries, reached = self.sieve.after(position, member.subscription, member.sought, PAGE_BYTES, ends)
-            return self._match(member, entries, position, None, reached)
+            ends = time.monotonic() + PAGE_SECONDS / 2  # the other half is for what may match
+            ask = Sought(member.subscription, member.sought)
+            entries, reached = self.sieve.after(position, ask, PAGE_BYTES, ends)
+            if reached != position:
+                return self._match(member, entries, position, None, reached)
         entries = self._ring.after(position, most=PAGE_ENTRIES, most_bytes=PAGE_BYTES)
         if entries and entries[-1].position > head:
             entries = [entry for entry in entries if entry.position <= head]
@@ -139,7 +146,7 @@ class Reader:
         """
         member.attend()
         sought = member.sought
-        ends = time.monotonic() + PAGE_SECONDS
+        ends = time.monotonic() + (PAGE_SECONDS if reached is None else PAGE_SECONDS / 2)
         wanted: list[Picked] = []
         upto = position if lost is None else lost.end
         for entry in entries:

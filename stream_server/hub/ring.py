@@ -96,8 +96,12 @@ class Ring:
         """The entries with these numbers, both here."""
         for n in range(first, last + 1):
             entry = self._entries[n - self.floor.n - 1]
-            self._warm[entry] = None
+            self.touch(entry)
             yield entry
+
+    def touch(self, entry: Entry) -> None:
+        """It is read, and so warm."""
+        self._warm[entry] = None
 
     def below(self, position: Position) -> Position:
         """Where the log went on for whoever had ``position``, which it lost; else the newest place with a lower id."""

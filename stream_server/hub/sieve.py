@@ -6,6 +6,7 @@ it. Both go by the same keys, so both tell the same. Filters without keys are as
 
 import time
 from collections.abc import Hashable, Iterator
+from typing import NamedTuple
 
 from filters.base import Failed
 from filters.combine import Subscription
@@ -17,10 +18,25 @@ BLOCK = 256
 """So many numbers of the log are looked through at once; blocks begin at its multiples, for all the same."""
 
 BLOCKS = 32
-"""So many are kept, the last ones made: about 1 MB each while they are."""
+"""So many are kept, the last ones made: 0.5 to 1.6 MB each while they are, beside the entries as they were decoded."""
 
 ANSWERS = 16
 """So many different subscriptions without keys are remembered with what they asked for in a block."""
+
+
+class Sought(NamedTuple):
+    """What somebody looks for: ``keys`` of which each entry has one, None where the subscription is to be asked."""
+
+    subscription: Subscription
+    keys: frozenset[Key] | None
+
+
+class Answer(NamedTuple):
+    """Which of a block's entries from one index up to another a subscription asks for, as the bits of a number."""
+
+    begin: int
+    end: int
+    bits: int
 
 
 class Block:
@@ -33,7 +49,7 @@ class Block:
         self.entries: list[Entry] = []
         self.used = True
         self._by_key: dict[Key, int] = {}
-        self._answers: dict[Hashable, tuple[int, int]] = {}
+        self._answers: dict[Hashable, Answer] = {}
         self._always = 0
 
     @property
@@ -55,24 +71,28 @@ class Block:
             return  # matches nothing
 
     def having(self, sought: frozenset[Key]) -> int:
-        """Which entries have one of these keys, or must be looked at by themselves."""
+        """Which entries have one of these keys, or must be looked at by themselves, as bits."""
         bits = self._always
         for key in self._by_key.keys() & sought:
             bits |= self._by_key[key]
         return bits
 
-    def asked_for(self, subscription: Subscription, ends: float) -> tuple[int, int]:
-        """Which entries such a subscription asks for, and how many were looked at: until ``ends`` (monotonic)."""
-        bits, looked = self._answers.pop(subscription.key, (0, 0))
-        for entry in self.entries[looked:]:
-            bits |= _asks_for(subscription, entry) << looked
-            looked += 1
+    def asked_for(self, subscription: Subscription, begin: int, ring: Ring, ends: float) -> Answer:
+        """Which entries from ``begin`` on such a subscription asks for; at least one is looked at, until ``ends``."""
+        known = self._answers.pop(subscription.key, None)
+        if known is None or not known.begin <= begin <= known.end:
+            known = Answer(begin, begin, 0)
+        _, end, bits = known
+        while end < len(self.entries):
+            ring.touch(self.entries[end])
+            bits |= _asks_for(subscription, self.entries[end]) << end
+            end += 1
             if time.monotonic() > ends:
                 break
         while len(self._answers) >= ANSWERS:
             del self._answers[next(iter(self._answers))]
-        self._answers[subscription.key] = bits, looked
-        return bits | self._always, looked
+        self._answers[subscription.key] = Answer(known.begin, end, bits)
+        return Answer(known.begin, end, bits | self._always)
 
     def pick(self, bits: int, begin: int, end: int) -> Iterator[Entry]:
         """In order, those of ``bits`` from one index up to another."""
@@ -93,41 +113,27 @@ class Sieve:
         self._blocks: dict[int, Block] = {}
         self._cuts = ring.cuts
 
-    def after(
-        self,
-        position: Position,
-        subscription: Subscription,
-        sought: frozenset[Key] | None,
-        most_bytes: int,
-        ends: float,
-    ) -> tuple[list[Entry], Position]:
+    def after(self, position: Position, ask: Sought, most_bytes: int, ends: float) -> tuple[list[Entry], Position]:
         """Of what follows ``position``, which the ring reaches, what may match; and up to where that is all of it.
 
-        It has one of the keys ``sought``; without these the subscription is asked, until ``ends`` (monotonic) and not
-        once an entry for each who asks the same. It ends at the head, when that is so many bytes, or where more than
-        one block would have to be made.
+        It ends at the head, when that is so many bytes, or when ``ends`` (monotonic) is over. That may be where it
+        began: a block takes its time to be made, and whoever cannot wait for that looks at each entry.
         """
         found: list[Entry] = []
-        weight, made = 0, False
+        weight = 0
         while position != self._ring.head:
-            block = self._known(position.n // BLOCK)
-            if block is None:
-                if made:
-                    break
-                made, block = True, self._make(position.n // BLOCK)
-            begin, looked = position.n + 1 - block.first, len(block.entries)
-            if sought is not None:
-                bits = block.having(sought)
-            else:
-                bits, looked = block.asked_for(subscription, ends)
-            for entry in block.pick(bits, begin, looked):
+            block = self._block(position.n // BLOCK, ends)
+            begin, end = position.n + 1 - block.first, len(block.entries)
+            bits, end = self._bits(block, ask, begin, ends) if begin < end else (0, end)
+            for entry in block.pick(bits, begin, end) if begin < end else ():
+                self._ring.touch(entry)
                 found.append(entry)
                 weight += entry.size
                 if weight > most_bytes:
                     return found, entry.position
-            if looked > begin:
-                position = block.entries[looked - 1].position
-            if looked < len(block.entries):
+            if begin < end:
+                position = block.entries[end - 1].position
+            if time.monotonic() > ends:
                 break
         return found, position
 
@@ -137,29 +143,33 @@ class Sieve:
         for block in self._blocks.values():
             block.used = False
 
-    def _known(self, number: int) -> Block | None:
-        """The block, with what came to the ring since."""
+    def _bits(self, block: Block, ask: Sought, begin: int, ends: float) -> tuple[int, int]:
+        if ask.keys is not None:
+            return block.having(ask.keys), len(block.entries)
+        answer = block.asked_for(ask.subscription, begin, self._ring, ends)
+        return answer.bits, answer.end
+
+    def _block(self, number: int, ends: float) -> Block:
+        """The block, with what came to the ring since, as far as there is time."""
         if self._cuts != self._ring.cuts:
             self._blocks.clear()
             self._cuts = self._ring.cuts
         block = self._blocks.get(number)
         if block is None or block.next <= self._ring.floor.n:  # what came since is not in the ring any more
-            return None
+            block = self._new(number)
         block.used = True
-        self._extend(block, (number + 1) * BLOCK)
+        for entry in self._ring.between(block.next, min((number + 1) * BLOCK, self._ring.head.n)):
+            block.add(entry)
+            if time.monotonic() > ends:
+                break
         return block
 
-    def _make(self, number: int) -> Block:
+    def _new(self, number: int) -> Block:
         self._blocks.pop(number, None)
         while len(self._blocks) >= BLOCKS:
             del self._blocks[next(iter(self._blocks))]  # the one that was made first
         block = self._blocks[number] = Block(max(number * BLOCK, self._ring.floor.n) + 1)
-        self._extend(block, (number + 1) * BLOCK)
         return block
-
-    def _extend(self, block: Block, last: int) -> None:
-        for entry in self._ring.between(block.next, min(last, self._ring.head.n)):
-            block.add(entry)
 
 
 def _asks_for(subscription: Subscription, entry: Entry) -> int:

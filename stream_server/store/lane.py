@@ -24,25 +24,46 @@ PATIENCE_SECONDS = 20.0
 """The longest wait for a turn: clients give up soon after, and come back anyway."""
 
 
+FAILURES = 8
+"""So many questions that failed in a row say that Redis is away: then nobody waits to be told the same later."""
+
+
 class Lane:
     """The turns of one process."""
 
     def __init__(self, width: int = WIDTH) -> None:
         self._free = width
+        self._failures = 0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._tickets = count()
 
     @asynccontextmanager
     async def turn(self, asked: int) -> AsyncIterator[None]:
-        """While inside it is the turn of one who has ``asked`` so often before; raises Unavailable if it takes long."""
+        """While inside it is the turn of one who has ``asked`` so often before.
+
+        Raises Unavailable if that takes long, or while nobody is answered.
+        """
         if self._free:
             self._free -= 1
         else:
             await self._wait(asked)
         try:
             yield
+            self._failures = 0
+        except Exception:
+            self._fail()
+            raise
         finally:
             self._pass_on()
+
+    def _fail(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES:
+            for _, _, turn in self._waiting:
+                if not turn.done():
+                    message = "the data store cannot be reached; nothing was written"
+                    turn.set_exception(Unavailable(message, retry_after=1))
+            self._waiting.clear()
 
     async def _wait(self, asked: int) -> None:
         turn = asyncio.get_running_loop().create_future()
@@ -60,7 +81,7 @@ class Lane:
 
     def _give_back(self, turn: asyncio.Future[None]) -> None:
         """Who gives up may have been given its turn at that very moment."""
-        if turn.done() and not turn.cancelled():
+        if turn.done() and not turn.cancelled() and turn.exception() is None:
             self._pass_on()
 
     def _pass_on(self) -> None:

@@ -102,7 +102,7 @@ class Link:
     async def ask(self, *commands: Command, seconds: float = math.inf) -> list[Any]:
         """The answers of commands that only read, within ``seconds`` if that is less than the time-out.
 
-        Raises Unavailable if there are none.
+        One of a crowd waits for its turn before that. Raises Unavailable if there are none.
         """
         try:
             replies = await self.exchange(commands, min(seconds, self.timeout_seconds))

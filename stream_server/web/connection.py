@@ -23,15 +23,15 @@ class StreamConnection(asyncio.Protocol):
     """The socket of one stream, as the hub's ``Sink``.
 
     ``write`` and ``backlog`` are the transport's own methods, without a layer between: they run once per client
-    and flush. ``full`` says that the transport holds more than the high-water mark. ``held`` and ``silence`` are the
-    kernel's word (:class:`Peer`). ``on_lost`` is called once, when the connection is gone.
+    and flush. ``held`` and ``silence`` are the kernel's word (:class:`Peer`). ``on_lost`` is called once, when the
+    connection is gone.
 
     The kernel's part of a client's bytes is set to ``send_buffer_bytes`` (Linux takes twice that, for its own records;
     0 leaves what the system does, and nothing of it is counted); ours, ``buffer_bytes``, is the hub's to keep.
     """
 
     __slots__ = (
-        "_chunked", "_peer", "_transport", "_waiter", "backlog", "full", "held", "on_lost", "silence", "write",
+        "_chunked", "_full", "_peer", "_transport", "_waiter", "backlog", "held", "on_lost", "silence", "write",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +45,7 @@ class StreamConnection(asyncio.Protocol):
         self.on_lost: Callable[[], None] = _nobody
         self._transport = transport
         self._chunked = chunked
-        self.full = False
+        self._full = False
         self._waiter: asyncio.Future[None] | None = None
         high = min(HIGH_WATER_BYTES, buffer_bytes // 2)
         transport.set_write_buffer_limits(high=high, low=int(high * LOW_WATER_SHARE))
@@ -66,19 +66,24 @@ class StreamConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The transport holds more than the high-water mark."""
-        self.full = True
+        self._full = True
 
     def resume_writing(self) -> None:
         """The transport is nearly empty again."""
-        self.full = False
+        self._full = False
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room, or nobody who takes anything."""
+        return self._full or self._transport.is_closing()
 
     async def room(self) -> None:
         """Wait until the transport takes more; raises ConnectionError if the client left."""
         if self._transport.is_closing():
             raise ConnectionResetError
-        if self.full:
+        if self._full:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 

@@ -12,7 +12,7 @@ from stream_server.events import EPOCH_MS, PUBLIC, Entry, Position
 from stream_server.hub import sieve as sieves
 from stream_server.hub.member import Member
 from stream_server.hub.ring import Ring
-from stream_server.hub.sieve import BLOCK, Sieve
+from stream_server.hub.sieve import BLOCK, Sieve, Sought
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -51,7 +51,7 @@ def looked_through(made: Sieve, held: Ring, begin: Position, sought: frozenset[s
     """The numbers of all that may match behind a place, piece by piece up to the head."""
     found: list[int] = []
     while begin != held.head:
-        entries, reached = made.after(begin, ALL, sought, most, math.inf)
+        entries, reached = made.after(begin, Sought(ALL, sought), most, math.inf)
         assert reached > begin, "it goes on"
         assert all(begin < one.position <= reached for one in entries)
         found += [one.position.n for one in entries]
@@ -104,18 +104,77 @@ def test_what_is_no_entry_of_ours_matches_nothing_and_hides_nothing() -> None:
 
 
 def test_few_blocks_are_kept_and_none_that_nobody_comes_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded; one piece makes one block at most, so that nobody else waits for long."""
+    """Memory is bounded, also where one comes past more than are kept."""
     monkeypatch.setattr(sieves, "BLOCKS", 2)
     held = ring(start(0), 5 * BLOCK)
     made = Sieve(held)
-    assert made.after(start(0), ALL, NOBODY, ENOUGH, math.inf) == ([], start(BLOCK))
-    assert made.after(start(0), ALL, NOBODY, ENOUGH, math.inf) == ([], start(2 * BLOCK))
     assert looked_through(made, held, start(0), NOBODY) == []
     assert len(made._blocks) == 2
     made.cool()
     assert len(made._blocks) == 2
     made.cool()
     assert made._blocks == {}
+
+
+def test_what_is_read_through_it_cools_as_what_is_read_without() -> None:
+    """Who reads on in a block that is kept decodes entries that had cooled; two beats later none of it is left."""
+    held = ring(start(0), 100)
+    made = Sieve(held)
+    for sought in (frozenset({"gull"}), None):
+        for _ in range(4):  # the block stays, what it is made of cools
+            entries, _ = made.after(start(0), Sought(ALL, sought), ENOUGH, math.inf)
+            assert [one.event for one in entries] != []
+            held.cool()
+            made.cool()
+        held.cool()
+        held.cool()
+        assert [one for one in entries if one._view is not None] == []
+
+
+class Heavy(Firehose):
+    """A filter without keys, of which each is another."""
+
+    def __init__(self, name: int) -> None:
+        self._name = name
+
+    @property
+    def key(self) -> int:
+        return self._name
+
+
+def test_however_little_time_there_is_everybody_gets_on() -> None:
+    """More filters without keys than are remembered, in turn, each with no time at all: none begins anew for ever."""
+    held = ring(start(0), BLOCK + 20)
+    made = Sieve(held)
+    looked_through(made, held, start(0), NOBODY)  # the blocks are there
+    places = {Heavy(number): start(number) for number in range(3 * sieves.ANSWERS)}
+    rounds = 0
+    while any(place != held.head for place in places.values()):
+        rounds += 1
+        for heavy, place in places.items():
+            if place != held.head:
+                entries, reached = made.after(place, Sought(Subscription([heavy]), None), ENOUGH, 0.0)
+                assert reached > place
+                assert [one.position.n for one in entries] == list(range(place.n + 1, reached.n + 1))
+                places[heavy] = reached
+    assert rounds <= held.head.n
+
+
+def test_the_time_that_is_given_holds_for_the_making_of_blocks_too() -> None:
+    """Nobody waits for a whole block: who stands behind what is made by then is told so, and looks at each entry."""
+    held = ring(start(0), BLOCK)
+    made = Sieve(held)
+    assert made.after(start(100), Sought(ALL, NOBODY), ENOUGH, 0.0) == ([], start(100))
+    assert made.after(start(0), Sought(ALL, NOBODY), ENOUGH, 0.0) == ([], start(2))
+
+
+def test_whoever_asks_for_nothing_that_is_there_is_told_of_a_loss() -> None:
+    """What says that the log has lost something has nobody's keys."""
+    held = ring(start(0), 5)
+    word = Entry(start(6), "rollback", "-", b'{"wire":{"from":"1-0.1","to":"2-0.2"}}')
+    held.append(word)
+    more(held, 9)
+    assert Sieve(held).after(start(0), Sought(ALL, NOBODY), ENOUGH, math.inf) == ([word], start(9))
 
 
 @pytest.mark.parametrize("seed", range(12))

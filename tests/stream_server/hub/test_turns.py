@@ -113,14 +113,11 @@ async def test_turns_go_round_and_those_who_left_take_none() -> None:
 
 async def test_who_is_nearest_to_the_head_comes_first_and_who_waits_longest_in_between() -> None:
     """Three of four by their place, the fourth by its patience: nobody who is far behind waits for all that come."""
-    few = turns.AT_LEAST
-    begun = await order([9] * few + list(range(few, 40)))
-    assert begun[:few] == list(range(few))
-    rest = list(range(few, 40))
-    expected: list[int] = []
+    rest, expected = list(range(40)), list[int]()
     while rest:
-        expected += [rest.pop(0 if turn % turns.FAIR == 0 else -1) for turn in range(min(few, len(rest)))]
-    assert begun[few:] == expected
+        few = min(turns.AT_LEAST, len(rest))
+        expected += [rest.pop(0 if turn % turns.FAIR == 0 else -1) for turn in range(few)]
+    assert await order(list(range(40))) == expected
 
 
 async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
@@ -142,6 +139,37 @@ async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
     assert await in_one_turn(turns.TURN_SECONDS / 10) in {9, 10}
     assert await in_one_turn(0.0) == turns.AT_MOST
     assert await in_one_turn(1.0) == turns.AT_LEAST
+
+
+async def test_what_suddenly_takes_long_ends_the_turn() -> None:
+    """After many quick ones: whoever comes then waits for the next turn of the loop."""
+    waiting = Turns()
+    await waiting.mine(0)
+    await asyncio.sleep(0)  # quick ones so far: this turn has room for many
+    for _ in range(turns.AT_MOST // 2):
+        with pytest.raises(StopIteration):
+            waiting.mine(0).send(None)
+    waiting.took(turns.TURN_SECONDS)
+    late = waiting.mine(0)
+    assert late.send(None) is not None, "it has its turn at once"
+    late.close()
+
+
+async def test_who_was_served_is_not_remembered() -> None:
+    """Where somebody always waits, what is held is bounded by how many do."""
+    waiting, most = Turns(), 0
+    waiting.took(SLOW)
+
+    async def read() -> None:
+        for n in range(200):
+            await waiting.mine(n)
+            waiting.took(SLOW)
+
+    readers = [asyncio.create_task(read()) for _ in range(20)]
+    while not all(reader.done() for reader in readers):
+        await asyncio.sleep(0)
+        most = max(most, len(waiting._nearest))
+    assert 20 <= most <= 3 * (20 + turns.SPARE)
 
 
 async def test_a_returning_client_is_asked_only_about_what_has_a_key_of_its_own(

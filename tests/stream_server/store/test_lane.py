@@ -91,6 +91,26 @@ async def test_who_waits_for_long_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
+async def test_while_redis_is_away_nobody_waits_to_be_told() -> None:
+    """After some who were not answered the others are refused; the next ones ask again."""
+    narrow, told = Lane(1), list[str]()
+
+    async def ask(*, answered: bool) -> None:
+        try:
+            async with narrow.turn(0):
+                await asyncio.sleep(0)
+                _answer(answered=answered)
+        except Unavailable as refused:
+            told.append(refused.message)
+
+    asking = [ask(answered=False) for _ in range(lane.FAILURES - 1)]
+    await asyncio.gather(*asking, ask(answered=True), *(ask(answered=False) for _ in range(CROWD)))
+    assert told.count("silent") == 2 * lane.FAILURES - 1
+    assert len(told) == lane.FAILURES - 1 + CROWD
+    await ask(answered=True)
+    assert len(told) == lane.FAILURES - 1 + CROWD
+
+
 @pytest.mark.parametrize("in_turn", [True, False])
 async def test_the_time_for_an_answer_begins_with_ones_turn(
     monkeypatch: pytest.MonkeyPatch, redis_server: RedisProcess, *, in_turn: bool
@@ -132,3 +152,8 @@ async def test_what_a_request_left_behind_goes_its_own_way() -> None:
         await eventually(task.done, what="it has asked")
     await task
     assert lane.current() is None
+
+
+def _answer(*, answered: bool) -> None:
+    if not answered:
+        raise Unavailable("silent", retry_after=1)
