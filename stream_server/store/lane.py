@@ -24,8 +24,8 @@ PATIENCE_SECONDS = 20.0
 """The longest wait for a turn: clients give up soon after, and come back anyway."""
 
 
-FAILURES = 8
-"""So many questions that failed in a row say that Redis is away: then nobody waits to be told the same later."""
+AWAY_SECONDS = 3.0
+"""When nobody was answered for so long while others wait, Redis is away: then nobody waits to be told so later."""
 
 
 class Lane:
@@ -33,7 +33,7 @@ class Lane:
 
     def __init__(self, width: int = WIDTH) -> None:
         self._free = width
-        self._failures = 0
+        self._answered_at = 0.0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._tickets = count()
 
@@ -49,16 +49,16 @@ class Lane:
             await self._wait(asked)
         try:
             yield
-            self._failures = 0
+            self._answered_at = asyncio.get_running_loop().time()
         except Exception:
-            self._fail()
+            self._look()
             raise
         finally:
             self._pass_on()
 
-    def _fail(self) -> None:
-        self._failures += 1
-        if self._failures >= FAILURES:
+    def _look(self) -> None:
+        """One is late in a crowd, or all are."""
+        if asyncio.get_running_loop().time() - self._answered_at >= AWAY_SECONDS:
             for _, _, turn in self._waiting:
                 if not turn.done():
                     message = "the data store cannot be reached; nothing was written"
@@ -66,7 +66,10 @@ class Lane:
             self._waiting.clear()
 
     async def _wait(self, asked: int) -> None:
-        turn = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        if not self._waiting:
+            self._answered_at = loop.time()  # nobody was there to be answered before
         heappush(self._waiting, (-asked, next(self._tickets), turn))
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
