@@ -62,7 +62,7 @@ async def begin(
 ) -> Begin:
     """Where ``value`` points. Cursors are exclusive, times inclusive and by ``now_ms``, the clock of the log.
 
-    A cursor of what this server has ``heard`` needs no look at the log: a crowd that returns costs Redis nothing. If
+    A cursor of what this server has ``heard`` needs no look at the log. If
     the log has lost that since, who comes now is told of it as those are who stayed.
 
     Raises :class:`InvalidCursor` for garbage and for what lies above the head, BadRequest for a time to come.

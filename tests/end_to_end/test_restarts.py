@@ -1,6 +1,7 @@
 """The end of a server, polite or not, and what its clients find when it is back."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -40,6 +41,24 @@ async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_fold
 async def waits(api: Api, streams: int) -> bool:
     """Whether so many streams and polls are open: one that is still on its way would be refused."""
     return f"stream_server_streams {streams}.0" in (await api.call("GET", "/metrics")).body.decode()
+
+
+async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folder: Path) -> None:
+    """They are one: it says goodbye and ends with code 1, for whoever starts servers anew; then all is there."""
+    server = Server(own_folder, *OFTEN).start()
+    async with Api(server) as api, await api.stream({"firehose": "true"}) as stream:
+        post = await api.post(api.admin, "acknowledged")
+        await stream.until(lambda c: c.events)
+        os.kill(int((server.data / "redis.lock").read_text().partition(" ")[0]), signal.SIGKILL)
+        assert server.process is not None
+        assert await asyncio.to_thread(server.process.wait, 20) == 1
+        await stream.until_end()
+        assert [goodbye["code"] for goodbye in stream.of("goodbye")] == ["shutdown"]
+    assert "the embedded Redis ended by itself" in server.log
+    with Server(own_folder, *OFTEN) as again:
+        async with Api(again) as api, await api.stream({"firehose": "true", "since": "0-0"}) as stream:
+            await stream.until(lambda c: c.events)
+            assert stream.told == [("post", post["id"])]
 
 
 @pytest.mark.parametrize("rounds", [3])
