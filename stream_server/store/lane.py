@@ -14,7 +14,7 @@ from itertools import count
 
 from stream_server.errors import Unavailable
 
-WIDTH = 64
+WIDTH = 42
 """So many of the crowd ask at once; half as many connections more are there for who writes."""
 
 STEPS = 4

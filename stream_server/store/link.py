@@ -25,7 +25,7 @@ from stream_server.store.sentinel import ONCE, Sentinels, arguments
 Command = Sequence[str | bytes | int]
 """One command: its name and arguments."""
 
-CONNECTIONS = 96
+CONNECTIONS = 64
 """Most connections of one process; whoever finds none free waits, at most for the time-out."""
 
 REFUSED = (BusyLoadingError, AuthenticationError)
