@@ -23,7 +23,6 @@ STEPS = 4
 PATIENCE_SECONDS = 20.0
 """The longest wait for a turn: clients give up soon after, and come back anyway."""
 
-
 AWAY_SECONDS = 3.0
 """When nobody was answered for so long while others wait, Redis is away: then nobody waits to be told so later."""
 
