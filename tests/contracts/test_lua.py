@@ -151,6 +151,7 @@ def _prelude(body: str) -> str:
     return f"{keys.lua_table({'meta', 'log'})}\nlocal LIMIT='10'\n{PRELUDE}\n{body}"
 
 
+@pytest.mark.every_redis
 def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
     """Random moments of two centuries, and the edges of years, Februaries and days, come out the same."""
     source = random.Random(20_240_229)
@@ -165,6 +166,7 @@ def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
     assert [one.decode() for one in told] == [iso(ms) for ms in times]
 
 
+@pytest.mark.every_redis
 def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
     """Ids up to 53 bits lose no digit."""
     source = random.Random(53)

@@ -25,7 +25,9 @@ from tests.redis_process import DURABLE, RedisProcess, binaries
 
 HOUR = 3600
 
-JUMPS = pytest.mark.parametrize("seconds", [HOUR, -HOUR], ids=["ahead", "behind"])
+JUMPS = pytest.mark.parametrize(
+    "seconds", [pytest.param(HOUR, id="ahead"), pytest.param(-HOUR, id="behind", marks=pytest.mark.nightly)]
+)
 
 
 @dataclass

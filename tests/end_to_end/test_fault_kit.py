@@ -229,7 +229,7 @@ async def test_a_client_asks_whole_and_by_half(pair: Pair) -> None:
     assert half.endswith(b"\r\nX-Unfinis")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
     """A server's heartbeats tell the time that the file says, also while a stream is open."""
     file = tmp_path / "skew"

@@ -114,7 +114,7 @@ async def much_to_read(api: Api) -> tuple[str, str]:
     return start, uid
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_sigterm_ends_2000_streams_within_five_seconds(own_folder: Path, workers: int) -> None:
     """Beside 100 clients that never read, and requests that are never whole, each of 2,000 has its goodbye.
 
@@ -195,7 +195,7 @@ async def at_least(api: Api, many: int) -> bool:
     return await streams(api) >= many
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_no_acknowledged_write_is_lost_by_the_end(own_folder: Path, workers: int) -> None:
     """Posts go on over kept connections and new ones until nothing answers.
 
@@ -280,7 +280,7 @@ async def test_a_goodbye_cursor_is_good_on_another_server(own_folder: Path, redi
         assert len(set(log)) == len(log)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_a_second_sigterm_changes_nothing(own_folder: Path, workers: int) -> None:
     """It comes while goodbyes wait for clients that do not read: all others have theirs, and the exit code is 0."""
     with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
@@ -298,8 +298,18 @@ async def test_a_second_sigterm_changes_nothing(own_folder: Path, workers: int) 
                 assert_goodbyes(everybody.all)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [
+        (signal.SIGTERM, 2),
+        (signal.SIGINT, 1),
+        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGINT, 2, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, 1, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, 2, marks=pytest.mark.nightly),
+    ],
+    ids=str,
+)
 async def test_signals_until_it_is_gone_change_nothing(
     own_folder: Path, redis: RedisProcess, workers: int, number: signal.Signals
 ) -> None:
@@ -369,7 +379,7 @@ def redis_of(server: Server) -> int:
     return int((lock.read_text() if lock.exists() else "").partition(" ")[0] or 0)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
     """Its Redis has just been started and nobody is served yet: it ends with code 0, and its Redis is gone."""
     server = Server(own_folder, *FLAGS, "--workers", str(workers))
@@ -379,7 +389,7 @@ async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
         assert not alive(pid)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_sigterm_while_it_waits_for_redis_at_the_start(
     own_folder: Path, redis: RedisProcess, workers: int
 ) -> None:
@@ -391,7 +401,7 @@ async def test_sigterm_while_it_waits_for_redis_at_the_start(
             await gone(server, told_to_go(server))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 async def test_nothing_is_answered_before_the_feed_is_fed(own_folder: Path, redis: RedisProcess, workers: int) -> None:
     """While events would not arrive a new server says nothing, or nobody listens yet: a probe is never told too early.
 

@@ -38,6 +38,7 @@ async def test_whatever_breaks_everyone_gets_what_was_acknowledged(tmp_path: Pat
         _all_was_there(made)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("canary", [True, False])
 async def test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so(tmp_path: Path, *, canary: bool) -> None:
     """The same silence, with and without: heartbeats go on, another server proves that there was something to hear."""

@@ -14,15 +14,15 @@ import pytest
 from tests.end_to_end.api import Answer, mint
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.author import Author, in_log_order, posted
-from tests.end_to_end.faults.site import LAYOUTS, Site, all_until, close, feel, site
+from tests.end_to_end.faults.site import EVERYWHERE, ONE_WORKER, Site, all_until, close, feel, site
 from tests.redis_process import RedisProcess
 from tests.waiting import eventually
 
 
-@pytest.fixture(params=LAYOUTS)
-async def broken(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+@pytest.fixture
+async def broken(tmp_path: Path, layout: str) -> AsyncIterator[Site]:
     """What is going to be broken."""
-    async with site(tmp_path, request.param) as made:
+    async with site(tmp_path, layout) as made:
         yield made
 
 
@@ -41,6 +41,7 @@ async def all_arrived(broken: Site, streams: list[Consumer], *writing: Author) -
     await close(streams)
 
 
+@EVERYWHERE
 async def test_a_restart_of_redis_costs_nothing_that_was_acknowledged(broken: Site) -> None:
     """Killed by -9 while people post: the streams stay open, say that they are behind, and go on by themselves."""
     one, other = await authors(broken)
@@ -70,6 +71,7 @@ QUIET_BEATS = 20
 """Heartbeats, so 4 seconds of an outage: a busy loop would show."""
 
 
+@ONE_WORKER
 async def test_an_outage_is_waited_out_without_a_busy_loop(broken: Site) -> None:
     """Redis is dialled now and then, and the processor has nothing to do; a loop would do both thousands of times."""
     streams = await broken.streams(await broken.apis[0].user())
@@ -151,6 +153,7 @@ async def test_writes_fail_fast_and_are_never_queued(tmp_path: Path, how: str) -
         await told_exactly(streams, first, *again, last)
 
 
+@ONE_WORKER
 async def test_a_write_whose_outcome_is_unknown_is_made_once_by_its_key(broken: Site) -> None:
     """Redis takes writes and does not answer: 503 `outcome_unknown`, and the same again says what became of it."""
     api = broken.apis[-1]
@@ -179,6 +182,9 @@ async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> No
     await close(streams)
 
 
+@pytest.mark.parametrize(
+    "layout", ["one worker", pytest.param("two workers", marks=pytest.mark.nightly), "two servers"]
+)
 async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
     """CLIENT KILL of everyone who has subscribed, again and again while people post."""
     one, other = await authors(broken)
@@ -192,6 +198,7 @@ async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
     await all_arrived(broken, streams, one, other)
 
 
+@ONE_WORKER
 @pytest.mark.parametrize("how", ["paused", "stopped"])
 async def test_a_redis_that_stands_still_for_a_while_costs_nothing(broken: Site, how: str) -> None:
     """CLIENT PAUSE or SIGSTOP for longer than a server waits: told as an outage, and gone with it."""
@@ -217,6 +224,7 @@ async def test_a_redis_that_stands_still_for_a_while_costs_nothing(broken: Site,
     await all_arrived(broken, streams, one, other)
 
 
+@ONE_WORKER
 async def test_a_slow_redis_slows_and_loses_nothing(broken: Site) -> None:
     """Each answer takes 0.2 s longer: posts wait for it, and what comes late comes once and in order."""
     one, other = await authors(broken)

@@ -84,7 +84,7 @@ def _beaten(count: int, stream: Consumer) -> bool:
     return len(stream.of("heartbeat")) >= count
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.nightly), "2"])
 async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, workers: str) -> None:
     """Heartbeats come as the new file says, on streams that were opened under the old one; events go on."""
     async with site(own_folder, SELDOM, "--workers", workers) as here, AsyncExitStack() as stack:

@@ -22,7 +22,7 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import CONTROL
 from tests.end_to_end.faults.author import Author
 from tests.end_to_end.faults.proxy import Proxy
-from tests.end_to_end.faults.site import LAYOUTS, Site, site
+from tests.end_to_end.faults.site import Site, site
 from tests.redis_process import RedisProcess
 from tests.waiting import eventually
 
@@ -142,7 +142,9 @@ class Wanderer:
         return sum(len(author.acknowledged) for author in self.authors)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout", [pytest.param("one worker", marks=pytest.mark.nightly), "two workers", "two servers"]
+)
 async def test_no_visit_misses_doubles_or_reorders_anything(tmp_path: Path, layout: str) -> None:
     """Visits to any worker or server, by cursors of one's past and by times, while six authors never pause."""
     async with AsyncExitStack() as stack:

@@ -12,7 +12,18 @@ from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.author import Author, in_log_order
 from tests.end_to_end.faults.proxy import Proxy
-from tests.end_to_end.faults.site import CANARY_SECONDS, FLAGS, LAYOUTS, Site, all_until, close, feel, running, site
+from tests.end_to_end.faults.site import (
+    CANARY_SECONDS,
+    EVERYWHERE,
+    FLAGS,
+    ONE_WORKER,
+    Site,
+    all_until,
+    close,
+    feel,
+    running,
+    site,
+)
 from tests.end_to_end.server import Server
 from tests.redis_process import DURABLE, RedisProcess, binaries
 from tests.waiting import eventually
@@ -28,10 +39,10 @@ def dialled(broken: Site, before: int) -> bool:
     return broken.proxy.connections - before >= len(broken.processes)
 
 
-@pytest.fixture(params=LAYOUTS)
-async def broken(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+@pytest.fixture
+async def broken(tmp_path: Path, layout: str) -> AsyncIterator[Site]:
     """What is going to be broken."""
-    async with site(tmp_path, request.param) as made:
+    async with site(tmp_path, layout) as made:
         yield made
 
 
@@ -40,6 +51,7 @@ def told(status_id: str, stream: Consumer) -> bool:
     return ("post", status_id) in stream.told
 
 
+@EVERYWHERE
 async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
     """No error, no end: what was posted meanwhile arrives all the same, after a dial."""
     api, uid = broken.apis[0], await broken.apis[0].user()
@@ -60,6 +72,7 @@ async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
     await close(streams)
 
 
+@ONE_WORKER
 async def test_a_silent_link_is_told_while_it_lasts(broken: Site) -> None:
     """Nobody can dial either: `/readyz` is 503 and heartbeats tell the lag until that is over, then all is there."""
     authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]

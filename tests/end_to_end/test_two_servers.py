@@ -120,7 +120,7 @@ async def counted(api: Api, name: str) -> int:
     return round(float(found[1]))
 
 
-@pytest.mark.parametrize("fault", ["none", "links cut", "links silent"])
+@pytest.mark.parametrize("fault", ["none", pytest.param("links cut", marks=pytest.mark.nightly), "links silent"])
 async def test_counters_of_all_servers_agree_with_the_log(tmp_path: Path, fault: str) -> None:
     """Published is what the log holds, delivered what clients were sent, at each server: no view is a partial one."""
     async with site(tmp_path, "two servers") as broken:

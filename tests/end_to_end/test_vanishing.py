@@ -155,6 +155,9 @@ KINDS: dict[str, Callable[[Scene], Awaitable[RawClient]]] = {
     )
 }  # fmt: skip
 
+DRAWN = {"half_open_live", "half_open_polling", "never_reading_live", "one_byte_a_second"}
+"""Those that are tried by themselves more often than at night; all are together in the other tests."""
+
 THEN: dict[str, Callable[[RawClient], object]] = {
     "half_open_polling": RawClient.vanish,
     "reset_live": RawClient.reset,
@@ -216,7 +219,9 @@ async def counted_in(scene: Scene, many: int) -> bool:
 
 
 @pytest.mark.parametrize("workers", [1])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind not in DRAWN)) for kind in KINDS]
+)
 async def test_who_vanishes_is_gone_in_time(scene: Scene, kind: str) -> None:
     """Streams, tasks and descriptors are as before within heartbeat and write deadline; neighbours miss nothing."""
     async with AsyncExitStack() as stack:
@@ -230,7 +235,7 @@ async def test_all_kinds_at_once_on_two_workers(scene: Scene) -> None:
         await vanish(scene, stack, *KINDS, of_a_kind=OF_A_KIND // 2)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_who_never_finishes_to_ask_is_gone_in_time(scene: Scene) -> None:
     """Half a head, a head and a body of one byte a second: they hold a descriptor until their deadline, and no more."""
     whole = b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -314,7 +319,7 @@ async def half_close_and_leave(client: RawClient) -> None:
 LEAVING = (leave_at_once, reset_at_once, leave_in_the_middle, reset_in_the_middle, half_close_and_leave)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_a_thousand_open_and_abort(scene: Scene) -> None:
     """Streams and polls of all protocols, left at any moment in any way: nothing of them stays, nothing is logged."""
     chance = random.Random(20)

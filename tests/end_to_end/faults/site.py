@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from stream_server.store import keys
 from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
@@ -33,6 +35,13 @@ STREAMS = 6
 
 LAYOUTS = {"one worker": (1, 1), "two workers": (1, 2), "two servers": (2, 1)}
 """By name: how many servers, and the workers of each."""
+
+EVERYWHERE = pytest.mark.parametrize("layout", LAYOUTS)
+
+ONE_WORKER = pytest.mark.parametrize(
+    "layout", [pytest.param(layout, marks=[pytest.mark.nightly] * (layout != "one worker")) for layout in LAYOUTS]
+)
+"""The other layouts show little more there, so they wait for the night."""
 
 
 class Site(NamedTuple):

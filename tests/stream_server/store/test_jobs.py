@@ -13,6 +13,8 @@ from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import Doomed, Killed, drain, fresh, home, hurry, receivers
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.every_redis
+
 
 async def _orphan(store: Store, people: People, raw: Any) -> tuple[str, str]:
     """A status whose request died before its first pass; its author and its job, which is due."""

@@ -18,6 +18,8 @@ from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
 from tests.waiting import PATIENCE, eventually
 
+pytestmark = pytest.mark.every_redis
+
 
 async def test_an_empty_log(store: Store, people: People) -> None:
     """Its head is the start, it has no floor, and a user alone puts nothing on it."""

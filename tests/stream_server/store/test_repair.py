@@ -14,6 +14,8 @@ from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import check, drain, fresh, home, receivers
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.every_redis
+
 
 class Ward:
     """A little world in which all is well, to be hurt."""

@@ -14,6 +14,8 @@ from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.every_redis
+
 UNBOUND = Bounds(0, 0)
 HOUR = 3600.0
 

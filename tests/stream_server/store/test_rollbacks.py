@@ -14,6 +14,8 @@ from tests.redis_process import RedisProcess
 from tests.stream_server.feeding import Pen, now_ms
 from tests.stream_server.store.people import People
 
+pytestmark = pytest.mark.every_redis
+
 HOUR_MS = 3_600_000
 
 

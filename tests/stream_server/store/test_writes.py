@@ -36,6 +36,7 @@ def test_every_script_that_writes_is_tried() -> None:
     assert {f"{name}.lua" for name in (WRITES.keys() | ELSEWHERE) - FORMS} == set(SCRIPTS)
 
 
+@pytest.mark.every_redis
 async def test_the_same_request_twice_is_one_write(
     store: Store, raw: "redis.Redis", scene: Scene, write: Write
 ) -> None:
