@@ -8,10 +8,10 @@ VENV := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test lint bench lock clean
+.PHONY: help env run test test-all lint bench lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 env:
 	@$(PYTHON) .ci/bootstrap.py
@@ -19,8 +19,11 @@ env:
 run: env ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
 
-test: env ## run the whole suite; ARGS="-k cursor"
-	@$(VENV)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: env ## run the quick tests, which hold every promise; ARGS="-k cursor"
+	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal -m "not extended" $(ARGS)
+
+test-all: env ## run the whole suite; ARGS=--full adds the long forms
+	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: env ## check style and types
 	@$(VENV)/ruff check

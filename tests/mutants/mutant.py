@@ -6,8 +6,11 @@ once.
 """
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple, Self
+
+import pytest
 
 FOLDER = Path(__file__).parent
 
@@ -53,3 +56,13 @@ MUTANTS = [Mutant.read(patch) for patch in sorted(FOLDER.glob("*.patch"))]
 RULES = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/rules/")]
 FILTERS = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/") and mutant not in RULES]
 DELIVERY = [mutant for mutant in MUTANTS if mutant.path.startswith("stream_server/")]
+
+
+def each(mutants: Collection[Mutant], sample: Collection[str]) -> pytest.MarkDecorator:
+    """A test for each of ``mutants``; the first tier tries those of ``sample`` only, by their names."""
+    assert {mutant.name for mutant in mutants} >= set(sample)
+    tried = [
+        pytest.param(mutant, id=mutant.name, marks=[pytest.mark.extended] * (mutant.name not in sample))
+        for mutant in mutants
+    ]
+    return pytest.mark.parametrize("mutant", tried)
