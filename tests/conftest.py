@@ -1,9 +1,12 @@
-"""Fixtures that every test may use: a private Redis, emptied before each test."""
+"""Fixtures that every test may use: a private Redis, emptied before each test, and a real server for the session."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.api import Api
+from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries
 
 
@@ -63,3 +66,22 @@ def redis_url(redis_server: RedisProcess) -> str:
     client.flushall()
     client.close()
     return redis_server.url
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One real server, whose heartbeats come often; at the end it must stop cleanly, without a traceback."""
+    with Server(tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2") as running:
+        yield running
+
+
+@pytest.fixture
+async def api(server: Server) -> AsyncIterator[Api]:
+    """A session with that server, and a user of its own."""
+    async with Api(server) as session:
+        yield session
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path) -> Path:
+    """A folder for a server that a test starts, kills and starts again itself."""
+    return tmp_path / "own"

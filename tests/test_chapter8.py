@@ -32,20 +32,6 @@ from tests.stream_server.store.scenes import ids
 from tests.waiting import PATIENCE, eventually
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The real command; at its end its log must be without a traceback."""
-    with Server(tmp_path_factory.mktemp("chapter8"), "--heartbeat-seconds", "0.2") as running:
-        yield running
-
-
-@pytest.fixture
-async def api(server: Server) -> AsyncIterator[Api]:
-    """A session with it."""
-    async with Api(server) as session:
-        yield session
-
-
 @pytest.fixture
 def inside(server: Server) -> Iterator[Any]:
     """A client of its Redis."""

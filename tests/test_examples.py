@@ -16,6 +16,8 @@ from tests.end_to_end.server import Server
 from tests.installing import install
 from tests.posts import post
 
+pytestmark = pytest.mark.extended
+
 EXAMPLES = ROOT / "examples"
 PLUGIN = EXAMPLES / "custom_filter"
 

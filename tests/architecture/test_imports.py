@@ -64,6 +64,7 @@ def test_there_are_no_import_cycles() -> None:
     assert set(TopologicalSorter(graph).static_order()) >= set(known)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("package", OURS)
 def test_every_module_can_be_imported_alone(package: str) -> None:
     """In a fresh interpreter, warnings as errors, and without a thread, a file or a word as a side effect."""

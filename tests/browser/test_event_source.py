@@ -2,11 +2,14 @@
 
 from urllib.parse import urlencode
 
+import pytest
 from playwright.async_api import Page
 
 from tests.browser.source import Source
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
+
+pytestmark = pytest.mark.extended
 
 
 async def path(api: Api, token: str, **params: str) -> str:

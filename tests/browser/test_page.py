@@ -10,6 +10,8 @@ from tests.browser.conftest import served
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
+pytestmark = pytest.mark.extended
+
 PASSWORD = "correct horse"  # of those who sign up by the front door
 
 

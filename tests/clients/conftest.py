@@ -1,4 +1,4 @@
-"""A server for a module, an API session for a test, and TLS before that server."""
+"""TLS before the server of the session."""
 
 from collections.abc import AsyncIterator
 
@@ -6,10 +6,7 @@ import pytest
 
 from tests.clients.authority import Authority
 from tests.clients.tls_proxy import TlsProxy
-from tests.end_to_end.conftest import api, server
 from tests.end_to_end.server import Server
-
-__all__ = ["api", "server"]
 
 
 @pytest.fixture(scope="session")

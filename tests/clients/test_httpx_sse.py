@@ -10,6 +10,8 @@ from httpx_sse import EventSource, ServerSentEvent, SSEError, aconnect_sse
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
+pytestmark = pytest.mark.extended
+
 SECONDS = 20
 
 

@@ -3,11 +3,15 @@
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from filters.event import Event
 from filters.sample import Sample
 from tests.clients.venvs import client
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
+
+pytestmark = pytest.mark.extended
 
 PROGRAM = "tweepy4_v2.py"
 

@@ -12,6 +12,8 @@ from tests.end_to_end.ears import word
 from tests.end_to_end.server import Server
 from tests.program import Program
 
+pytestmark = pytest.mark.extended
+
 
 async def heard(program: Program, message: dict[str, Any], times: int) -> None:
     """Wait until the program has said this so often."""

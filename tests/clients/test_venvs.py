@@ -5,6 +5,8 @@ import pytest
 from tests.clients.tls_proxy import TlsProxy
 from tests.clients.venvs import NAMES, client
 
+pytestmark = pytest.mark.extended
+
 PACKAGES = {"python-twitter": "python-twitter", "tweepy3": "tweepy", "tweepy4": "tweepy", "twitter": "twitter"}
 VERSIONS = {"python-twitter": "3.5", "tweepy3": "3.10.", "tweepy4": "4.", "twitter": "1.19."}
 

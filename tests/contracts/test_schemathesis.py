@@ -22,6 +22,8 @@ from stream_server.web.route import Route
 from tests.contracts.populated import Populated
 from tests.end_to_end.server import Server
 
+pytestmark = pytest.mark.extended
+
 DRIVEN = [row for row in routes.TABLE if row.dialect is None and (not row.streams or row.answer is not None)]
 """All but dialects, which others describe, and streams, whose answers have no end; those have tests of their own."""
 

@@ -23,6 +23,8 @@ from tests.end_to_end.faults.skewed import MODULE, SKEW_FILE, skew
 from tests.end_to_end.server import Server
 from tests.redis_process import DURABLE, RedisProcess, binaries
 
+pytestmark = pytest.mark.extended
+
 HOUR = 3600
 
 JUMPS = pytest.mark.parametrize(

@@ -156,6 +156,7 @@ async def test_what_is_no_cursor_is_refused_by_name(api: Api, door: str, way: st
         assert await refusal(api, door, value, way, uid) == (400, "invalid_cursor", way), name
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("door", DOORS)
 async def test_a_place_that_is_not_reached_yet_or_was_never_there_is_refused(api: Api, door: str) -> None:
     """Just above the head, far above it, in other units: waiting for it could be for ever."""
@@ -226,6 +227,7 @@ async def test_another_users_cursor_shows_nothing_that_one_may_not_see(api: Api,
     assert ids(own)[: len(secrets)] == secrets, "the control: who may see it does"
 
 
+@pytest.mark.extended
 async def test_another_servers_cursor_is_refused_or_told(api: Api, own_folder: Path) -> None:
     """One whose place lies above this log's head is refused; one from before is a gap, and what follows comes."""
     uid = await api.user()

@@ -19,6 +19,8 @@ from tests.stream_server.store.replicas import entries, linked, replication, run
 from tests.stream_server.store.watching import Watch, watch
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 SEED = 3
 LOST = 20
 COPIES = ("-psync", "-sync", "-replconf")

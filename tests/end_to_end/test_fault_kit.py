@@ -21,6 +21,8 @@ from tests.end_to_end.server import Server
 from tests.redis_process import DURABLE, RedisProcess, binaries
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.faults.author import posted
 from tests.end_to_end.faults.site import all_until, close, feel, is_ready, site
+
+pytestmark = pytest.mark.extended
 
 QUIET_BEATS = 20
 """Heartbeats, so 4 seconds: several looks of the canary."""

@@ -22,6 +22,8 @@ from tests.processes import alive, children
 from tests.redis_process import DURABLE, RedisProcess, binaries, free_port
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 GONE_SECONDS = 5.0
 """What the end of a server may take, with everybody's goodbye."""
 

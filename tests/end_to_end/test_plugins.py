@@ -10,6 +10,8 @@ from tests.end_to_end.server import Server
 from tests.installing import install
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 UNRULY = Path(__file__).parent / "unruly"
 
 

@@ -17,6 +17,8 @@ from tests.end_to_end.nginx import Nginx, binary
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
 
 needs_nginx = pytest.mark.skipif(binary() is None, reason="nginx is not installed")

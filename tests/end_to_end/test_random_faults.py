@@ -9,6 +9,8 @@ from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.world import ALL, World, crowd, world
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 SEED = 7
 SECONDS, FULL_SECONDS = 20.0, 60.0
 FULL_SEEDS = range(1, 9)

@@ -16,6 +16,8 @@ from tests.end_to_end.returning import Poller, Returner, Visitor
 from tests.end_to_end.server import Server
 from tests.end_to_end.texts import AIRLINES, Draft, drafts
 
+pytestmark = pytest.mark.extended
+
 SLICE = 500
 
 SOUTH_SEA = "176,-20,-170,-10"

@@ -18,6 +18,8 @@ from tests.end_to_end.faults.site import EVERYWHERE, ONE_WORKER, Site, all_until
 from tests.redis_process import RedisProcess
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 async def broken(tmp_path: Path, layout: str) -> AsyncIterator[Site]:

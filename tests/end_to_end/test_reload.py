@@ -22,6 +22,8 @@ from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import ANNOUNCED, Server, environment
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 EVERYTHING = {"firehose": "true"}
 
 SELDOM = "heartbeat_seconds = 3600\n"

@@ -18,6 +18,8 @@ from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.server import Server, environment
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 OFTEN = ("--heartbeat-seconds", "0.2", "--ring-bytes", "0")
 
 EVERYTHING = {"firehose": "true"}

@@ -142,6 +142,7 @@ class Wanderer:
         return sum(len(author.acknowledged) for author in self.authors)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "layout", [pytest.param("one worker", marks=pytest.mark.nightly), "two workers", "two servers"]
 )

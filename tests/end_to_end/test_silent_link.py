@@ -28,6 +28,8 @@ from tests.end_to_end.server import Server
 from tests.redis_process import DURABLE, RedisProcess, binaries
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 SUBSCRIBED = b"SUBSCRIBE"
 
 BUSY_SECONDS = 10.0

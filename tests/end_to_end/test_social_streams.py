@@ -90,6 +90,7 @@ async def test_what_is_passed_on_shows_no_more_than_its_original(api: Api) -> No
     await close([*live, *late])
 
 
+@pytest.mark.extended
 async def test_a_restarted_server_knows_who_is_hidden(own_folder: Path) -> None:
     """Killed and started again on the same data: the protected, the suspended and the blocked stay so for replays."""
     with Server(own_folder, "--heartbeat-seconds", "0.2") as server:

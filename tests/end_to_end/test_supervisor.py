@@ -20,6 +20,8 @@ from tests.program import Program, running
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 
 @asynccontextmanager
 async def supervised(*options: object) -> AsyncIterator[tuple[Program, set[int]]]:

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 import redis
 
 from tests.command_line import COMMAND, ROOT, clean_environment, run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.extended
 
 FOLLOWERS = 120
 PASS = ("--pass-size", "10")

@@ -17,6 +17,8 @@ from tests.end_to_end.faults.site import STREAMS, Site, all_until, site
 from tests.processes import alive
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.extended
+
 FRAMINGS = ("sse", "ndjson")
 
 

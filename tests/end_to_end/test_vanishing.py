@@ -16,7 +16,7 @@ from tests.end_to_end.figures import Figures
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="needs Linux' TCP")
+pytestmark = [pytest.mark.extended, pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="needs Linux' TCP")]
 
 FLAGS = (
     "--heartbeat-seconds", "0.5", "--write-timeout-seconds", "2", "--limits", "off",

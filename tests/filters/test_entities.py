@@ -75,6 +75,7 @@ def test_no_section_of_the_conformance_suite_is_left_out() -> None:
     assert set(sections("extract.yml")) == set(EXTRACT)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("section", TLDS)
 def test_every_top_level_domain_is_known(section: str) -> None:
     """Each name of ``tlds.yml`` ends a link."""

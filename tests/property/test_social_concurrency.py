@@ -18,7 +18,7 @@ from tests.property.model.walk import outcome
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.timeout(3600)  # for the long form
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(3600)]  # for the long form
 
 TASKS = 20
 STEPS = 30

@@ -20,7 +20,7 @@ from tests.property.model.walk import Walk
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.timeout(3600)  # for the long form
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(3600)]  # for the long form
 
 EXAMPLES = 40
 LONG = 3_000

@@ -19,6 +19,8 @@ from cryptography.x509.oid import NameOID
 
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[2]
 CREDENTIALS = "Basic cmVhZGVyOnBAc3M="  # reader:p@ss
 

@@ -91,6 +91,7 @@ def test_nobody_there_is_a_sentence_and_3(arguments: tuple[str, ...]) -> None:
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -104,6 +105,7 @@ def test_a_server_that_cannot_start_says_why(arguments: tuple[str, ...], code: i
     assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("arguments", [("serve", "--port", "0"), ("rules", "explain", "absent:1", "--text", "tea")])
 def test_a_filter_that_cannot_be_imported_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """A sentence that names it and its distribution, and no server that lacks it."""
@@ -125,6 +127,7 @@ def test_a_stopped_server_is_told(tmp_path: Path) -> None:
     assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
 
 
+@pytest.mark.extended
 def test_a_taken_port_is_told() -> None:
     """`serve` on a port that somebody has ends with a sentence."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

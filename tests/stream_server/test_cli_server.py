@@ -13,6 +13,8 @@ from tests.command_line import COMMAND, clean_environment, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:

@@ -16,6 +16,8 @@ from tests.command_line import COMMAND, ROOT, Running, running
 from tests.end_to_end.api import mint as signed
 from tests.end_to_end.server import Server, environment
 
+pytestmark = pytest.mark.extended
+
 COMMANDS = 16
 """The export of the token, the function, thirteen things to see, the post."""
 

@@ -121,6 +121,7 @@ async def test_killing_the_server_and_the_shim_ends_redis(tmp_path: Path, binary
             assert not scratch.exists()
 
 
+@pytest.mark.extended
 async def test_a_redis_that_stands_still_is_killed_by_the_shim(tmp_path: Path) -> None:
     """Stopping does not wait for ever for a Redis that does not hear SIGTERM."""
     async with started(tmp_path) as embedded:
@@ -149,6 +150,7 @@ async def test_ctrl_c_reaches_the_server_only(binary: Path) -> None:
         assert not alive(shim)
 
 
+@pytest.mark.extended
 async def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     """One sentence names the folder; the first server is not disturbed."""
     async with started(tmp_path) as first:
@@ -161,6 +163,7 @@ async def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
         assert read(first.url) == ["a"]
 
 
+@pytest.mark.extended
 async def test_a_server_killed_a_moment_ago_does_not_bar_the_next(tmp_path: Path, binary: Path) -> None:
     """A restart right after kill -9 waits for the Redis that is just ending, and has its data."""
     async with held(tmp_path, binary) as holder:
@@ -170,6 +173,7 @@ async def test_a_server_killed_a_moment_ago_does_not_bar_the_next(tmp_path: Path
             assert read(next_one.url) == ["a"]
 
 
+@pytest.mark.extended
 async def test_a_redis_that_was_left_keeps_the_folder_locked(tmp_path: Path) -> None:
     """If Redis outlives server and shim after all, its folder is still refused, until it ends."""
     binary = find().path

@@ -210,6 +210,7 @@ async def test_redis_away_is_waited_out(tmp_path: object) -> None:
         pen.close()
 
 
+@pytest.mark.extended
 async def test_an_outage_is_a_bounded_number_of_dials(node: Node, pen: Pen, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted against the time that has passed: the waits grow, so there is never a busy loop."""
     dials: list[float] = []

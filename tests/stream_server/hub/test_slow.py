@@ -245,6 +245,7 @@ def _went_on(stream: Subscriber, n: int) -> bool:
     return stream.member.position.n > n or stream.member.group is not None
 
 
+@pytest.mark.extended
 async def test_who_replays_from_far_behind_and_gains_is_not_cut(hasty: World) -> None:
     """For longer than a window it is far behind a log that goes on as fast but for a little; then it has everything."""
     hasty.hub.adjust(replace(hasty.hub.limits, slow_seconds=3.0))  # a busy machine may stop for a second

@@ -237,6 +237,7 @@ async def test_who_reads_slowly_behind_a_small_window_lives_and_gets_everything(
         assert not world.hub.counts.ended
 
 
+@pytest.mark.extended
 @linux
 async def test_with_the_kernels_own_deadline_who_reads_slowly_would_be_reset() -> None:
     """The control: Linux takes a closed window for silence, though the client's machine answers each probe."""
@@ -253,6 +254,7 @@ async def test_with_the_kernels_own_deadline_who_reads_slowly_would_be_reset() -
         await eventually(lambda: world.hub.counts.ended == {"left": 1}, what="its end to be counted")
 
 
+@pytest.mark.extended
 async def test_a_goodbye_that_nobody_reads_is_not_waited_for(short: World) -> None:
     """At a stop, live or catching up: who never reads is dropped after the moment that goodbyes are given."""
     world = started(replace(SHORT, write_timeout_seconds=60.0, heartbeat_seconds=60.0))
@@ -267,6 +269,7 @@ async def test_a_goodbye_that_nobody_reads_is_not_waited_for(short: World) -> No
     assert world.hub.counts.ended == {"aborted": 4}
 
 
+@pytest.mark.extended
 async def test_a_thousand_that_come_and_go_leave_nothing() -> None:
     """Some before they are served, some catching up, some live, with a view of their own and without."""
     world = started(LIMITS)

@@ -23,6 +23,8 @@ from tests.stream_server.store.replicas import replication, run
 from tests.stream_server.store.watching import SERVICE, Watch, watch
 from tests.waiting import PATIENCE, eventually
 
+pytestmark = pytest.mark.extended
+
 QUICK = 1.0
 """The time-out of a server: what a write takes at most, whatever is broken."""
 

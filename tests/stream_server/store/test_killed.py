@@ -195,6 +195,7 @@ async def test_a_request_that_dies_or_is_overtaken_between_any_two_commands(
     assert await _fates(own, raw, redis_url, WRITES[write], MEANWHILE[meanwhile], inline=True)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("write", WRITES)
 async def test_a_receiver_that_dies_or_is_overtaken_between_any_two_commands(
@@ -204,6 +205,7 @@ async def test_a_receiver_that_dies_or_is_overtaken_between_any_two_commands(
     assert await _fates(own, raw, redis_url, WRITES[write], MEANWHILE[meanwhile], inline=False) >= 6
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("write", ["post", "delete"])
 async def test_a_pass_over_followers_and_lists_together_dies_or_is_overtaken(

@@ -236,6 +236,7 @@ async def test_follow_unfollow_post_and_delete_by_twenty_tasks(redis_url: str, p
     await store.close()
 
 
+@pytest.mark.extended
 async def test_ten_thousand_followers_have_it_once(people: People, raw: Any, redis_url: str) -> None:
     """The post returns when exactly the first thousand homes hold it; receivers bring it to all."""
     store = Store(redis_url, timeout_seconds=PATIENCE)

@@ -1,6 +1,7 @@
 """The description of the routes: valid, complete, and made of nothing but the table."""
 
 import re
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -27,8 +28,9 @@ DESCRIBED = [row for row in routes.TABLE if row.dialect is None]
 by_path = pytest.mark.parametrize("row", DESCRIBED, ids=lambda row: f"{row.method} {row.path}")
 
 
+@cache
 def document() -> Any:
-    """The document of the table as it is."""
+    """The document of the table as it is, which nobody changes."""
     return openapi.described(routes.TABLE)
 
 
