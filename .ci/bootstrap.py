@@ -6,7 +6,7 @@ keeps to old syntax and says in a sentence which ones serve; what uses newer syn
 
 import sys
 
-SERVES = ((3, 11), (3, 12))
+SERVES = ((3, 11), (3, 12), (3, 13), (3, 14))
 
 
 def refusal() -> str:
@@ -14,7 +14,7 @@ def refusal() -> str:
     if sys.version_info[:2] in SERVES:
         return ""
     this = f"{sys.executable} is Python {sys.version_info[0]}.{sys.version_info[1]}"
-    return f"stream-server needs Python 3.11 or 3.12, and {this}. Name another: make PYTHON=python3.12\n"
+    return f"stream-server needs Python 3.11 to 3.14, and {this}. Name another: make PYTHON=python3.13\n"
 
 
 def main() -> int:

@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))  # stream_server.downloads is used before anything is installed
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / ".stamp"
 PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
+DOWNLOADS = ROOT / "stream_server" / "downloads"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
@@ -62,7 +64,8 @@ def identity() -> str:
 def inputs() -> str:
     """What the environment is made from, as one hash of the files' content."""
     digest = hashlib.sha256()
-    for path in (DEV_LOCK, PROJECT, *sorted(Path(__file__).parent.glob("*.py"))):
+    ours = [*Path(__file__).parent.glob("*.py"), *DOWNLOADS.glob("*.py")]
+    for path in (DEV_LOCK, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
@@ -84,6 +87,7 @@ def make() -> None:
     say(f"stream-server: {'updating' if same else 'making'} .venv with Python {sys.version.split()[0]}")
     prepare(same=same)
     install(with_uv=fetched_uv())
+    fetch_native()
     STAMP.write_text(f"{identity()}\n{inputs()}\n", encoding="utf-8")
     say(f"stream-server: the environment is ready ({time.monotonic() - begun:.1f} s)")
 
@@ -106,19 +110,31 @@ def fetched_uv() -> bool:
 
     if pinned_uv(uv_wheel.VERSION):
         return True
-    import index
+    from stream_server.downloads import index, wheel
 
     try:
         say(f"  fetching uv {uv_wheel.VERSION}, the installer, from the package index")
-        uv_wheel.install(UV, index.configured(os.environ) or index.PUBLIC)
-    except (index.Unreachable, uv_wheel.WrongHash) as error:
+        wheel.install(uv_wheel.UV, UV, index.configured(os.environ) or index.PUBLIC)
+    except (index.Unreachable, wheel.WrongHash) as error:
         raise Failed(str(error)) from error
-    except uv_wheel.Unavailable as error:
+    except wheel.Unavailable as error:
         if importlib.util.find_spec("pip") is None:
             raise Failed(f"{error}, and this Python has no pip either: apt install python3-pip") from None
-        say(f"  {error}: pip does it, which takes longer")
+        say(f"  {error}: {uv_wheel.UV.without}")
         return False
     return True
+
+
+def fetch_native() -> None:
+    """The server's native files; a platform that has none is told what to install."""
+    from stream_server.downloads import index, native, wheel
+
+    try:
+        for pinned in native.ALL:
+            outcome = native.fetch(pinned, index.configured(os.environ) or index.PUBLIC, VENV)
+            say(f"  {outcome.sentence.replace(str(ROOT) + os.sep, '')}")
+    except (index.Unreachable, wheel.WrongHash) as error:
+        raise Failed(str(error)) from error
 
 
 def pinned_uv(version: str) -> bool:
@@ -176,7 +192,7 @@ def uv(*arguments: str | Path, strict: bool = False) -> None:
 
     ``strict`` leaves out uv's own variables, or one machine's second index would end in everybody's lock.
     """
-    import index
+    from stream_server.downloads import index
 
     left_out = [name for name in os.environ if strict and name.startswith("UV_") and name != "UV_CACHE_DIR"]
     environ = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", *left_out}}

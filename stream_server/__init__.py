@@ -9,6 +9,7 @@ One line a module; the walk of the data is drawn in ``docs/architecture.md``.
 ``app``        wires the rooms together and owns their lifetimes
 ``errors``     every refusal, with its code and status
 ``detection``  the language of a text whose author does not say it; ``trial`` a status as filters would see it
+``cld2``       the library that tells languages; ``downloads`` gets it, and a ``redis-server``, out of pinned wheels
 ``events``     an entry of the log: its place, its kind, its bytes; ``view`` what filters and streams see of it
 ``sight``      who sees what
 ``auth``       JSON Web Tokens, ``jwks`` the keys of others; ``passwords`` the argon2 hashes

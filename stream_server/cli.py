@@ -9,6 +9,7 @@ from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, Failure
+from stream_server.commands.fetch import fetch
 from stream_server.commands.reload import reload
 from stream_server.commands.repair import repair
 from stream_server.commands.replay import replay
@@ -30,6 +31,7 @@ Examples:
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server reload --data-dir ./data          after a change of its --settings-file
   stream-server doctor --data-dir ./data
+  stream-server fetch                             a redis-server and the detector of languages, where `make` did not
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 nobody to connect to, 130 Ctrl-C.
@@ -67,7 +69,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, reload, token, tail, rules, replay, repair, doctor):
+for command in (serve, worker, reload, token, tail, rules, replay, repair, doctor, fetch):
     cli.add_command(command)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from stream_server import settings_file
+from stream_server.downloads import index
 from stream_server.store import address
 
 PREFIX = "STREAM_SERVER_"
@@ -248,6 +249,11 @@ def environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
     said = _said(flags, os.environ)
     left_open = " ".join(s.variable for s in SETTINGS if s.name not in said)
     return {**os.environ, **{s.variable: str(getattr(config, s.name)) for s in SETTINGS}, LEFT_OPEN: left_open}
+
+
+def package_index() -> str:
+    """The URL of the package index that this machine is set to use."""
+    return index.configured(os.environ) or index.PUBLIC
 
 
 def _said(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -1,20 +1,19 @@
 """The language of a text whose author does not say it.
 
-It is told by CLD2 (the detector of Chrome), which knows letters by fours and words: in about 10 µs, without a model to
-load, for texts of a few words on. What it is not sure of is ``und``, and so is everything where it is not installed
-(``pyproject.toml`` says where).
+CLD2 (the detector that Chrome had) tells it from groups of four letters and from words: in about 10 µs, without a model
+to load, for texts of a few words on. A text that CLD2 is not sure of is ``und``. So is every text where CLD2 was not
+fetched (``stream-server fetch``); ``downloads/native.py`` says for which machines there is one.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 from filters.entities import Entities, without_entities
 from filters.language import UNDETERMINED
-
-try:
-    import pycld2
-except ImportError:  # there is no wheel for this machine
-    pycld2 = None
+from stream_server import cld2
+from stream_server.cld2 import Detect
+from stream_server.downloads import native
 
 Detector: TypeAlias = Callable[[str, Entities], str]
 """From a text and its entities to a BCP 47 tag."""
@@ -31,18 +30,20 @@ NEWER = {"iw": "he", "jw": "jv"}
 NOBODYS = frozenset({"ia", "ie", "la", "tlh", "un", "vo", "zzp"})
 """Made up, or spoken no more: short texts of others are taken for these."""
 
-AVAILABLE: bool = pycld2 is not None
+
+@cache
+def library() -> Detect | None:
+    """CLD2, loaded at the first use; None where it was not fetched."""
+    return cld2.load(native.path(native.CLD2))
 
 
 def detected(text: str, entities: Entities) -> str:
     """The BCP 47 tag of the language of ``text``, ``und`` where that cannot be told; links, mentions and tags aside."""
     said = without_entities(text, entities).strip()
-    if not AVAILABLE or not said:
+    detect = library()
+    if detect is None or not said:
         return UNDETERMINED
-    try:
-        tag = _sure(said) or _guessed(said)
-    except pycld2.error:  # it takes no characters that are no text, such as U+FFFE
-        return UNDETERMINED
+    tag = _sure(detect, said) or _guessed(detect, said)
     return UNDETERMINED if tag in NOBODYS or tag.startswith("xx-") else NEWER.get(tag, tag)
 
 
@@ -51,14 +52,16 @@ def undetermined(text: str, entities: Entities) -> str:  # noqa: ARG001 - a dete
     return UNDETERMINED
 
 
-def _sure(said: str) -> str:
-    reliable, _, (first, *_) = pycld2.detect(said)
-    return first[1] if reliable and first[1] != "un" else ""
+def _sure(detect: Detect, said: str) -> str:
+    guess = detect(said, False)
+    if guess is None:  # it has characters that are no text, such as U+FFFE
+        return "un"
+    return guess.code if guess.reliable and guess.code != "un" else ""
 
 
-def _guessed(said: str) -> str:
-    """What it is not sure of for want of text."""
+def _guessed(detect: Detect, said: str) -> str:
+    """The best guess, for a text that is too short to be sure of."""
     if len(said.split()) < WORDS or sum(map(str.isalpha, said)) < LETTERS:
         return "un"
-    reliable, _, (first, *_) = pycld2.detect(said, bestEffort=True)
-    return first[1] if reliable and first[3] >= SCORE else "un"
+    guess = detect(said, True)
+    return guess.code if guess is not None and guess.reliable and guess.score >= SCORE else "un"

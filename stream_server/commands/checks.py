@@ -9,9 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from stream_server import detection
 from stream_server.auth import Auth, secret_for
 from stream_server.client import ApiClient, ClientFailure, Refused
 from stream_server.config import Config, InvalidSetting
+from stream_server.downloads import native
 from stream_server.embedded import EmbeddedFailed, find
 from stream_server.errors import ApiError
 from stream_server.store import keys
@@ -89,6 +91,14 @@ def redis_binary(*, needed: bool) -> Finding:
     except EmbeddedFailed as error:
         return broken(str(error)) if needed else advice(str(error))
     return good(f"redis-server {'.'.join(map(str, binary.version))} for the embedded Redis: {binary.path}")
+
+
+def languages() -> Finding:
+    """Whether the languages of posts can be told."""
+    if detection.library() is not None:
+        return good("CLD2 tells the languages of posts")
+    fetch = "`stream-server fetch cld2` gets it" if native.offered(native.CLD2) else "there is none for this machine"
+    return advice(f"posts whose author gives no language stay `und`, since CLD2 is not there: {fetch}")
 
 
 def descriptors() -> Finding:

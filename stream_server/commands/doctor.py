@@ -58,6 +58,7 @@ async def examine(settled: Config, url: str | None) -> list[Finding]:
     return [
         checks.python(),
         checks.redis_binary(needed=not settled.redis),
+        *([checks.languages()] if settled.detect_language == "on" else []),
         checks.descriptors(),
         *checks.data_folder(settled.data_dir),
         checks.key(settled),

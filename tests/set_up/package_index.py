@@ -1,4 +1,4 @@
-"""A package index of one's own on the loopback, which offers uv and remembers who asked for what."""
+"""A package index of one's own on the loopback, which offers one wheel and remembers who asked for what."""
 
 import json
 import ssl
@@ -62,7 +62,7 @@ class PackageIndex:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 seen.append((self.path, self.headers.get("Authorization")))
-                kind, body = page if self.path == "/simple/uv/" else ("application/zip", wheel)
+                kind, body = page if self.path.startswith("/simple/") else ("application/zip", wheel)
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(announce if announce and body is wheel else len(body)))

