@@ -4,25 +4,35 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries
+from tests.tiers import QUICK
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--full`` runs the long forms: all real tweets, ten thousand cases, more seeds; ``--seed`` repeats one."""
+    parser.addoption("--quick", action="store_true", help="run the first tier, with small budgets")
     parser.addoption("--full", action="store_true", help="run the long forms of the tests too")
     parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is for the night to ``--full``."""
-    if config.getoption("--full"):
-        return
-    nightly = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=nightly)
-    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    """Leave what is for the night to ``--full``, and with ``--quick`` what is extended."""
+    left = [] if config.getoption("--full") else ["nightly"]
+    left += ["extended"] if config.getoption("--quick") else []
+    later = {item for item in items if any(item.get_closest_marker(mark) for mark in left)}
+    config.hook.pytest_deselected(items=[item for item in items if item in later])
+    items[:] = [item for item in items if item not in later]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell random tests how much time they have."""
+    settings.register_profile(QUICK)
+    if config.getoption("--quick"):
+        settings.load_profile(QUICK)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from stream_server.web import keys, routes
-from stream_server.web.route import OPEN, Route
+from stream_server.web.route import ANY, OPEN
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -28,25 +28,26 @@ def filled(path: str) -> str:
     return re.sub(r"\{\w+\}", "1", path)
 
 
-@pytest.mark.parametrize("row", routes.TABLE, ids=lambda row: f"{row.method} {row.path}")
-async def test_every_route_but_the_open_ones_wants_a_token(world: World, row: Route) -> None:
+async def test_every_route_but_the_open_ones_wants_a_token(world: World) -> None:
     """Walks the whole table: 401 without a token, and the list of open routes is exactly the documented one."""
-    answer = await world.call(row.method, filled(row.path))
-    assert (row.needs == OPEN) == (f"{row.method} {row.path}" in OPEN_ROUTES)
-    assert (answer.status == 401) == (row.needs != OPEN)
+    assert {f"{row.method} {row.path}" for row in routes.TABLE if row.needs == OPEN} == OPEN_ROUTES
+    for row in routes.TABLE:
+        answer = await world.call(row.method, filled(row.path))
+        assert (answer.status == 401) == (row.needs != OPEN), (row.method, row.path)
 
 
-@pytest.mark.parametrize("row", [row for row in routes.TABLE if row.needs not in {"", "*"}], ids=lambda row: row.path)
-async def test_every_route_wants_its_scope(world: World, row: Route) -> None:
+async def test_every_route_wants_its_scope(world: World) -> None:
     """A token with every scope but the route's is refused with 403; the header says why, where dialects do not."""
     ann = await world.user("ann")
-    others = {"read", "write", "stream", "firehose", "admin"} - {row.needs}
-    headers = {"Authorization": f"Bearer {tokens.fresh(ann, ' '.join(others))}"}
-    answer = await world.call(row.method, filled(row.path), headers=headers)
-    assert answer.status == 403
-    if row.dialect is None:
-        assert answer.error == (403, "insufficient_scope", None)
-        assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
+    for row in routes.TABLE:
+        if row.needs not in {OPEN, ANY}:
+            others = {"read", "write", "stream", "firehose", "admin"} - {row.needs}
+            headers = {"Authorization": f"Bearer {tokens.fresh(ann, ' '.join(others))}"}
+            answer = await world.call(row.method, filled(row.path), headers=headers)
+            assert answer.status == 403, (row.method, row.path)
+            if row.dialect is None:
+                assert answer.error == (403, "insufficient_scope", None), (row.method, row.path)
+                assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"], (row.method, row.path)
 
 
 async def test_a_route_that_nobody_declared_is_closed(app: web.Application, world: World) -> None:
