@@ -11,6 +11,11 @@ from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries
 from tests.tiers import QUICK
 
+SLOW_SECONDS = 1.0
+"""What a test of the first tier may take on a quiet machine: nothing fails by it, since machines are not quiet."""
+
+LISTED = 25
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--full`` runs the long forms: all real tweets, ten thousand cases, more seeds; ``--seed`` repeats one."""
@@ -33,6 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(QUICK)
     if config.getoption("--quick"):
         settings.load_profile(QUICK)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what takes long for the first tier: to be made quicker, or marked ``extended``."""
+    if terminalreporter.config.getoption("--quick"):
+        reports = [one for one in terminalreporter.getreports("passed") if one.duration > SLOW_SECONDS]
+        terminalreporter.section(f"{len(reports)} of the first tier over {SLOW_SECONDS:g} s, the slowest of them")
+        for one in sorted(reports, key=lambda one: -one.duration)[:LISTED]:
+            terminalreporter.write_line(f"{one.duration:6.1f} s  {one.when}  {one.nodeid}")
 
 
 @pytest.fixture(scope="session")
