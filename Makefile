@@ -19,10 +19,10 @@ env:
 run: env ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
 
-test: env ## run the quick tests, which hold every promise; ARGS="-k cursor"
-	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal -m "not extended" $(ARGS)
+test: env ## run the first tier of tests, which holds every promise; ARGS="-k cursor"
+	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal --quick $(ARGS)
 
-test-all: env ## run the whole suite; ARGS=--full adds the long forms
+test-all: env ## run all tests; ARGS=--full adds the long forms
 	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 lint: env ## check style and types

@@ -72,7 +72,7 @@ class Running:
         """Standard error."""
         return self._files[1].read_text(errors="replace")
 
-    def until(self, check: Callable[[], object], seconds: float = 15.0) -> None:
+    def until(self, check: Callable[[], object], seconds: float = 60.0) -> None:
         """Wait until ``check`` is true; fails with what was printed if the program ends, or the time is over."""
         end = time.monotonic() + seconds
         while not check():

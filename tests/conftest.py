@@ -4,25 +4,49 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries
+from tests.tiers import QUICK
+
+SLOW_SECONDS = 1.0
+"""What a test of the first tier may take on a quiet machine: nothing fails by it, since machines are not quiet."""
+
+LISTED = 25
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--full`` runs the long forms: all real tweets, ten thousand cases, more seeds; ``--seed`` repeats one."""
+    parser.addoption("--quick", action="store_true", help="run the first tier, with small budgets")
     parser.addoption("--full", action="store_true", help="run the long forms of the tests too")
     parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is for the night to ``--full``."""
-    if config.getoption("--full"):
-        return
-    nightly = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=nightly)
-    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    """Leave what is for the night to ``--full``, and with ``--quick`` what is extended."""
+    left = [] if config.getoption("--full") else ["nightly"]
+    left += ["extended"] if config.getoption("--quick") else []
+    later = {item for item in items if any(item.get_closest_marker(mark) for mark in left)}
+    config.hook.pytest_deselected(items=[item for item in items if item in later])
+    items[:] = [item for item in items if item not in later]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell random tests how much time they have."""
+    settings.register_profile(QUICK)
+    if config.getoption("--quick"):
+        settings.load_profile(QUICK)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what takes long for the first tier: to be made quicker, or marked ``extended``."""
+    if terminalreporter.config.getoption("--quick"):
+        reports = [one for one in terminalreporter.getreports("passed") if one.duration > SLOW_SECONDS]
+        terminalreporter.section(f"{len(reports)} of the first tier over {SLOW_SECONDS:g} s, the slowest of them")
+        for one in sorted(reports, key=lambda one: -one.duration)[:LISTED]:
+            terminalreporter.write_line(f"{one.duration:6.1f} s  {one.when}  {one.nodeid}")
 
 
 @pytest.fixture(scope="session")

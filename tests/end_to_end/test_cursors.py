@@ -43,7 +43,7 @@ MALFORMED: dict[str, str] = {
     "half": "1795197600000-",
     "three parts": "1795197600000-0-0",
     "a letter behind": "1795197600000-0.1x",
-    "a blank before": " 1795197600000-0.1",
+    "a blank inside": "1795197600000- 0.1",
     "an exponent": "1e12-0.1",
     "hexadecimal": "0x1a2-0.1",
     "digits of another script": "\u0661\u0667\u0669-\u0660.\u0661",

@@ -13,8 +13,6 @@ from tests.end_to_end.server import Server
 from tests.redis_process import DURABLE, RedisProcess, binaries
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.extended
-
 OFTEN = ("--heartbeat-seconds", "0.2")
 
 
@@ -45,6 +43,7 @@ async def waits(api: Api, streams: int) -> bool:
     return f"stream_server_streams {streams}.0" in (await api.call("GET", "/metrics")).body.decode()
 
 
+@pytest.mark.extended
 async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folder: Path) -> None:
     """They are one: it says goodbye and ends with code 1, for whoever starts servers anew; then all is there."""
     server = Server(own_folder, *OFTEN).start()
@@ -63,6 +62,7 @@ async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folde
             assert stream.told == [("post", post["id"])]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("rounds", [3])
 async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: int) -> None:
     """All that was acknowledged before the kill comes after the old cursor, once, in order, and then new events."""
@@ -126,6 +126,7 @@ async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(
     assert len(set(told)) == len(told)
 
 
+@pytest.mark.extended
 async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_folder: Path) -> None:
     """Two servers on one Redis: the one with the streams is killed while posts go on at both.
 
@@ -200,6 +201,7 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
     assert "Traceback" not in server.log
 
 
+@pytest.mark.extended
 async def test_a_second_server_on_the_same_folder_is_refused(own_folder: Path) -> None:
     """It says so in a sentence, ends with a code, and the first is not disturbed."""
     with Server(own_folder, *OFTEN) as server:

@@ -215,7 +215,28 @@ async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
     await eventually(forgotten, what="the streams to be forgotten")
 
 
+async def test_what_was_delivered_is_what_was_told(api: Api) -> None:
+    """The server counts each entry once, and each event once for everyone to whom it was sent."""
+    uid = await api.user()
+    names = ("events_published_total", "events_delivered_total")
+    before = [await counted(api, name) for name in names]
+    consumers = [await api.stream({"follow": uid}, framing=framing) for framing in ("sse", "ndjson")]
+    posted = [(await api.post(uid, f"number {number}"))["id"] for number in range(5)]
+    for consumer in consumers:
+        await consumer.until(lambda c: len(c.events) >= len(posted))
+        assert consumer.told == [("post", one) for one in posted]
+        await consumer.close()
+    after = [await counted(api, name) for name in names]
+    assert [now - then for now, then in zip(after, before, strict=True)] == [5, 10]
+
+
 async def open_streams(api: Api) -> float:
     """The server's own count."""
-    text = (await api.call("GET", "/metrics")).body.decode()
-    return float(next(row for row in text.splitlines() if row.startswith("stream_server_streams ")).split()[-1])
+    return await counted(api, "streams")
+
+
+async def counted(api: Api, name: str) -> float:
+    """A figure of its `/metrics`, over all its labels."""
+    rows = (await api.call("GET", "/metrics")).body.decode().splitlines()
+    own = (f"stream_server_{name} ", f"stream_server_{name}{{")
+    return sum(float(row.split()[-1]) for row in rows if row.startswith(own))

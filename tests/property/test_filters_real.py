@@ -164,9 +164,9 @@ def _check_rules(rules: tuple[str, ...], posts: list[Posted]) -> None:
     ("check", "asked", "posts"),
     [
         (_check_streams, STREAMS_OF_FULL, full_statuses),
-        (_check_streams, STREAMS_OF_TWEETS, tweets),
+        pytest.param(_check_streams, STREAMS_OF_TWEETS, tweets, marks=pytest.mark.extended),
         (_check_rules, RULES_OF_FULL, full_statuses),
-        (_check_rules, RULES_OF_TWEETS, tweets),
+        pytest.param(_check_rules, RULES_OF_TWEETS, tweets, marks=pytest.mark.extended),
     ],
     ids=["filters of full statuses", "filters of tweets", "rules of full statuses", "rules of tweets"],
 )

@@ -14,6 +14,7 @@ from stream_server.hub.limits import Limits
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.site import left, settles, site
 from tests.stream_server.hub.world import LIMITS, World
+from tests.tiers import sample
 from tests.waiting import eventually
 
 BURST = 10_000
@@ -26,7 +27,13 @@ CONTROLS = 1024
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
 
-both_loops = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+both_loops = pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param(asyncio.new_event_loop, id="asyncio", marks=pytest.mark.extended),
+        pytest.param(uvloop.new_event_loop, id="uvloop"),
+    ],
+)
 
 
 def run(work: Callable[[World], Coroutine[Any, Any, None]], loop: Loop, limits: Limits) -> None:
@@ -55,7 +62,7 @@ async def burst(world: World) -> list[str]:
 
 
 @both_loops
-@pytest.mark.parametrize("buffer_bytes", [4096, 65_536, 196_608])
+@pytest.mark.parametrize("buffer_bytes", sample([4096, 65_536, 196_608], lambda buffer_bytes: buffer_bytes == 65_536))
 def test_nobody_has_more_unsent_than_the_bound_also_in_a_burst(loop: Loop, buffer_bytes: int) -> None:
     """Ten who never read, live and from a cursor: all bounds are met, and all were reached for."""
 

@@ -15,6 +15,7 @@ from stream_server.hub.reader import Page
 from tests.stream_server.hub.oracle import Happening, Listener, State, arrived
 from tests.stream_server.hub.play import Play
 from tests.stream_server.hub.world import World
+from tests.tiers import sample
 from tests.waiting import eventually
 
 
@@ -92,7 +93,7 @@ async def drained(play: Play) -> int:
     return again
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", sample(range(16), lambda seed: seed < 2))
 async def test_who_reads_late_is_shown_what_may_be_seen_by_then(narrow: World, seed: int) -> None:
     """Sockets fill at random while blocks, protection, suspensions and groups come and go."""
     play = Play(narrow, seed, Slow)

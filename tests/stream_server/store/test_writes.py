@@ -54,7 +54,7 @@ async def test_the_same_request_twice_is_one_write(
     assert whole(raw) == after
 
 
-@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("lost", [1, pytest.param(2, marks=pytest.mark.extended)])
 async def test_a_lost_answer_is_asked_for_again(
     store: Store, redis_server: RedisProcess, raw: "redis.Redis", scene: Scene, write: Write, lost: int
 ) -> None:
@@ -79,6 +79,7 @@ async def test_a_lost_answer_is_asked_for_again(
     assert whole(raw) == after
 
 
+@pytest.mark.extended
 async def test_scripts_that_redis_forgot_are_given_again(
     store: Store, raw: "redis.Redis", scene: Scene, write: Write
 ) -> None:
@@ -106,6 +107,7 @@ async def test_a_full_redis_refuses_and_nothing_changes(
     assert whole(raw) != before
 
 
+@pytest.mark.extended
 async def test_a_replica_refuses_and_nothing_changes(
     store: Store, raw: "redis.Redis", scene: Scene, write: Write
 ) -> None:

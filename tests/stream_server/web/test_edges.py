@@ -5,7 +5,7 @@ import json
 import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -354,7 +354,8 @@ async def test_blank_lines_between_requests_keep_nothing_open(address: Address) 
 
         attack = asyncio.create_task(trickle())
         async with asyncio.timeout(10):
-            assert b"200 OK" not in await reader.read()
+            with suppress(ConnectionResetError):  # the attack may go on a moment longer than the connection
+                assert b"200 OK" not in await reader.read()
         attack.cancel()
         await asyncio.gather(attack, return_exceptions=True)
 

@@ -46,16 +46,17 @@ async def test_a_list_from_its_making_to_its_end(world: World) -> None:
     assert (await world.call("GET", path, ann)).error == (404, "not_found", "id")
 
 
-@pytest.mark.parametrize(("body", "status", "code", "param"), BAD, ids=lambda value: str(value)[:24])
-async def test_a_bad_list_is_not_made(world: World, body: Any, status: int, code: str, param: str | None) -> None:
+async def test_a_bad_list_is_not_made(world: World, subtests: pytest.Subtests) -> None:
     """Nor is one that is there changed to it; but that nothing need be named then."""
     ann = await world.user("ann")
     path = f"/v1/lists/{(await world.call('POST', '/v1/lists', ann, json={'name': 'a'})).json['id']}"
     before = world.state()
-    assert (await world.call("POST", "/v1/lists", ann, json=body)).error == (status, code, param)
-    if body:
-        assert (await world.call("PATCH", path, ann, json=body)).error == (status, code, param)
-    assert world.state() == before
+    for body, status, code, param in BAD:
+        with subtests.test(body=body):
+            assert (await world.call("POST", "/v1/lists", ann, json=body)).error == (status, code, param)
+            if body:
+                assert (await world.call("PATCH", path, ann, json=body)).error == (status, code, param)
+            assert world.state() == before
 
 
 async def test_another_s_list_is_refused_by_every_door(world: World) -> None:

@@ -83,19 +83,18 @@ async def test_a_trial_saves_nothing(world: World) -> None:
     assert world.redis.hgetall(f"{{core}}:rules:{ann}") == before
 
 
-@pytest.mark.parametrize(("body", "status", "code", "param", "column"), BAD, ids=[str(row[0])[:40] for row in BAD])
-async def test_a_bad_rule_keeps_all_out(
-    world: World, body: Any, status: int, code: str, param: str | None, column: int | None
-) -> None:
+async def test_a_bad_rule_keeps_all_out(world: World, subtests: pytest.Subtests) -> None:
     """All or nothing: the answer names the first that is at fault, and where in it."""
     ann = await world.user("ann")
     (there,) = (await add(world, ann, "is there", tag="t"))["rules"]
     before = world.state()[1]
-    refused = await world.call("POST", "/v1/rules", ann, json=body)
-    assert refused.error == (status, code, param)
-    assert refused.json["error"].get("column") == column
-    assert world.state()[1] == before
-    assert await saved(world, ann) == [there]
+    for body, status, code, param, column in BAD:
+        with subtests.test(body=body):
+            refused = await world.call("POST", "/v1/rules", ann, json=body)
+            assert refused.error == (status, code, param)
+            assert refused.json["error"].get("column") == column
+            assert world.state()[1] == before
+            assert await saved(world, ann) == [there]
 
 
 async def test_a_long_rule_is_told_its_length_in_words(world: World) -> None:
@@ -165,28 +164,29 @@ async def test_a_rule_is_explained_part_by_part(world: World) -> None:
     assert (told["matched"], told["parts"]["matched"], "parts" in told["parts"]) == (False, False, False)
 
 
-@pytest.mark.parametrize(
-    ("rule", "status"),
-    [
-        ("from:jill", {"message": "a", "author": {"login": "jill"}}),
-        ("from:12", {"message": "a", "author": {"id": "12"}}),
-        ("a followers_count:5..", {"message": "a", "author": {"followers": 5}}),
-        ("bio:chess", {"message": "a", "author": {"bio": "chess and tea"}}),
-        ("a lang:fr", {"message": "a", "lang": "fr"}),
-        ("train lang:en", {"message": "The train to the airport was late again this morning"}),
-        ("bounding_box:[13.3 52.4 13.5 52.6]", {"message": "a", "location": {"lon": 13.4, "lat": 52.5}}),
-        ("place:Berlin", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
-        ("place_country:de", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
-        ("a has:images", {"message": "a", "media": [{"url": "https://example.org/a.png", "type": "image"}]}),
-        ("#tea @jack $twtr", {"message": "#tea @jack $TWTR"}),
-        ("url:example", {"message": "see https://example.org/tea"}),
-    ],
-)
-async def test_a_status_that_is_made_up_has_what_is_said_of_it(world: World, rule: str, status: Any) -> None:
+MADE_UP: list[Any] = [
+    ("from:jill", {"message": "a", "author": {"login": "jill"}}),
+    ("from:12", {"message": "a", "author": {"id": "12"}}),
+    ("a followers_count:5..", {"message": "a", "author": {"followers": 5}}),
+    ("bio:chess", {"message": "a", "author": {"bio": "chess and tea"}}),
+    ("a lang:fr", {"message": "a", "lang": "fr"}),
+    ("train lang:en", {"message": "The train to the airport was late again this morning"}),
+    ("bounding_box:[13.3 52.4 13.5 52.6]", {"message": "a", "location": {"lon": 13.4, "lat": 52.5}}),
+    ("place:Berlin", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
+    ("place_country:de", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
+    ("a has:images", {"message": "a", "media": [{"url": "https://example.org/a.png", "type": "image"}]}),
+    ("#tea @jack $twtr", {"message": "#tea @jack $TWTR"}),
+    ("url:example", {"message": "see https://example.org/tea"}),
+]
+
+
+async def test_a_status_that_is_made_up_has_what_is_said_of_it(world: World, subtests: pytest.Subtests) -> None:
     """Its entities and its language follow from its words; without what the rule asks for, it does not match."""
     ann = await world.user("ann")
-    assert (await explained(world, ann, rule, status))["matched"]
-    assert not (await explained(world, ann, rule, {"message": "nothing"}))["matched"]
+    for rule, status in MADE_UP:
+        with subtests.test(rule=rule):
+            assert (await explained(world, ann, rule, status))["matched"]
+            assert not (await explained(world, ann, rule, {"message": "nothing"}))["matched"]
 
 
 async def test_a_status_that_was_posted(world: World) -> None:
@@ -261,23 +261,23 @@ async def test_a_quote_without_its_original_is_explained_without_it(world: World
     assert not (await explained(world, eve, "tea", quote))["matched"]
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "param", "column"),
-    [
-        ({"rule": "tea", "status": {"message": 1}}, "invalid_parameter", "status.message", None),
-        ({"rule": "tea", "status": {"message": "a", "uid": "1"}}, "unknown_parameter", "status.uid", None),
-        ({"rule": "tea", "status": {"author": {"login": "a b"}}}, "invalid_parameter", "status.author.login", None),
-        ({"rule": "tea", "status": "x"}, "invalid_parameter", "status", None),
-        ({"rule": "tea"}, "missing_parameter", "status", None),
-        ({"rule": "tea )", "status": {"message": "a"}}, "invalid_parameter", "rule", 5),
-        ({"rule": "", "status": {"message": "a"}}, "invalid_parameter", "rule", 1),
-        ({"rule": "a" * 1025, "status": {"message": "a"}}, "invalid_parameter", "rule", 1025),
-    ],
-    ids=lambda one: str(one)[:40],
-)
-async def test_a_bad_question(world: World, body: Any, code: str, param: str, column: int | None) -> None:
+A_BAD_QUESTION: list[Any] = [
+    ({"rule": "tea", "status": {"message": 1}}, "invalid_parameter", "status.message", None),
+    ({"rule": "tea", "status": {"message": "a", "uid": "1"}}, "unknown_parameter", "status.uid", None),
+    ({"rule": "tea", "status": {"author": {"login": "a b"}}}, "invalid_parameter", "status.author.login", None),
+    ({"rule": "tea", "status": "x"}, "invalid_parameter", "status", None),
+    ({"rule": "tea"}, "missing_parameter", "status", None),
+    ({"rule": "tea )", "status": {"message": "a"}}, "invalid_parameter", "rule", 5),
+    ({"rule": "", "status": {"message": "a"}}, "invalid_parameter", "rule", 1),
+    ({"rule": "a" * 1025, "status": {"message": "a"}}, "invalid_parameter", "rule", 1025),
+]
+
+
+async def test_a_bad_question(world: World, subtests: pytest.Subtests) -> None:
     """It names what is wrong."""
     ann = await world.user("ann")
-    refused = await world.call("POST", "/v1/rules/explain", ann, json=body)
-    assert refused.error == (400, code, param)
-    assert refused.json["error"].get("column") == column
+    for body, code, param, column in A_BAD_QUESTION:
+        with subtests.test(body=body):
+            refused = await world.call("POST", "/v1/rules/explain", ann, json=body)
+            assert refused.error == (400, code, param)
+            assert refused.json["error"].get("column") == column

@@ -74,10 +74,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "code", "param"), BAD, ids=lambda value: str(value)[:24])
-async def test_a_bad_log_in_names_the_member(world: World, body: dict[str, Any], code: str, param: str) -> None:
+async def test_a_bad_log_in_names_the_member(world: World, subtests: pytest.Subtests) -> None:
     """Each is a 400 that names the member."""
-    assert (await log_in(world, **body)).error == (400, code, param)
+    for body, code, param in BAD:
+        with subtests.test(body=body):
+            assert (await log_in(world, **body)).error == (400, code, param)
 
 
 async def test_a_refresh_token_is_used_once(world: World) -> None:

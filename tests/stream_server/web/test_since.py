@@ -107,23 +107,24 @@ async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(s
     assert lost.reason == "unknown_position"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "", "garbage", "1-2-3", "-", "1.5", "9" * 40, "-15", "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "nan",
-        "1795197600000-0.", "\uff11\uff12-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
-        "1-1", "2026-11", "20261120T000000Z",
-        f"{EPOCH_MS - 1}-0",
-    ],
-)  # fmt: skip
+GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME: list[Any] = [
+    "", "garbage", "1-2-3", "-", "1.5", "9" * 40, "-15", "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "nan",
+    "1795197600000-0.", "\uff11\uff12-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
+    "1-1", "2026-11", "20261120T000000Z",
+    f"{EPOCH_MS - 1}-0",
+]
+
+
 async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(
-    store: Store, value: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     """400 invalid_cursor that names the parameter."""
     monkeypatch.setattr(since, "OTHERS_SECONDS", 0.0)
-    with pytest.raises(ApiError) as refused:
-        await begin(value, store.log, now_ms=now, param="since")
-    assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
+    for value in GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME:
+        with subtests.test(value=value):
+            with pytest.raises(ApiError) as refused:
+                await begin(value, store.log, now_ms=now, param="since")
+            assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
 
 
 async def test_a_time_to_come_is_refused(store: Store) -> None:

@@ -74,19 +74,21 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "code", "param"), BAD, ids=lambda value: str(value)[:24])
-async def test_a_bad_sign_up_names_the_member(world: World, change: dict[str, Any], code: str, param: str) -> None:
+async def test_a_bad_sign_up_names_the_member(world: World, subtests: pytest.Subtests) -> None:
     """Each is a 400 that names the member, and nothing of it stays."""
     before = world.state()
-    assert (await world.call("POST", "/v1/users", json={**GOOD, **change})).error == (400, code, param)
-    assert world.state() == before
+    for change, code, param in BAD:
+        with subtests.test(change=change):
+            assert (await world.call("POST", "/v1/users", json={**GOOD, **change})).error == (400, code, param)
+            assert world.state() == before
 
 
-@pytest.mark.parametrize("member", sorted(GOOD))
-async def test_every_member_is_needed(world: World, member: str) -> None:
+async def test_every_member_is_needed(world: World, subtests: pytest.Subtests) -> None:
     """Without any of them there is no sign-up."""
-    body = {name: value for name, value in GOOD.items() if name != member}
-    assert (await world.call("POST", "/v1/users", json=body)).error == (400, "missing_parameter", member)
+    for member in sorted(GOOD):
+        with subtests.test(member=member):
+            body = {name: value for name, value in GOOD.items() if name != member}
+            assert (await world.call("POST", "/v1/users", json=body)).error == (400, "missing_parameter", member)
 
 
 async def test_login_and_email_are_taken_without_regard_to_case(world: World) -> None:
@@ -127,31 +129,32 @@ async def test_available_tells_before_one_signs_up(world: World) -> None:
     assert (await world.call("GET", "/v1/users/available?email=b")).error == (400, "invalid_parameter", "email")
 
 
-@pytest.mark.parametrize(
-    ("path", "refusal"),
-    [
-        ("/v1/users/999", (404, "not_found", None)),
-        ("/v1/users/ann", (400, "invalid_parameter", "id")),
-        ("/v1/users/-1", (400, "invalid_parameter", "id")),
-        ("/v1/users/%D9%A4", (400, "invalid_parameter", "id")),
-        ("/v1/users/%FF", (400, "invalid_parameter", "id")),
-        ("/v1/users/by-login/nobody", (404, "not_found", None)),
-        ("/v1/users/by-login/%00%FF", (404, "not_found", None)),
-        ("/v1/users", (400, "missing_parameter", "ids")),
-        ("/v1/users?ids=", (400, "missing_parameter", "ids")),
-        ("/v1/users?ids=1,,2", (400, "invalid_parameter", "ids")),
-        ("/v1/users?ids=1,x", (400, "invalid_parameter", "ids")),
-        ("/v1/users?ids=" + ",".join("1" * 201), (413, "too_many", "ids")),
-        ("/v1/users?ids=1&ids=2", (400, "invalid_parameter", "ids")),
-        ("/v1/users?ids=1&page=2", (400, "unknown_parameter", "page")),
-        ("/v1/users/me?x=1", (400, "unknown_parameter", "x")),
-        ("/v1/users?ids=%FF", (400, "malformed_body", None)),
-    ],
-)
-async def test_a_bad_look_up_is_refused(world: World, path: str, refusal: tuple[int, str, str | None]) -> None:
+A_BAD_LOOK_UP_IS_REFUSED: list[Any] = [
+    ("/v1/users/999", (404, "not_found", None)),
+    ("/v1/users/ann", (400, "invalid_parameter", "id")),
+    ("/v1/users/-1", (400, "invalid_parameter", "id")),
+    ("/v1/users/%D9%A4", (400, "invalid_parameter", "id")),
+    ("/v1/users/%FF", (400, "invalid_parameter", "id")),
+    ("/v1/users/by-login/nobody", (404, "not_found", None)),
+    ("/v1/users/by-login/%00%FF", (404, "not_found", None)),
+    ("/v1/users", (400, "missing_parameter", "ids")),
+    ("/v1/users?ids=", (400, "missing_parameter", "ids")),
+    ("/v1/users?ids=1,,2", (400, "invalid_parameter", "ids")),
+    ("/v1/users?ids=1,x", (400, "invalid_parameter", "ids")),
+    ("/v1/users?ids=" + ",".join("1" * 201), (413, "too_many", "ids")),
+    ("/v1/users?ids=1&ids=2", (400, "invalid_parameter", "ids")),
+    ("/v1/users?ids=1&page=2", (400, "unknown_parameter", "page")),
+    ("/v1/users/me?x=1", (400, "unknown_parameter", "x")),
+    ("/v1/users?ids=%FF", (400, "malformed_body", None)),
+]
+
+
+async def test_a_bad_look_up_is_refused(world: World, subtests: pytest.Subtests) -> None:
     """Ids that are none, lists that are too long, queries that hold more than is known."""
     ann = await world.user("ann")
-    assert (await world.call("GET", path, ann)).error == refusal
+    for path, refusal in A_BAD_LOOK_UP_IS_REFUSED:
+        with subtests.test(path=path):
+            assert (await world.call("GET", path, ann)).error == refusal
 
 
 async def test_two_hundred_ids_are_not_too_many(world: World) -> None:
@@ -214,11 +217,12 @@ BAD_CHANGES: list[tuple[Any, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "code", "param"), BAD_CHANGES, ids=lambda value: str(value)[:24])
-async def test_a_bad_change_names_the_member(world: World, changes: Any, code: str, param: str | None) -> None:
+async def test_a_bad_change_names_the_member(world: World, subtests: pytest.Subtests) -> None:
     """Each is a 400 that names the member, and changes nothing, also of the members that were good."""
     ann = await world.user("ann")
     before = world.state(), (await world.call("GET", "/v1/users/me", ann)).json
-    body = {"place": "here", **changes} if changes else changes
-    assert (await world.call("PATCH", "/v1/users/me", ann, json=body)).error == (400, code, param)
-    assert (world.state(), (await world.call("GET", "/v1/users/me", ann)).json) == before
+    for changes, code, param in BAD_CHANGES:
+        with subtests.test(changes=changes):
+            body = {"place": "here", **changes} if changes else changes
+            assert (await world.call("PATCH", "/v1/users/me", ann, json=body)).error == (400, code, param)
+            assert (world.state(), (await world.call("GET", "/v1/users/me", ann)).json) == before

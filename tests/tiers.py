@@ -1,0 +1,23 @@
+"""What the first tier takes of many: the others have the mark ``extended``."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pytest
+from _pytest.mark.structures import ParameterSet
+from hypothesis import settings
+
+T = TypeVar("T")
+
+QUICK = "quick"
+"""The profile of Hypothesis under which the first tier runs, by which tests know that they have little time."""
+
+
+def sample(values: Iterable[T], drawn: Callable[[T], bool]) -> list[ParameterSet]:
+    """Parameters of which the first tier has those that are ``drawn``."""
+    return [pytest.param(value, marks=[] if drawn(value) else [pytest.mark.extended]) for value in values]
+
+
+def quick() -> bool:
+    """Whether this is the first tier, where random tests try less."""
+    return settings.get_current_profile_name() == QUICK
