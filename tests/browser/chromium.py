@@ -35,8 +35,9 @@ def program() -> str:
 async def chromium() -> AsyncIterator[Browser]:
     """A browser with nothing in it, gone at the end."""
     flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else [*QUIET]  # root's Chromium refuses its own sandbox
+    path = program()  # before the driver, whose Node needs libraries that come with the browser
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=program(), args=flags)
+        browser = await driver.chromium.launch(executable_path=path, args=flags)
         try:
             yield browser
         finally:
