@@ -18,7 +18,7 @@ from bench.matching_rivals import Matcher, automaton, by_index, grid, inverted_d
 from bench.matching_world import COMMUNITY, Facts, World, subscribed
 from filters.base import Filter
 from filters.combine import Subscription
-from filters.index import Index
+from filters.index import SubscriptionIndex
 
 ROUNDS = 3
 SEED = 4
@@ -149,8 +149,8 @@ def costs(make: Callable[[World, int], list[Filter]], clients: int) -> tuple[flo
     return (added - begun) / clients * 1e6, (removed - added) / clients * 1e6, indexed / clients, filters / clients
 
 
-def _filled(subscriptions: list[Subscription]) -> Index[int]:
-    index: Index[int] = Index()
+def _filled(subscriptions: list[Subscription]) -> SubscriptionIndex[int]:
+    index: SubscriptionIndex[int] = SubscriptionIndex()
     for client, subscription in enumerate(subscriptions):
         index.add(client, subscription)
     return index

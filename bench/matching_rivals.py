@@ -11,7 +11,7 @@ import ahocorasick
 
 from bench.matching_world import Facts, World, made, subscribed
 from filters.base import Filter
-from filters.index import Index
+from filters.index import SubscriptionIndex
 
 Matcher = Callable[[Facts], Collection[int]]
 Phrases = list[list[str]]
@@ -19,7 +19,7 @@ Phrases = list[list[str]]
 
 def by_index(filters: list[Filter]) -> Matcher:
     """This project's index."""
-    index: Index[int] = Index()
+    index: SubscriptionIndex[int] = SubscriptionIndex()
     for client, subscription in enumerate(subscribed(filters)):
         index.add(client, subscription)
     return lambda facts: index.match(made(facts))

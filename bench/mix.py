@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from filters.sample import SAMPLE_KEY, Sample
-from filters.share import share
+from filters.sample import SAMPLE_HASH_KEY, Sample
+from filters.share import stable_hash
 
 TOPICS = 1000
 AUTHORS = 300
@@ -93,7 +93,7 @@ class Oracle:
         """The draft was answered 201."""
         self.posts += 1
         self._add(Asker("firehose", 0), draft.number)
-        if self._sample.covers(share(status_id, SAMPLE_KEY)):
+        if self._sample.contains_position(stable_hash(status_id, SAMPLE_HASH_KEY)):
             self._add(Asker("sample", 0), draft.number)
         if draft.loud:
             self._loud = _more(self._loud, draft.number)

@@ -31,7 +31,7 @@ from bench.process import end, first_core, last_core, pin
 from bench.progress import Progress
 from bench.site import Site
 from bench.slope import Slope, fit
-from stream_server.embedded import find
+from stream_server.embedded import find_redis_binary
 
 GUESTS = 150
 POSTS_PER_SECOND = 20.0
@@ -96,7 +96,7 @@ class Redis:
             "save": "", "maxmemory-policy": "noeviction",
         }  # fmt: skip
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        process = self._site.start("redis", [str(find().path), *words])
+        process = self._site.start("redis", [str(find_redis_binary().path), *words])
         pin(process.pid, last_core())
         return process
 

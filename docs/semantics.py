@@ -13,17 +13,17 @@ import msgspec
 import yaml
 
 from filters.combine import Subscription
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.event import Event
 from filters.location import Location
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.error import RuleError
-from filters.rules.operators import Row, rows
+from filters.rules.operators import OperatorSpec, operator_specs
 from filters.rules.rule import Rule
 from filters.sample import Sample
 from filters.track import Track
-from stream_server.view import NO_FACTS, Facts, Status, Wire, view
+from stream_server.view import NO_FACTS, EntryFacts, StatusFields, WireFields, make_view
 from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES, REFUSED
 from tests.filters.test_entities import EXTRACT, TLDS
@@ -56,7 +56,7 @@ def _spelt(character: str) -> str:
 
 
 def _said(text: str, **facts: Any) -> Event:
-    return Event("post", author=CARL, status_id="1", text=text, entities=extract(text), **facts)
+    return Event("post", author=CARL, status_id="1", text=text, entities=extract_entities(text), **facts)
 
 
 def _tracked(rows: Iterable[tuple[str, str, bool]]) -> Table:
@@ -69,15 +69,15 @@ def _tracked(rows: Iterable[tuple[str, str, bool]]) -> Table:
 
 def _status(message: str, **more: Any) -> dict[str, Any]:
     """A status of Carl's as the log has it; a mention of Anna has her id."""
-    entities = {name: [one._asdict() for one in family] for name, family in extract(message)._asdict().items()}
+    entities = {name: [one._asdict() for one in family] for name, family in extract_entities(message)._asdict().items()}
     for mention in entities["mentions"]:
         mention["id"] = {"anna": ANNA}.get(mention["login"])
     return {"id": "4096", "uid": CARL, "login": "carl", "message": message, "entities": entities} | more
 
 
-def _seen(status: dict[str, Any], facts: Facts = NO_FACTS) -> Event:
+def _seen(status: dict[str, Any], facts: EntryFacts = NO_FACTS) -> Event:
     """The status as filters see it, through the view of the server."""
-    return view("post", facts, Wire(status=msgspec.convert(status, Status))).event
+    return make_view("post", facts, WireFields(status=msgspec.convert(status, StatusFields))).event
 
 
 def _link(url: str, display_url: str, expanded_url: str) -> dict[str, Any]:
@@ -230,11 +230,13 @@ def _asked(query: str, registry: Registry) -> Subscription:
 
 def operators() -> Table:
     """What rules are made of."""
-    made = [(_operator(row), "yes" if row.standalone else "no", row.help, _code(row.example)) for row in rows()]
+    made = [
+        (_operator(row), "yes" if row.standalone else "no", row.help, _code(row.example)) for row in operator_specs()
+    ]
     return ("operator", "stands alone", "finds", "example"), made
 
 
-def _operator(row: Row) -> str:
+def _operator(row: OperatorSpec) -> str:
     if not row.name:
         return _code(row.value)
     named = f"`{row.name}:` {row.value}"

@@ -14,14 +14,14 @@ import msgspec
 from filters.base import Filter
 from filters.registry import Registry
 from stream_server.config import SETTINGS
-from stream_server.errors import CODES
-from stream_server.metrics import WATCHED
-from stream_server.sight import Fact, Sight
-from stream_server.sight import sight as decided
-from stream_server.store.keys import DERIVED, TRUTH
-from stream_server.web.operations import summary
-from stream_server.web.route import ANY, OPEN, Route
-from stream_server.web.routes import TABLE
+from stream_server.errors import STATUS_BY_CODE
+from stream_server.metrics import WATCHED_METRICS
+from stream_server.sight import Visibility, VisibilityFact
+from stream_server.sight import decide_visibility as decided
+from stream_server.store.keys import CORE_KEYS, DERIVED_KEYS
+from stream_server.web.operations import operation_summary
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
+from stream_server.web.routes import ROUTE_TABLE
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/api.md", "docs/filters.md", "docs/operations.md", "docs/architecture.md", "docs/social.md")
@@ -33,8 +33,8 @@ def settings() -> str:
     """Every setting with its flag, variable and default, and whether a server that runs can take another."""
     rows = (
         (
-            f"`{s.flag}`", f"`{s.variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
-            "yes" if s.reload else "",
+            f"`{s.flag}`", f"`{s.environment_variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
+            "yes" if s.is_reloadable else "",
         )
         for s in SETTINGS
     )  # fmt: skip
@@ -43,7 +43,7 @@ def settings() -> str:
 
 def errors() -> str:
     """Every error code with its status."""
-    return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in CODES.items()))
+    return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in STATUS_BY_CODE.items()))
 
 
 def built_in() -> list[type[Filter]]:
@@ -59,22 +59,23 @@ def filters() -> str:
 
 def metrics() -> str:
     """Every figure that the hub and the feed count."""
-    return _table(("metric", "kind", "meaning"), ((f"`{m.name}`", m.kind, m.help) for m in WATCHED))
+    return _table(("metric", "kind", "meaning"), ((f"`{m.name}`", m.kind, m.help) for m in WATCHED_METRICS))
 
 
 def keys() -> str:
     """Every key in Redis."""
     rows = (
-        (f"`{key.pattern}`", key.type, "truth" if key in TRUTH else "derived", key.content) for key in TRUTH + DERIVED
+        (f"`{key.pattern}`", key.type, "truth" if key in CORE_KEYS else "derived", key.description)
+        for key in CORE_KEYS + DERIVED_KEYS
     )
     return _table(("key", "type", "", "content"), rows)
 
 
 def routes() -> str:
     """Every route but the streams, with what it is asked; `?` is what may be left out."""
-    scopes = {OPEN: "open", ANY: "any"}
-    told = [row for row in TABLE if row.query is not None]
-    rows = ((_asked(row), scopes.get(row.needs, row.needs), summary(row), _answered(row)) for row in told)
+    scopes = {NO_TOKEN: "open", ANY_TOKEN: "any"}
+    told = [row for row in ROUTE_TABLE if row.query is not None]
+    rows = ((_asked(row), scopes.get(row.scope, row.scope), operation_summary(row), _answered(row)) for row in told)
     return _table(("method and path", "scope", "what", "answer"), rows)
 
 
@@ -90,27 +91,33 @@ def _asked(row: Route) -> str:
 
 
 def _answered(row: Route) -> str:
-    statuses = " or ".join(str(status) for status in (row.status, *row.also))
-    return f"{statuses} `{row.answer.__name__}`" if row.answer else statuses
+    statuses = " or ".join(str(status) for status in (row.status, *row.other_statuses))
+    return f"{statuses} `{row.response.__name__}`" if row.response else statuses
 
 
 _VIEWERS = {
-    "anybody": Fact.NONE,
-    "an approved follower of the author": Fact.FOLLOWER,
-    "a member of that group": Fact.MEMBER,
-    "in that talk": Fact.PARTY,
-    "any of these, who has muted the author": Fact.FOLLOWER | Fact.MEMBER | Fact.PARTY | Fact.MUTED,
-    "any of these, blocking the author or blocked": Fact.FOLLOWER | Fact.MEMBER | Fact.PARTY | Fact.BLOCKED,
-    "the author": Fact.OWN,
-    "anybody, also the author, while the author is suspended": Fact.OWN | Fact.SUSPENDED,
+    "anybody": VisibilityFact.NONE,
+    "an approved follower of the author": VisibilityFact.FOLLOWER,
+    "a member of that group": VisibilityFact.GROUP_MEMBER,
+    "in that talk": VisibilityFact.PARTICIPANT,
+    "any of these, who has muted the author": VisibilityFact.FOLLOWER
+    | VisibilityFact.GROUP_MEMBER
+    | VisibilityFact.PARTICIPANT
+    | VisibilityFact.MUTED,
+    "any of these, blocking the author or blocked": VisibilityFact.FOLLOWER
+    | VisibilityFact.GROUP_MEMBER
+    | VisibilityFact.PARTICIPANT
+    | VisibilityFact.BLOCKED,
+    "the author": VisibilityFact.AUTHOR,
+    "anybody, also the author, while the author is suspended": VisibilityFact.AUTHOR | VisibilityFact.SUSPENDED,
 }
 _WRITTEN = {
-    "in public": Fact.NONE,
-    "by a protected author": Fact.PROTECTED,
-    "in a private group": Fact.CLOSED,
-    "in a talk": Fact.DIRECT,
+    "in public": VisibilityFact.NONE,
+    "by a protected author": VisibilityFact.PROTECTED,
+    "in a private group": VisibilityFact.PRIVATE_GROUP,
+    "in a talk": VisibilityFact.DIRECT_MESSAGE,
 }
-_SEEN = {Sight.HIDDEN: "", Sight.QUIET: "quiet", Sight.SHOWN: "yes"}
+_SEEN = {Visibility.HIDDEN: "", Visibility.ON_REQUEST: "quiet", Visibility.VISIBLE: "yes"}
 
 
 def sight() -> str:
@@ -123,7 +130,11 @@ def sight() -> str:
 
 def round_trips() -> str:
     """How often each route asks Redis, and why more than once."""
-    rows = ((f"`{row.method} {row.path}`", str(row.trips.most), row.trips.why) for row in TABLE if row.counted)
+    rows = (
+        (f"`{row.method} {row.path}`", str(row.round_trips.limit), row.round_trips.reason)
+        for row in ROUTE_TABLE
+        if row.has_round_trip_limit
+    )
     return _table(("method and path", "at most", "why more than one"), rows)
 
 

@@ -4,7 +4,7 @@ Python's ``re`` knows letters and digits (``\w``) and no other class. The ranges
 Character Database (version 14, that of Python 3.11), written down because computing them visits a million characters.
 """
 
-MARKS = (
+COMBINING_MARKS = (
     r"\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7\u0610-\u061a\u064b-\u065f"
     r"\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3"
     r"\u07fd\u0816-\u0819\u081b-\u0823\u0825-\u0827\u0829-\u082d\u0859-\u085b\u0898-\u089f\u08ca-\u08e1"
@@ -51,7 +51,7 @@ MARKS = (
 )
 """Category M: what combines with the letter before it. Without them most Indic words would fall apart."""
 
-ODD_NUMBERS = (
+NON_DECIMAL_NUMBERS = (
     r"\u00b2-\u00b3\u00b9\u00bc-\u00be\u09f4-\u09f9\u0b72-\u0b77\u0bf0-\u0bf2\u0c78-\u0c7e\u0d58-\u0d5e"
     r"\u0d70-\u0d78\u0f2a-\u0f33\u1369-\u137c\u16ee-\u16f0\u17f0-\u17f9\u19da\u2070\u2074-\u2079\u2080-\u2089"
     r"\u2150-\u2182\u2185-\u2189\u2460-\u249b\u24ea-\u24ff\u2776-\u2793\u2cfd\u3007\u3021-\u3029\u3038-\u303a"
@@ -98,7 +98,7 @@ SYMBOLS = (
 )
 """Category So: emoji, dingbats and their like."""
 
-LATIN_ACCENTS = (
+ACCENTED_LATIN = (
     r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0253\u0254\u0256\u0257\u0259\u025b\u0263\u0268\u026f\u0272"
     r"\u0289\u028b\u02bb\u0300-\u036f\u1e00-\u1eff"
 )
@@ -107,16 +107,16 @@ LATIN_ACCENTS = (
 CYRILLIC = r"\u0400-\u04ff"
 """Cyrillic letters, which twitter-text takes in paths."""
 
-DIRECTIONS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+BIDI_CONTROLS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Invisible marks of the writing direction: they touch an entity without being part of it."""
 
-JOINERS = r"\u200c\u200d"
+ZERO_WIDTH_JOINERS = r"\u200c\u200d"
 """Invisible too: they say how the letters around them are drawn, and belong to the word."""
 
-IN_WORD = rf"\w{MARKS}{JOINERS}"
+WORD_CHARACTERS = rf"\w{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}"
 """Letters, digits, ``_`` and what belongs to them: a word begins with ``\\w`` and goes on with these."""
 
-UNSPACED = (
+UNSPACED_SCRIPTS = (
     r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17d7\u17dc-\u17dd"
     r"\u17e0-\u17e9\u17f0-\u17f9\u3005-\u3007\u3021-\u302d\u3038-\u303b\u3041-\u3096\u3099-\u309a\u309d-\u309f"
     r"\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"

@@ -8,84 +8,84 @@ from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
 from filters.event import Event
-from filters.grid import Box, filter_squares, spans
-from filters.items import Items, added, removed
+from filters.grid import Box, filter_box_squares, longitude_spans
+from filters.items import CompactSet, with_item, without_item
 from filters.key import Key
 
 T = TypeVar("T", bound=Hashable)
 H = TypeVar("H", bound=Hashable)
 
-Owned: TypeAlias = tuple[float, float, float, float, T]
+ItemBox: TypeAlias = tuple[float, float, float, float, T]
 """A box that does not cross the date line, and whose it is."""
 
 
-class Boxes(Generic[T]):
+class BoxIndex(Generic[T]):
     """The items by the squares that their boxes touch."""
 
     def __init__(self) -> None:
-        self._within: dict[Key, Items[T]] = {}
-        self._crossed: dict[Key, Items[Owned[T]]] = {}
+        self._covered_squares: dict[Key, CompactSet[T]] = {}
+        self._crossed_squares: dict[Key, CompactSet[ItemBox[T]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._crossed)  # every box is here too, as one for events of any size
+        return bool(self._crossed_squares)  # every box is here too, as one for events of any size
 
     def add(self, item: T, boxes: Collection[Box]) -> None:
         """Find ``item`` from now on by what lies in one of ``boxes``, edges included, or touches it."""
-        for owned, square, proof in _squares(item, boxes):
+        for owned, square, proof in _squares_of_boxes(item, boxes):
             if proof:
-                self._within[square] = added(self._within.get(square, ()), item)
+                self._covered_squares[square] = with_item(self._covered_squares.get(square, ()), item)
             else:
-                self._crossed[square] = added(self._crossed.get(square, ()), owned)
+                self._crossed_squares[square] = with_item(self._crossed_squares.get(square, ()), owned)
 
     def remove(self, item: T, boxes: Collection[Box]) -> None:
         """Undo :meth:`add` of the same two."""
-        for owned, square, proof in _squares(item, boxes):
+        for owned, square, proof in _squares_of_boxes(item, boxes):
             if proof:
-                _drop(self._within, square, item)
+                _discard_item(self._covered_squares, square, item)
             else:
-                _drop(self._crossed, square, owned)
+                _discard_item(self._crossed_squares, square, owned)
 
     def find(self, event: Event, found: set[T]) -> None:
         """Add the items that ``event`` concerns; its point decides alone, and its place where it has none."""
-        squares = event.squares
+        squares = event.square_keys
         if not squares:
             return
-        for square in self._within.keys() & squares:
-            found.update(self._within[square])
-        near = self._crossed.keys() & squares
+        for square in self._covered_squares.keys() & squares:
+            found.update(self._covered_squares[square])
+        near = self._crossed_squares.keys() & squares
         if not near:
             return
-        for left, bottom, right, top in _extent(event):
+        for left, bottom, right, top in _event_boxes(event):
             for square in near:
-                for west, south, east, north, item in self._crossed[square]:
+                for west, south, east, north, item in self._crossed_squares[square]:
                     if west <= right and left <= east and south <= top and bottom <= north:
                         found.add(item)
 
 
-def _extent(event: Event) -> list[Box]:
+def _event_boxes(event: Event) -> list[Box]:
     """Where it happened: at its point, which is a box of no size, or else in its place."""
     if event.point is not None:
         return [event.point + event.point]
-    return [] if event.box is None else _parts(event.box)
+    return [] if event.box is None else _split_at_date_line(event.box)
 
 
-def _squares(item: T, boxes: Collection[Box]) -> Iterator[tuple[Owned[T], Key, bool]]:
+def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:
     """Each square with the box that touches it, and whether it is proof; a box over the date line is two."""
     for box in boxes:
-        for part in _parts(box):
+        for part in _split_at_date_line(box):
             owned = (*part, item)  # one for all squares: what is looked at together lies together
-            for square, proof in filter_squares(part):
+            for square, proof in filter_box_squares(part):
                 yield owned, square, proof
 
 
-def _parts(box: Box) -> list[Box]:
+def _split_at_date_line(box: Box) -> list[Box]:
     """The box, or what lies of it on either side of the date line."""
     west, south, east, north = box
-    return [(left, south, right, north) for left, right in spans(west, east)]
+    return [(left, south, right, north) for left, right in longitude_spans(west, east)]
 
 
-def _drop(lists: dict[Key, Items[H]], square: Key, item: H) -> None:
+def _discard_item(lists: dict[Key, CompactSet[H]], square: Key, item: H) -> None:
     """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
-    left = removed(lists.pop(square, ()), item)
+    left = without_item(lists.pop(square, ()), item)
     if left:
         lists[square] = left

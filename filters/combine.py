@@ -2,60 +2,73 @@
 
 from collections.abc import Collection, Hashable
 
-from filters.base import Failed, Filter, Mark, sound_leads
+from filters.base import Filter, FilterFailure, MatchedItem, validate_index_terms
 from filters.event import Event
 from filters.follow import Follow
-from filters.key import Key, Leads
+from filters.key import IndexTerms, Key
 from filters.kind import KINDS, Kinds
 
 
 class Subscription:
-    """(one of ``bases``) and (all of ``narrows``). Immutable; equal if it asks for the same, in whatever order.
+    """(one of ``bases``) and (all of ``narrowing``). Immutable; equal if it asks for the same, in whatever order.
 
-    ``explain`` asks for the reasons of each match. ``impersonal`` says that it is the same for everyone who asks:
+    ``explain`` asks for the reasons of each match. ``viewer_independent`` says that it is the same for everyone who asks:
     public events only, nobody's blocks and mutes; if it is not said, a base that stands alone is so.
     """
 
-    __slots__ = ("_costly", "_told", "bases", "explain", "impersonal", "key", "kinds", "marks", "narrow_key", "narrows")
+    __slots__ = (
+        "_plugin_index_terms",
+        "_unindexed_bases",
+        "bases",
+        "canonical_form",
+        "explain",
+        "kinds",
+        "narrowing",
+        "narrowing_key",
+        "reports_matches",
+        "viewer_independent",
+    )
 
     def __init__(
         self,
         bases: Collection[Filter],
-        narrows: Collection[Filter] = (),
+        narrowing: Collection[Filter] = (),
         *,
         explain: bool = False,
-        impersonal: bool | None = None,
+        viewer_independent: bool | None = None,
     ) -> None:
         self.bases = tuple(bases)
-        self.narrows = tuple(narrows)
+        self.narrowing = tuple(narrowing)
         self.explain = explain
-        self.impersonal = all(base.role == "whole" for base in self.bases) if impersonal is None else impersonal
-        self._costly: list[str] | None = None
-        self._told: tuple[tuple[Filter, Leads | None], ...] = ()
-        self.marks = explain or any(base.marks for base in self.bases)
+        self.viewer_independent = (
+            all(base.role == "whole" for base in self.bases) if viewer_independent is None else viewer_independent
+        )
+        self._unindexed_bases: list[str] | None = None
+        self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
+        self.reports_matches = explain or any(base.reports_matches for base in self.bases)
         """Whether messages name what matched."""
-        self.narrow_key: Hashable = frozenset(narrows)
-        """The canonical form of ``narrows`` alone: the index asks equal ones once an event."""
-        self.key: Hashable = (frozenset(bases), self.narrow_key, explain, self.impersonal)
+        self.narrowing_key: Hashable = frozenset(narrowing)
+        """The canonical form of ``narrowing`` alone: the index asks equal ones once an event."""
+        self.canonical_form: Hashable = (frozenset(bases), self.narrowing_key, explain, self.viewer_independent)
         """The canonical form: clients with equal keys get the same events."""
-        asked = [narrow.kinds for narrow in narrows if isinstance(narrow, Kinds)]
+        asked = [narrow.kinds for narrow in narrowing if isinstance(narrow, Kinds)]
         self.kinds = frozenset.intersection(*asked) if asked else frozenset(KINDS)
         """The kinds of events that can match."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Subscription) and other.key == self.key
+        return isinstance(other, Subscription) and other.canonical_form == self.canonical_form
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(self.canonical_form)
 
     def __repr__(self) -> str:
-        return f"<Subscription {[*self.bases, *self.narrows]!r}>"
+        return f"<Subscription {[*self.bases, *self.narrowing]!r}>"
 
-    def keys(self) -> frozenset[Key] | None:
+    def candidate_keys(self) -> frozenset[Key] | None:
         """Keys of which each event that matches has at least one; None if there are no such keys."""
         found: set[Key] = set()
         for base in self.bases:
-            keys = base.keys()
+            keys = base.candidate_keys()
             if keys is None:
                 return None
             found |= keys
@@ -63,120 +76,126 @@ class Subscription:
 
     def matches(self, event: Event) -> bool:
         """Whether ``event`` is asked for; raises Failed where a filter raises."""
-        return self.admits(event) and self.asks_for(event)
+        return self.passes_narrowing(event) and self.matches_base(event)
 
-    def asks_for(self, event: Event) -> bool:
+    def matches_base(self, event: Event) -> bool:
         """Whether ``event`` matches one of the bases; raises Failed where a filter raises."""
         for base in self.bases:
             try:
                 if base.matches(event):
                     return True
             except Exception as error:
-                raise _failed(base, error) from error
+                raise _as_filter_failure(base, error) from error
         return False
 
-    def admits(self, event: Event) -> bool:
+    def passes_narrowing(self, event: Event) -> bool:
         """Whether ``event`` passes all that narrows; raises Failed where a filter raises."""
-        for narrow in self.narrows:
+        for narrow in self.narrowing:
             try:
                 if not narrow.matches(event):
                     return False
             except Exception as error:
-                raise _failed(narrow, error) from error
+                raise _as_filter_failure(narrow, error) from error
         return True
 
-    def matched(self, event: Event) -> list[Mark]:
+    def matched_items(self, event: Event) -> list[MatchedItem]:
         """What of this matched an ``event`` that does: rules by their names, all filters where reasons are asked for.
 
         Raises Failed where a filter raises.
         """
-        return [mark for base in self.bases for mark in self.marks_of(base, event)]
+        return [mark for base in self.bases for mark in self.base_matched_items(base, event)]
 
-    def marks_of(self, base: Filter, event: Event) -> list[Mark]:
+    def base_matched_items(self, base: Filter, event: Event) -> list[MatchedItem]:
         """What one of the bases says of that; raises Failed."""
         try:
-            return list(base.explain(event) if self.explain else base.matched(event))
+            return list(base.explain(event) if self.explain else base.matched_items(event))
         except Exception as error:
-            raise _failed(base, error) from error
+            raise _as_filter_failure(base, error) from error
 
     @property
-    def needs_me(self) -> bool:
+    def uses_me(self) -> bool:
         """Whether ``@me`` takes part, so that the subscription is one user's own."""
-        return any(isinstance(base, Follow) and base.me for base in self.bases)
+        return any(isinstance(base, Follow) and base.includes_me for base in self.bases)
 
     @property
-    def scopes(self) -> frozenset[str]:
+    def required_scopes(self) -> frozenset[str]:
         """What a token needs for this."""
-        return frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrows)))
+        return frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrowing)))
 
     @property
-    def costly(self) -> list[str]:
+    def unindexed_bases(self) -> list[str]:
         """The names of the bases to which nothing leads, so that this has to be asked about every event.
 
         A base that stands alone is no burden: it is asked once for all who ask for it. Looked at once, since the leads
         of thousands of ids take milliseconds; raises Failed where a filter raises.
         """
-        if self._costly is None:
-            found = zip(self.bases, self.leads(), strict=True)
-            self._costly = [base.name for base, leads in found if base.role == "any" and leads is None]
-        return self._costly
+        if self._unindexed_bases is None:
+            found = zip(self.bases, self.index_terms(), strict=True)
+            self._unindexed_bases = [base.name for base, leads in found if base.role == "any" and leads is None]
+        return self._unindexed_bases
 
-    def leads(self) -> list[Leads | None]:
+    def index_terms(self) -> list[IndexTerms | None]:
         """How events find each of the bases, in their order.
 
         A third party is asked once and checked, since it may raise later, or say something else; a filter of this
         package says the same again, and thousands of ids are not kept twice. Raises Failed where a filter raises, or
         says what no index can hold.
         """
-        return [self._leads_of(base) for base in self.bases]
+        return [self._index_terms_of(base) for base in self.bases]
 
-    def _leads_of(self, base: Filter) -> Leads | None:
-        if _is_ours(base):
-            return base.leads()
-        for asked, leads in self._told:  # by itself: its key is a third party's too
+    def _index_terms_of(self, base: Filter) -> IndexTerms | None:
+        if _is_builtin(base):
+            return base.index_terms()
+        for asked, leads in self._plugin_index_terms:  # by itself: its key is a third party's too
             if asked is base:
                 return leads
         try:
-            leads = sound_leads(base.leads())
+            leads = validate_index_terms(base.index_terms())
         except Exception as error:
-            raise _failed(base, error) from error
-        self._told = (*self._told, (base, leads))
+            raise _as_filter_failure(base, error) from error
+        self._plugin_index_terms = (*self._plugin_index_terms, (base, leads))
         return leads
 
-    def base(self, name: str) -> Filter | None:
+    def find_base(self, name: str) -> Filter | None:
         """The base of this name, None if there is none."""
         return next((base for base in self.bases if base.name == name), None)
 
-    def with_base(self, new: Filter) -> "Subscription":
-        """The same with ``new`` in the place of the base that has its name."""
-        return self._with([new if base.name == new.name else base for base in self.bases], self.narrows)
+    def replace_base(self, new_base: Filter) -> "Subscription":
+        """The same with ``new_base`` in the place of the base that has its name."""
+        return self._replace_filters(
+            [new_base if base.name == new_base.name else base for base in self.bases], self.narrowing
+        )
 
     def with_following(self, following: Collection[str]) -> "Subscription":
         """The same with ``@me`` standing for ``following``, a set that its owner goes on changing.
 
-        After a change an :class:`filters.index.Index` that holds the subscription has to be told.
+        After a change an :class:`filters.index.SubscriptionIndex` that holds the subscription has to be told.
         """
         bases = [base.with_following(following) if isinstance(base, Follow) else base for base in self.bases]
-        return self._with(bases, self.narrows)
+        return self._replace_filters(bases, self.narrowing)
 
-    def without(self, failed: Failed) -> "Subscription":
+    def without_failed(self, failed: FilterFailure) -> "Subscription":
         """The same without what has failed: that matches nothing any more, and lets nothing pass that it narrowed."""
 
         def left(parts: Collection[Filter]) -> list[Filter]:
-            return [part.without(failed.part) if part == failed.culprit else part for part in parts]
+            return [part.without_failed(failed.rule_id) if part == failed.filter else part for part in parts]
 
-        return self._with(left(self.bases), left(self.narrows))
+        return self._replace_filters(left(self.bases), left(self.narrowing))
 
-    def _with(self, bases: Collection[Filter], narrows: Collection[Filter]) -> "Subscription":
-        changed = Subscription(bases, narrows, explain=self.explain, impersonal=self.impersonal)
-        changed._told = self._told
+    def _replace_filters(self, bases: Collection[Filter], narrows: Collection[Filter]) -> "Subscription":
+        changed = Subscription(bases, narrows, explain=self.explain, viewer_independent=self.viewer_independent)
+        changed._plugin_index_terms = self._plugin_index_terms
         return changed
 
 
-def _is_ours(base: Filter) -> bool:
+def _is_builtin(base: Filter) -> bool:
     return type(base).__module__.startswith("filters.")
 
 
-def _failed(part: Filter, error: Exception) -> Failed:
+def _as_filter_failure(part: Filter, error: Exception) -> FilterFailure:
     """A filter of many parts says by itself which of them failed."""
-    return Failed(part, error.error, error.part) if isinstance(error, Failed) else Failed(part, error)
+    return (
+        FilterFailure(part, error.error, error.rule_id)
+        if isinstance(error, FilterFailure)
+        else FilterFailure(part, error)
+    )

@@ -3,12 +3,12 @@
 from filters.error import ParameterError
 
 
-def split(value: str, *, param: str, most: int, noun: str) -> list[str]:
+def split_list(value: str, *, param: str, max_items: int, noun: str) -> list[str]:
     """The items of ``value`` without the blanks around them.
 
     Counts before it looks at any, so that a list that is too long costs nothing; raises ParameterError ``too_many``.
     """
     count = value.count(",") + 1
-    if count > most:
-        raise ParameterError(f"{param} takes at most {most} {noun}, not {count}", param=param, code="too_many")
+    if count > max_items:
+        raise ParameterError(f"{param} takes at most {max_items} {noun}, not {count}", param=param, code="too_many")
     return [item.strip() for item in value.split(",")]

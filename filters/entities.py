@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from filters.alphabet import DIRECTIONS, LATIN_ACCENTS, MARKS, ODD_NUMBERS
-from filters.urls import spans
+from filters.alphabet import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, NON_DECIMAL_NUMBERS
+from filters.urls import find_urls
 
 Indices = tuple[int, int]
 """Where an entity starts and where it ends, exclusive, in code points."""
@@ -59,37 +59,37 @@ NO_ENTITIES = Entities()
 _Entity = TypeVar("_Entity", Mention, Hashtag, Cashtag)
 
 _MENTION = re.compile(r"[@\uff20]([A-Za-z0-9_]{1,20})(/[A-Za-z][A-Za-z0-9_\-]{0,24})?")
-_BEFORE_MENTION_NEVER = re.compile(r"[A-Za-z0-9_!#$%&*@\uff20]")
-_AFTER_MENTION_NEVER = re.compile(rf"[@\uff20{LATIN_ACCENTS}]|://")
+_FORBIDDEN_BEFORE_MENTION = re.compile(r"[A-Za-z0-9_!#$%&*@\uff20]")
+_FORBIDDEN_AFTER_MENTION = re.compile(rf"[@\uff20{ACCENTED_LATIN}]|://")
 _RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
 _REPLY = re.compile(r"\s*[@\uff20]([A-Za-z0-9_]{1,20})")
 
 _TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
-_TAG_LETTER = re.compile(rf"[^\W\d_{ODD_NUMBERS}]|[{MARKS}]")
-_NOT_ODD = rf"(?![{ODD_NUMBERS}])"
-_TAG = re.compile(rf"[#\uff03](?![\ufe0f\u20e3])((?:{_NOT_ODD}[\w{MARKS}{_TAG_SPECIALS}])++)")
-_BEFORE_TAG_NEVER = re.compile(rf"(?![\ufe0e\ufe0f]){_NOT_ODD}[\w{MARKS}{_TAG_SPECIALS}&]")
-_AFTER_TAG_NEVER = re.compile(r"[#\uff03]|://")
+_TAG_LETTER = re.compile(rf"[^\W\d_{NON_DECIMAL_NUMBERS}]|[{COMBINING_MARKS}]")
+_NO_NON_DECIMAL_NUMBER = rf"(?![{NON_DECIMAL_NUMBERS}])"
+_TAG = re.compile(rf"[#\uff03](?![\ufe0f\u20e3])((?:{_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}])++)")
+_FORBIDDEN_BEFORE_TAG = re.compile(rf"(?![\ufe0e\ufe0f]){_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}&]")
+_FORBIDDEN_AFTER_TAG = re.compile(r"[#\uff03]|://")
 
 _CASHTAG = re.compile(
-    rf"(?:(?<!\S)|(?<=[{DIRECTIONS}]))\$([A-Za-z]{{1,6}}(?:[._][A-Za-z]{{1,2}})?)"
+    rf"(?:(?<!\S)|(?<=[{BIDI_CONTROLS}]))\$([A-Za-z]{{1,6}}(?:[._][A-Za-z]{{1,2}})?)"
     r"""(?=\Z|[\s!'#%&()*+,\\\-./:;<=>?@\[\]^_{|}~$"])"""
 )
 
 
-def extract(text: str) -> Entities:
+def extract_entities(text: str) -> Entities:
     """All entities of ``text``. What stands inside a link is part of the link and nothing else."""
-    urls = tuple(_url(text, span.start, span.end, protocol=span.protocol) for span in spans(text))
+    urls = tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text))
     taken = [url.indices for url in urls]
     return Entities(
-        mentions=_outside(_mentions(text), taken) if "@" in text or "\uff20" in text else (),
-        hashtags=_outside(_hashtags(text), taken) if "#" in text or "\uff03" in text else (),
-        cashtags=_outside(_cashtags(text), taken) if "$" in text else (),
+        mentions=_without_overlaps(_find_mentions(text), taken) if "@" in text or "\uff20" in text else (),
+        hashtags=_without_overlaps(_find_hashtags(text), taken) if "#" in text or "\uff03" in text else (),
+        cashtags=_without_overlaps(_find_cashtags(text), taken) if "$" in text else (),
         urls=urls,
     )
 
 
-def without_entities(text: str, entities: Entities) -> str:
+def blank_entities(text: str, entities: Entities) -> str:
     """``text`` with blanks in the place of each of its entities, so that all else stands where it stood."""
     left = ""
     for start, end in sorted([entity.indices for family in entities for entity in family]):
@@ -98,54 +98,54 @@ def without_entities(text: str, entities: Entities) -> str:
     return left + text[len(left) :]
 
 
-def manual_reply(text: str) -> str | None:
+def leading_mention(text: str) -> str | None:
     """The login that ``text`` begins with as ``@login`` (blanks may come before), else None."""
     found = _REPLY.match(text)
-    if found is None or _AFTER_MENTION_NEVER.match(text, found.end()):
+    if found is None or _FORBIDDEN_AFTER_MENTION.match(text, found.end()):
         return None
     return found.group(1)
 
 
-def mentions_or_lists(text: str) -> Iterator[tuple[Mention, str]]:
+def find_mentions_and_lists(text: str) -> Iterator[tuple[Mention, str]]:
     """Each ``@login`` or ``@login/list`` with its ``/list``, empty for a plain mention."""
     for found in _MENTION.finditer(text):
-        if _may_stand(text, found.start()) and not _AFTER_MENTION_NEVER.match(text, found.end()):
+        if _may_begin_mention(text, found.start()) and not _FORBIDDEN_AFTER_MENTION.match(text, found.end()):
             yield Mention(found.group(1), found.span()), found.group(2) or ""
 
 
-def _may_stand(text: str, at: int) -> bool:
+def _may_begin_mention(text: str, at: int) -> bool:
     """Whether an ``@`` there can begin a mention: not inside a word or an address, but right behind RT."""
-    if at == 0 or not _BEFORE_MENTION_NEVER.match(text, at - 1):
+    if at == 0 or not _FORBIDDEN_BEFORE_MENTION.match(text, at - 1):
         return True
     return _RETWEET.search(text[max(0, at - 4) : at]) is not None
 
 
-def _mentions(text: str) -> Iterator[Mention]:
-    return (mention for mention, list_name in mentions_or_lists(text) if not list_name)
+def _find_mentions(text: str) -> Iterator[Mention]:
+    return (mention for mention, list_name in find_mentions_and_lists(text) if not list_name)
 
 
-def _hashtags(text: str) -> Iterator[Hashtag]:
+def _find_hashtags(text: str) -> Iterator[Hashtag]:
     for found in _TAG.finditer(text):
         start, end = found.span()
-        if start and _BEFORE_TAG_NEVER.match(text, start - 1):
+        if start and _FORBIDDEN_BEFORE_TAG.match(text, start - 1):
             continue
-        if _TAG_LETTER.search(found.group(1)) and not _AFTER_TAG_NEVER.match(text, end):
+        if _TAG_LETTER.search(found.group(1)) and not _FORBIDDEN_AFTER_TAG.match(text, end):
             yield Hashtag(found.group(1), (start, end))
 
 
-def _cashtags(text: str) -> Iterator[Cashtag]:
+def _find_cashtags(text: str) -> Iterator[Cashtag]:
     return (Cashtag(found.group(1), found.span()) for found in _CASHTAG.finditer(text))
 
 
-def _url(text: str, start: int, end: int, *, protocol: bool) -> Url:
+def _make_url(text: str, start: int, end: int, *, protocol: bool) -> Url:
     url = text[start:end]
-    return Url(url, shown(url), url if protocol else f"http://{url}", (start, end))
+    return Url(url, to_display_url(url), url if protocol else f"http://{url}", (start, end))
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 
-def shown(url: str) -> str:
+def to_display_url(url: str) -> str:
     """A link as it is shown and tracked: without its scheme, ``www.`` and slashes at its end."""
     scheme = _SCHEME.match(url)
     if scheme is not None:
@@ -155,7 +155,7 @@ def shown(url: str) -> str:
     return url.rstrip("/")
 
 
-def _outside(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
+def _without_overlaps(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
     """The entities that do not overlap a taken stretch; both come in the order of the text."""
     kept = []
     ahead = iter(taken)

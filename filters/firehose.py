@@ -25,8 +25,8 @@ class Firehose(Filter):
         return cls()
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return True
 
     def matches(self, event: Event) -> bool:
-        return event.public
+        return event.is_public

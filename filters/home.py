@@ -6,10 +6,10 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Key, person
+from filters.key import Key, user_key
 
-_BY = frozenset({"post", "delete", "user_update", "protect", "unprotect"})
-_WITH = frozenset({"follow", "unfollow", "like", "unlike", "comment", "uncomment"})
+_AUTHORED_KINDS = frozenset({"post", "delete", "user_update", "protect", "unprotect"})
+_INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment", "uncomment"})
 
 
 class Home(Filter):
@@ -18,14 +18,14 @@ class Home(Filter):
     ``following`` is a set that its owner goes on changing. What is addressed to one finds one without a filter.
     """
 
-    __slots__ = ("_following", "_me")
+    __slots__ = ("_following", "_user_id")
 
     name: ClassVar[str] = "home"
     role: ClassVar[Role] = "any"
     help: ClassVar[str] = "What concerns the asking user."
 
-    def __init__(self, me: str, following: Collection[str]) -> None:
-        self._me = me
+    def __init__(self, user_id: str, following: Collection[str]) -> None:
+        self._user_id = user_id
         self._following = following
 
     @classmethod
@@ -33,14 +33,14 @@ class Home(Filter):
         raise ParameterError("home is a stream of its own, not a parameter", param="home", code="unknown_parameter")
 
     @property
-    def key(self) -> Hashable:
-        return self._me, id(self._following)
+    def canonical_form(self) -> Hashable:
+        return self._user_id, id(self._following)
 
-    def keys(self) -> frozenset[Key]:
+    def candidate_keys(self) -> frozenset[Key]:
         """One's own, and those of the followed of this moment."""
-        return frozenset(map(person, (self._me, *self._following)))
+        return frozenset(map(user_key, (self._user_id, *self._following)))
 
     def matches(self, event: Event) -> bool:
-        if event.kind in _BY:
-            return event.author == self._me or event.author in self._following
-        return event.kind in _WITH and self._me in event.people
+        if event.kind in _AUTHORED_KINDS:
+            return event.author == self._user_id or event.author in self._following
+        return event.kind in _INVOLVING_KINDS and self._user_id in event.user_ids

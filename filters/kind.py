@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
-from filters.commas import split
+from filters.commas import split_list
 from filters.error import ParameterError
 from filters.event import Event
 
@@ -63,19 +63,19 @@ class Kinds(Filter):
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        return cls.of(value, KINDS)
+        return cls.parse_known(value, KINDS)
 
     @classmethod
-    def of(cls, value: str, known: Collection[str]) -> Self:
+    def parse_known(cls, value: str, known: Collection[str]) -> Self:
         """The kinds named in ``value``, each one of ``known``; raises ParameterError."""
-        kinds = split(value, param="kinds", most=len(known), noun="kinds")
+        kinds = split_list(value, param="kinds", max_items=len(known), noun="kinds")
         for kind in kinds:
             if kind not in known:
                 raise ParameterError(f"kinds takes {', '.join(known)}, not {kind[:40]!r}", param="kinds")
         return cls(kinds)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.kinds
 
     def matches(self, event: Event) -> bool:

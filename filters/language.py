@@ -5,11 +5,11 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
-from filters.commas import split
+from filters.commas import split_list
 from filters.error import ParameterError
 from filters.event import Event
 
-LANGUAGES = 100
+MAX_LANGUAGES = 100
 """The most languages of one filter."""
 
 UNDETERMINED = "und"
@@ -32,7 +32,7 @@ class Language(Filter):
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        languages = split(value, param="language", most=LANGUAGES, noun="languages")
+        languages = split_list(value, param="language", max_items=MAX_LANGUAGES, noun="languages")
         for language in languages:
             if not _TAG.fullmatch(language):
                 raise ParameterError(
@@ -41,7 +41,7 @@ class Language(Filter):
         return cls(languages)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.languages
 
     def matches(self, event: Event) -> bool:

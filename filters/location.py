@@ -4,14 +4,14 @@ import re
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
-from filters.base import Filter, Mark, Role
-from filters.commas import split
+from filters.base import Filter, MatchedItem, Role
+from filters.commas import split_list
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box, contains, filter_keys, spans
-from filters.key import Key, Leads
+from filters.grid import Box, box_contains, filter_box_keys, longitude_spans
+from filters.key import IndexTerms, Key
 
-BOXES = 25
+MAX_BOXES = 25
 """The most boxes of one filter."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -34,42 +34,42 @@ class Location(Filter):
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        items = split(value, param="locations", most=BOXES * 4, noun=f"numbers ({BOXES} boxes)")
+        items = split_list(value, param="locations", max_items=MAX_BOXES * 4, noun=f"numbers ({MAX_BOXES} boxes)")
         if len(items) % 4:
             raise ParameterError("locations takes four numbers a box: west,south,east,north", param="locations")
-        numbers = [_degrees(item) for item in items]
-        return cls([_box(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)])
+        numbers = [_parse_degrees(item) for item in items]
+        return cls([_make_box(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)])
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.boxes
 
-    def keys(self) -> frozenset[Key]:
-        return frozenset(key for box in self.boxes for key in filter_keys(box))
+    def candidate_keys(self) -> frozenset[Key]:
+        return frozenset(key for box in self.boxes for key in filter_box_keys(box))
 
-    def leads(self) -> Leads:
+    def index_terms(self) -> IndexTerms:
         """The boxes say all that there is."""
-        return Leads((), boxes=self.boxes)
+        return IndexTerms((), boxes=self.boxes)
 
     def matches(self, event: Event) -> bool:
         if event.point is not None:
-            return any(contains(box, *event.point) for box in self.boxes)
-        return event.box is not None and any(_overlap(box, event.box) for box in self.boxes)
+            return any(box_contains(box, *event.point) for box in self.boxes)
+        return event.box is not None and any(_boxes_overlap(box, event.box) for box in self.boxes)
 
-    def explain(self, event: Event) -> list[Mark]:
+    def explain(self, event: Event) -> list[MatchedItem]:
         """Each box that matched, and whether the point of the event is in it or its place touches it."""
         by = "place" if event.point is None else "point"
         found = (box for box in sorted(self.boxes) if Location([box]).matches(event))
-        return [{"filter": "locations", "box": ",".join(map(_written, box)), "by": by} for box in found]
+        return [{"filter": "locations", "box": ",".join(map(_format_degrees, box)), "by": by} for box in found]
 
 
-def _degrees(item: str) -> float:
+def _parse_degrees(item: str) -> float:
     if not _NUMBER.fullmatch(item):
         raise ParameterError(f"locations takes numbers in degrees, not {item[:40]!r}", param="locations")
     return float(item)
 
 
-def _box(west: float, south: float, east: float, north: float) -> Box:
+def _make_box(west: float, south: float, east: float, north: float) -> Box:
     if not (abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90):
         raise ParameterError("locations has longitudes within ±180 and latitudes within ±90", param="locations")
     if south >= north:
@@ -79,15 +79,15 @@ def _box(west: float, south: float, east: float, north: float) -> Box:
     return west, south, east, north
 
 
-def _written(degrees: float) -> str:
+def _format_degrees(degrees: float) -> str:
     return repr(degrees).removesuffix(".0")
 
 
-def _overlap(box: Box, place: Box) -> bool:
+def _boxes_overlap(box: Box, place: Box) -> bool:
     if box[3] < place[1] or place[3] < box[1]:
         return False
     return any(
         left <= east and west <= right
-        for left, right in spans(box[0], box[2])
-        for west, east in spans(place[0], place[2])
+        for left, right in longitude_spans(box[0], box[2])
+        for west, east in longitude_spans(place[0], place[2])
     )

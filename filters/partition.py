@@ -7,12 +7,12 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.share import share
+from filters.share import stable_hash
 
-PARTITIONS = 64
+MAX_PARTITIONS = 64
 """The most partitions of the firehose."""
 
-PARTITION_KEY = b"stream-server partition"
+PARTITION_HASH_KEY = b"stream-server partition"
 """Fixed for ever, and apart from that of ``sample``, so that a partition of a sample is none of its holes."""
 
 _PARTITION = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
@@ -26,7 +26,7 @@ class Partition(Filter):
     name: ClassVar[str] = "partition"
     role: ClassVar[Role] = "narrow"
     help: ClassVar[str] = "`k/n`, 1 ≤ k ≤ n ≤ 64: the k-th of n parts of the firehose, by author."
-    needs: ClassVar[frozenset[str]] = frozenset({"firehose"})
+    requires: ClassVar[frozenset[str]] = frozenset({"firehose"})
 
     def __init__(self, k: int, n: int) -> None:
         self.k = k
@@ -36,13 +36,13 @@ class Partition(Filter):
     def parse(cls, value: str) -> Self:
         found = _PARTITION.fullmatch(value)
         k, n = (int(found[1]), int(found[2])) if found else (0, 0)
-        if not 1 <= k <= n <= PARTITIONS:
-            raise ParameterError(f"partition is k/n with 1 ≤ k ≤ n ≤ {PARTITIONS}", param="partition")
+        if not 1 <= k <= n <= MAX_PARTITIONS:
+            raise ParameterError(f"partition is k/n with 1 ≤ k ≤ n ≤ {MAX_PARTITIONS}", param="partition")
         return cls(k, n)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.k, self.n
 
     def matches(self, event: Event) -> bool:
-        return share(event.author or "", PARTITION_KEY) % self.n == self.k - 1
+        return stable_hash(event.author or "", PARTITION_HASH_KEY) % self.n == self.k - 1

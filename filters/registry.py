@@ -7,13 +7,13 @@ from typing import get_args
 
 from filters.base import Filter, Role
 
-GROUP = "stream_server.filters"
+ENTRY_POINT_GROUP = "stream_server.filters"
 """The entry-point group in which a distribution names its filters: ``parameter = "module:Class"``."""
 
 
 ROLES = get_args(Role)
 
-OPERATORS = frozenset(
+RESERVED_OPERATORS = frozenset(
     {
         *("from", "to", "retweets_of", "reposts_of", "retweets_of_user", "url", "conversation_id", "bio", "place"),
         *("place_country", "point_radius", "bounding_box", "is", "has", "lang", "followers_count", "following_count"),
@@ -22,10 +22,10 @@ OPERATORS = frozenset(
 )
 """Operators of the rule language, which would be read in the place of a filter of that name."""
 
-PARAMETERS = frozenset({"since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token"})
+RESERVED_PARAMETERS = frozenset({"since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token"})
 """Parameters of streams that are no filters, and are taken away before those are read."""
 
-RESERVED = OPERATORS | PARAMETERS
+RESERVED_NAMES = RESERVED_OPERATORS | RESERVED_PARAMETERS
 
 
 class PluginError(Exception):
@@ -39,7 +39,7 @@ class Registry:
         self._loaded: dict[str, type[Filter]] = {}
         self._points: dict[str, EntryPoint] = {}
         for point in points:
-            _check_name(point.name, _origin(point))
+            _check_name(point.name, _describe_origin(point))
             known = self._points.setdefault(point.name, point)
             if known.value != point.value:
                 raise PluginError(f"two filters are called {point.name}: {known.value} and {point.value}")
@@ -47,7 +47,7 @@ class Registry:
     @classmethod
     def from_entry_points(cls) -> "Registry":
         """All that is installed, built-in or not; raises PluginError where two claim one name, or one a taken one."""
-        return cls(entry_points(group=GROUP))
+        return cls(entry_points(group=ENTRY_POINT_GROUP))
 
     def register(self, filter_class: type[Filter]) -> None:
         """Add a filter that is not installed, for a test or an embedding program."""
@@ -65,7 +65,7 @@ class Registry:
     def get(self, name: str) -> type[Filter]:
         """The filter called ``name``; KeyError if there is none, PluginError if it cannot be used."""
         if name not in self._loaded:
-            self._loaded[name] = _load(self._points[name])
+            self._loaded[name] = _load_entry_point(self._points[name])
         return self._loaded[name]
 
     def all(self) -> list[type[Filter]]:
@@ -74,13 +74,13 @@ class Registry:
 
 
 @lru_cache(maxsize=1)
-def installed() -> Registry:
+def installed_registry() -> Registry:
     """All that is installed, looked for once a process; raises PluginError."""
     return Registry.from_entry_points()
 
 
-def _load(point: EntryPoint) -> type[Filter]:
-    origin = _origin(point)
+def _load_entry_point(point: EntryPoint) -> type[Filter]:
+    origin = _describe_origin(point)
     try:
         loaded = point.load()
     except Exception as error:
@@ -93,13 +93,13 @@ def _load(point: EntryPoint) -> type[Filter]:
     return loaded
 
 
-def _origin(point: EntryPoint) -> str:
+def _describe_origin(point: EntryPoint) -> str:
     return f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
 
 
 def _check_name(name: str, origin: str) -> None:
-    if name in RESERVED:
-        taken = "an operator of rules" if name in OPERATORS else "a parameter of streams"
+    if name in RESERVED_NAMES:
+        taken = "an operator of rules" if name in RESERVED_OPERATORS else "a parameter of streams"
         raise PluginError(f"{origin} would never be reached: {name} is {taken} already")
 
 

@@ -8,9 +8,9 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.share import POINTS, share
+from filters.share import HASH_SPACE, stable_hash
 
-SAMPLE_KEY = b"stream-server sample"
+SAMPLE_HASH_KEY = b"stream-server sample"
 """Fixed for ever: another key would be another sample, on replay too."""
 
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
@@ -22,7 +22,7 @@ class Sample(Filter):
     A smaller sample lies inside a larger one, and what becomes of a status is in the sample if the status is.
     """
 
-    __slots__ = ("_below", "percent")
+    __slots__ = ("_upper_bound", "percent")
 
     name: ClassVar[str] = "sample"
     role: ClassVar[Role] = "whole"
@@ -31,7 +31,7 @@ class Sample(Filter):
     def __init__(self, percent: Decimal) -> None:
         self.percent = percent.normalize()
         # An integer is below the exact bound if it is below the bound rounded up: no float, no error.
-        self._below = -(int(percent * 10**6) * POINTS // -(100 * 10**6))
+        self._upper_bound = -(int(percent * 10**6) * HASH_SPACE // -(100 * 10**6))
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -43,19 +43,24 @@ class Sample(Filter):
         return cls(percent)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.percent
 
     def matches(self, event: Event) -> bool:
-        return event.sampled and event.public and event.status_id is not None and point(event) < self._below
+        return (
+            event.is_sampled
+            and event.is_public
+            and event.status_id is not None
+            and sample_position(event) < self._upper_bound
+        )
 
-    def covers(self, place: int) -> bool:
-        """Whether a status that stands there (:func:`point`) is in the share, whoever may see it."""
-        return place < self._below
+    def contains_position(self, position: int) -> bool:
+        """Whether a status that stands there (:func:`sample_position`) is in the share, whoever may see it."""
+        return position < self._upper_bound
 
 
-def point(event: Event) -> int:
+def sample_position(event: Event) -> int:
     """Where the event's status stands; computed once an event."""
-    if event.share is None:
-        event.share = share(event.status_id or "", SAMPLE_KEY)
-    return event.share
+    if event.sample_position is None:
+        event.sample_position = stable_hash(event.status_id or "", SAMPLE_HASH_KEY)
+    return event.sample_position

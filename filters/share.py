@@ -2,10 +2,10 @@
 
 from hashlib import blake2b
 
-POINTS = 2**64
+HASH_SPACE = 2**64
 """The length of the line."""
 
 
-def share(thing: str, key: bytes) -> int:
-    """The point of ``thing``: the first 8 bytes of its BLAKE2b hash under ``key``, big-endian (RFC 7693)."""
-    return int.from_bytes(blake2b(thing.encode(errors="surrogatepass"), key=key).digest()[:8], "big")
+def stable_hash(text: str, key: bytes) -> int:
+    """The point of ``text``: the first 8 bytes of its BLAKE2b hash under ``key``, big-endian (RFC 7693)."""
+    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), key=key).digest()[:8], "big")

@@ -107,5 +107,5 @@ _INTERNATIONAL = """
 TLDS = frozenset((_ASCII + _INTERNATIONAL).split())
 """All of them, lower case, without the dot; the international ones in their own script."""
 
-LONGEST = max(map(len, TLDS))
+MAX_TLD_CHARS = max(map(len, TLDS))
 """The length of the longest name, in code points."""

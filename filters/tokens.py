@@ -12,18 +12,20 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from filters import unspaced
-from filters.alphabet import IN_WORD, SYMBOLS, UNSPACED
+from filters.alphabet import SYMBOLS, UNSPACED_SCRIPTS, WORD_CHARACTERS
 
 _FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
 _SYMBOL = rf"[{SYMBOLS}][\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]*"
 _EMOJI = rf"{_FLAG}|{_SYMBOL}(?:\u200d{_SYMBOL})*"
-_EMOJIS = re.compile(_EMOJI)
-_WORD = rf"\w[{IN_WORD}]*"
+_EMOJI_PATTERN = re.compile(_EMOJI)
+_WORD = rf"\w[{WORD_CHARACTERS}]*"
 _WORDS = re.compile(_WORD)
 _CHUNKS = re.compile(r"\S+")
 _WORDS_AND_EMOJIS = re.compile(rf"{_WORD}|{_EMOJI}")
-_ELSE = rf"(?![{UNSPACED}])"
-_CUT = re.compile(rf"[{UNSPACED}]|{_ELSE}\w(?:{_ELSE}[{IN_WORD}])*|{_EMOJI}")
+_NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}])"
+_WORDS_EMOJIS_AND_CHARACTERS = re.compile(
+    rf"[{UNSPACED_SCRIPTS}]|{_NOT_UNSPACED}\w(?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*|{_EMOJI}"
+)
 
 
 def fold(text: str) -> str:
@@ -38,52 +40,52 @@ def fold(text: str) -> str:
 
 def words(folded: str) -> set[str]:
     """The words of a text that was folded."""
-    if unspaced.holds(folded):
-        return _spaced(unspaced.without(folded)) | unspaced.grams(unspaced.runs(folded))
-    return _spaced(folded)
+    if unspaced.has_unspaced(folded):
+        return _spaced_words(unspaced.blank_unspaced(folded)) | unspaced.grams(unspaced.find_runs(folded))
+    return _spaced_words(folded)
 
 
-def spans(folded: str) -> Iterator[tuple[int, int]]:
+def word_spans(folded: str) -> Iterator[tuple[int, int]]:
     """Where each of the words stands that are set apart, so none of a script without blanks; some in one another."""
-    apart = unspaced.without(folded)
+    apart = unspaced.blank_unspaced(folded)
     for chunk in _CHUNKS.finditer(apart):
         found = [word.span() for word in _WORDS.finditer(apart, *chunk.span())]
         if len(found) > 1:
             yield found[0][0], found[-1][1]
         yield from found
-        yield from (emoji.span() for emoji in _EMOJIS.finditer(apart, *chunk.span()))
+        yield from (emoji.span() for emoji in _EMOJI_PATTERN.finditer(apart, *chunk.span()))
 
 
-def parts(folded: str) -> list[str]:
+def words_cut_at_marks(folded: str) -> list[str]:
     """The words of a text when it is cut at every mark, whatever stands between blanks; in no order."""
-    if unspaced.holds(folded):
-        return [*_WORDS.findall(unspaced.without(folded)), *unspaced.grams(unspaced.runs(folded))]
+    if unspaced.has_unspaced(folded):
+        return [*_WORDS.findall(unspaced.blank_unspaced(folded)), *unspaced.grams(unspaced.find_runs(folded))]
     return _WORDS.findall(folded)
 
 
-def in_order(folded: str) -> list[str]:
+def words_in_order(folded: str) -> list[str]:
     """The words and emoji of a text that was folded, cut at every mark, as they follow one another.
 
     Each character of a script without blanks stands alone, so that a phrase in it is found wherever it stands.
     """
     if folded.isascii():
         return _WORDS.findall(folded)
-    return (_CUT if unspaced.holds(folded) else _WORDS_AND_EMOJIS).findall(folded)
+    return (_WORDS_EMOJIS_AND_CHARACTERS if unspaced.has_unspaced(folded) else _WORDS_AND_EMOJIS).findall(folded)
 
 
-def _spaced(folded: str) -> set[str]:
+def _spaced_words(folded: str) -> set[str]:
     found = set(folded.split())
     punctuated = [chunk for chunk in found if not chunk.isalnum()]
     found.difference_update(punctuated)
     for chunk in punctuated:
-        found.update(_words_of(chunk))
+        found.update(_words_of_chunk(chunk))
     return found
 
 
 @lru_cache(maxsize=8192)
-def _words_of(chunk: str) -> tuple[str, ...]:
+def _words_of_chunk(chunk: str) -> tuple[str, ...]:
     """Memoised: ``don't`` and ``delayed.`` come again and again, and take a regular expression each."""
-    emoji = () if chunk.isascii() else _EMOJIS.findall(chunk)
+    emoji = () if chunk.isascii() else _EMOJI_PATTERN.findall(chunk)
     found = list(_WORDS.finditer(chunk))
     if not found:
         return tuple(emoji)

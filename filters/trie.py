@@ -7,8 +7,8 @@ the work grows with the event and with what matches, not with how many phrases s
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from filters.items import Items, added, removed
-from filters.key import Clause, Key, rarity
+from filters.items import CompactSet, with_item, without_item
+from filters.key import Clause, Key, estimate_rarity
 
 T = TypeVar("T", bound=Hashable)
 
@@ -16,90 +16,90 @@ T = TypeVar("T", bound=Hashable)
 class Trie(Generic[T]):
     """One node: the items of the clause that ends here, and the branches of longer ones.
 
-    Items are ``proven`` (the clause says all that they ask for) or ``asked`` (they have to be asked yet). Most nodes
+    Items are ``exact_items`` (the clause says all that they ask for) or ``candidate_items`` (they have to be asked yet). Most nodes
     hold proven items and nothing else: a branch to such a one leads to the items themselves.
     """
 
-    __slots__ = ("asked", "branches", "proven")
+    __slots__ = ("candidate_items", "children", "exact_items")
 
-    def __init__(self, proven: Items[T] = ()) -> None:
-        self.proven = proven
-        self.asked: Items[T] = ()
-        self.branches: dict[Key, Trie[T] | Items[T]] = {}
+    def __init__(self, exact_items: CompactSet[T] = ()) -> None:
+        self.exact_items = exact_items
+        self.candidate_items: CompactSet[T] = ()
+        self.children: dict[Key, Trie[T] | CompactSet[T]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.proven or self.asked or self.branches)
+        return bool(self.exact_items or self.candidate_items or self.children)
 
-    def add(self, clause: Clause, item: T, *, proof: bool) -> None:
-        """Hold ``item`` under ``clause``; ``proof`` says that it need not be asked."""
-        path = _path(clause)
-        if proof and path:
-            node = self._at(path[:-1])
-            held = node.branches.get(path[-1], ())
+    def add(self, clause: Clause, item: T, *, exact: bool) -> None:
+        """Hold ``item`` under ``clause``; ``exact`` says that it need not be asked."""
+        path = _sorted_path(clause)
+        if exact and path:
+            node = self._node_at(path[:-1])
+            held = node.children.get(path[-1], ())
             if not isinstance(held, Trie):
-                node.branches[path[-1]] = added(held, item)
+                node.children[path[-1]] = with_item(held, item)
                 return
-        _hold(self._at(path), item, proof=proof)
+        _add_item(self._node_at(path), item, exact=exact)
 
-    def remove(self, clause: Clause, item: T, *, proof: bool) -> None:
+    def remove(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Undo :meth:`add`, and prune what holds nothing any more: churn must not leave a trace."""
-        _remove(self, _path(clause), item, proof=proof)
+        _remove_path(self, _sorted_path(clause), item, exact=exact)
 
-    def find(self, keys: frozenset[Key], proven: set[T], asked: set[T]) -> None:
-        """Add the items of all clauses that lie within ``keys`` to ``proven``, or to ``asked``."""
-        if self.proven:
-            proven.update(self.proven)
-        if self.asked:
-            asked.update(self.asked)
-        branches = self.branches
+    def find(self, keys: frozenset[Key], exact_items: set[T], candidate_items: set[T]) -> None:
+        """Add the items of all clauses that lie within ``keys`` to ``exact_items``, or to ``candidate_items``."""
+        if self.exact_items:
+            exact_items.update(self.exact_items)
+        if self.candidate_items:
+            candidate_items.update(self.candidate_items)
+        branches = self.children
         for key in branches.keys() & keys:
             node = branches[key]
             if isinstance(node, Trie):
-                node.find(keys, proven, asked)
+                node.find(keys, exact_items, candidate_items)
             else:
-                proven.update(node)
+                exact_items.update(node)
 
-    def _at(self, path: list[Key]) -> "Trie[T]":
+    def _node_at(self, path: list[Key]) -> "Trie[T]":
         """The node at the end of ``path``, made if it is not there."""
         node = self
         for key in path:
-            child = node.branches.get(key, ())
+            child = node.children.get(key, ())
             if not isinstance(child, Trie):
-                child = node.branches[key] = Trie(child)
+                child = node.children[key] = Trie(child)
             node = child
         return node
 
 
-def _remove(node: Trie[T], path: list[Key], item: T, *, proof: bool) -> None:
+def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> None:
     if not path:
-        _drop(node, item, proof=proof)
+        _remove_item(node, item, exact=exact)
         return
     key = path[0]
-    child = node.branches.get(key, ())
+    child = node.children.get(key, ())
     if isinstance(child, Trie):
-        _remove(child, path[1:], item, proof=proof)
-        child = child if child.asked or child.branches else child.proven
-    elif proof and len(path) == 1:
-        child = removed(child, item)
+        _remove_path(child, path[1:], item, exact=exact)
+        child = child if child.candidate_items or child.children else child.exact_items
+    elif exact and len(path) == 1:
+        child = without_item(child, item)
     if child:
-        node.branches[key] = child
+        node.children[key] = child
     else:
-        node.branches.pop(key, None)
+        node.children.pop(key, None)
 
 
-def _hold(node: Trie[T], item: T, *, proof: bool) -> None:
-    if proof:
-        node.proven = added(node.proven, item)
+def _add_item(node: Trie[T], item: T, *, exact: bool) -> None:
+    if exact:
+        node.exact_items = with_item(node.exact_items, item)
     else:
-        node.asked = added(node.asked, item)
+        node.candidate_items = with_item(node.candidate_items, item)
 
 
-def _drop(node: Trie[T], item: T, *, proof: bool) -> None:
-    if proof:
-        node.proven = removed(node.proven, item)
+def _remove_item(node: Trie[T], item: T, *, exact: bool) -> None:
+    if exact:
+        node.exact_items = without_item(node.exact_items, item)
     else:
-        node.asked = removed(node.asked, item)
+        node.candidate_items = without_item(node.candidate_items, item)
 
 
-def _path(clause: Clause) -> list[Key]:
-    return sorted(clause, key=rarity, reverse=True) if len(clause) > 1 else list(clause)
+def _sorted_path(clause: Clause) -> list[Key]:
+    return sorted(clause, key=estimate_rarity, reverse=True) if len(clause) > 1 else list(clause)

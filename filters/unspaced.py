@@ -11,22 +11,22 @@ import re
 from collections.abc import Iterable, Iterator
 from operator import add
 
-from filters.alphabet import IN_WORD, JOINERS, MARKS, UNSPACED
+from filters.alphabet import COMBINING_MARKS, UNSPACED_SCRIPTS, WORD_CHARACTERS, ZERO_WIDTH_JOINERS
 
-_CHARACTER = re.compile(f"[{UNSPACED}]")
-_STRETCH = re.compile(f"[{UNSPACED}][{UNSPACED}{MARKS}{JOINERS}]*")
-_RUN = re.compile(rf"\w[{IN_WORD}]*")
-_INSIDE = re.compile(f"[{IN_WORD}]+")
+_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_STRETCH = re.compile(f"[{UNSPACED_SCRIPTS}][{UNSPACED_SCRIPTS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}]*")
+_RUN = re.compile(rf"\w[{WORD_CHARACTERS}]*")
+_INSIDE = re.compile(f"[{WORD_CHARACTERS}]+")
 
 
-def holds(text: str) -> bool:
+def has_unspaced(text: str) -> bool:
     """Whether a character of such a script is in ``text``."""
     return not text.isascii() and _CHARACTER.search(text) is not None
 
 
-def runs(folded: str) -> Iterator[str]:
+def find_runs(folded: str) -> Iterator[str]:
     """The runs of a text that hold such a character."""
-    return (run for run in _RUN.findall(folded) if _CHARACTER.search(run)) if holds(folded) else iter(())
+    return (run for run in _RUN.findall(folded) if _CHARACTER.search(run)) if has_unspaced(folded) else iter(())
 
 
 def grams(runs: Iterable[str]) -> set[str]:
@@ -42,27 +42,31 @@ def grams(runs: Iterable[str]) -> set[str]:
     return found | pairs
 
 
-def without(folded: str) -> str:
+def blank_unspaced(folded: str) -> str:
     """``folded`` with blanks in the place of all characters of such scripts: a word ends where they begin."""
     return _STRETCH.sub(lambda stretch: " " * len(stretch.group()), folded)
 
 
-def stands_inside(term: str) -> bool:
+def is_substring_term(term: str) -> bool:
     """Whether a folded term is found wherever it stands in a run, and not only as a word of its own."""
-    return holds(term) and _INSIDE.fullmatch(term) is not None
+    return has_unspaced(term) and _INSIDE.fullmatch(term) is not None
 
 
-def is_long(term: str) -> bool:
+def needs_substring_search(term: str) -> bool:
     """Whether a folded term stands inside runs and is longer than the words that they yield."""
-    return len(term) > 2 and stands_inside(term)
+    return len(term) > 2 and is_substring_term(term)
 
 
-def needed(term: str) -> frozenset[str]:
+def required_words(term: str) -> frozenset[str]:
     """Words that each text has in which the folded ``term`` is found: itself, or the pairs of one that is long."""
-    return frozenset(gram for gram in grams([term]) if len(gram) == 2) if is_long(term) else frozenset((term,))
+    return (
+        frozenset(gram for gram in grams([term]) if len(gram) == 2)
+        if needs_substring_search(term)
+        else frozenset((term,))
+    )
 
 
-def starts(folded: str, term: str) -> Iterator[int]:
+def find_starts(folded: str, term: str) -> Iterator[int]:
     """Where ``term`` stands in runs of a folded text, also where it overlaps itself."""
     for run in _RUN.finditer(folded):
         at = folded.find(term, run.start(), run.end())

@@ -8,38 +8,38 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from filters.alphabet import CYRILLIC, DIRECTIONS, LATIN_ACCENTS
-from filters.tlds import LONGEST, TLDS
+from filters.alphabet import ACCENTED_LATIN, BIDI_CONTROLS, CYRILLIC
+from filters.tlds import MAX_TLD_CHARS, TLDS
 
-_RUN = re.compile(rf"""[^\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{DIRECTIONS}]+""")
-_ASCII_STRETCH = re.compile(rf"[A-Za-z0-9_.\-{LATIN_ACCENTS}]+")
+_RUN = re.compile(rf"""[^\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}]+""")
+_ASCII_STRETCH = re.compile(rf"[A-Za-z0-9_.\-{ACCENTED_LATIN}]+")
 _PROTOCOL = re.compile(r"https?://\Z", re.IGNORECASE)
 _ASCII_NAME = re.compile(r"[A-Za-z0-9\-]+")
 _PORT = re.compile(r":[0-9]+")
-_IN_PATH = rf"[A-Za-z0-9{CYRILLIC}{LATIN_ACCENTS}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
+_IN_PATH = rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
 _BRACKETED = rf"\({_IN_PATH}*+(?:\({_IN_PATH}++\){_IN_PATH}*+)?\)"
 _PATH = re.compile(rf"/(?:{_IN_PATH}++|{_BRACKETED})*+")
-_PATH_END = re.compile(rf"[A-Za-z0-9{CYRILLIC}{LATIN_ACCENTS}=_#/+\-)]")
+_PATH_END = re.compile(rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}=_#/+\-)]")
 _QUERY = re.compile(r"\?[A-Za-z0-9!?*'@();:&=+$/%#\[\]\-_.,~|]++")
 _QUERY_END = re.compile(r"[A-Za-z0-9_&=#/\-]")
 _SHORT_PATH = re.compile(r"/[A-Za-z0-9]+")
 
-_BEFORE_NEVER = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff]")
-_BEFORE_BARE_NEVER = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff\-_./]")
-_AFTER_NEVER = re.compile(r"[A-Za-z0-9@+\-]")
+_FORBIDDEN_BEFORE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff]")
+_FORBIDDEN_BEFORE_BARE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff\-_./]")
+_FORBIDDEN_AFTER = re.compile(r"[A-Za-z0-9@+\-]")
 
-LABEL = 63
+MAX_LABEL_CHARS = 63
 """The most characters of one label of a host, punycode included (RFC 1035)."""
 
-SHORTENER = "t.co"
-"""A host whose paths are known: letters and digits, at most ``SHORT_PATH`` characters with the slash."""
+SHORTENER_HOST = "t.co"
+"""A host whose paths are known: letters and digits, at most ``MAX_SHORT_PATH_CHARS`` characters with the slash."""
 
-SHORT_PATH = 41
+MAX_SHORT_PATH_CHARS = 41
 
-_MARKUP_OF_PUNYCODE = len("xn--")
+_PUNYCODE_PREFIX_CHARS = len("xn--")
 
 
-class Span(NamedTuple):
+class UrlSpan(NamedTuple):
     """Where a link stands, in code points, and whether it says its protocol."""
 
     start: int
@@ -47,7 +47,7 @@ class Span(NamedTuple):
     protocol: bool
 
 
-def spans(text: str) -> Iterator[Span]:
+def find_urls(text: str) -> Iterator[UrlSpan]:
     """All links in order, not overlapping."""
     if "." not in text:
         return
@@ -56,36 +56,38 @@ def spans(text: str) -> Iterator[Span]:
         at = run.end()
         if "." not in run.group():
             continue
-        for span in _with_protocol(text, run.start(), run.end(), free) or _bare(text, run.start(), run.end()):
+        for span in _find_protocol_url(text, run.start(), run.end(), free) or _find_bare_urls(
+            text, run.start(), run.end()
+        ):
             yield span
             at = free = span.end
 
 
-def _with_protocol(text: str, start: int, end: int, free: int) -> list[Span]:
+def _find_protocol_url(text: str, start: int, end: int, free: int) -> list[UrlSpan]:
     """The link whose host is at ``start``; a protocol before ``free`` is part of the link before."""
     protocol = _PROTOCOL.search(text, max(free, start - 8), start)
     if protocol is None:
         return []
     begin = protocol.start()
-    if begin and _BEFORE_NEVER.match(text, begin - 1):
+    if begin and _FORBIDDEN_BEFORE.match(text, begin - 1):
         return []
     host_end = _host_end(text, start, end, end)
     if host_end is None:
         return []
-    short = text[start:host_end].lower() == SHORTENER
-    if short and (path := _SHORT_PATH.match(text, host_end)) and len(path.group()) > SHORT_PATH:
+    short = text[start:host_end].lower() == SHORTENER_HOST
+    if short and (path := _SHORT_PATH.match(text, host_end)) and len(path.group()) > MAX_SHORT_PATH_CHARS:
         return []
-    return [Span(begin, _rest_end(text, host_end, short=short), protocol=True)]
+    return [UrlSpan(begin, _url_end(text, host_end, short=short), protocol=True)]
 
 
-def _bare(text: str, start: int, end: int) -> Iterator[Span]:
+def _find_bare_urls(text: str, start: int, end: int) -> Iterator[UrlSpan]:
     for stretch in _ASCII_STRETCH.finditer(text, start, end):
         begin = stretch.start()
-        if begin and _BEFORE_BARE_NEVER.match(text, begin - 1):
+        if begin and _FORBIDDEN_BEFORE_BARE.match(text, begin - 1):
             continue
         host_end = _host_end(text, begin, stretch.end(), end)
         if host_end is not None:
-            yield Span(begin, _rest_end(text, host_end, short=False), protocol=False)
+            yield UrlSpan(begin, _url_end(text, host_end, short=False), protocol=False)
 
 
 def _host_end(text: str, start: int, end: int, limit: int) -> int | None:
@@ -100,48 +102,48 @@ def _host_end(text: str, start: int, end: int, limit: int) -> int | None:
         if not _is_label(label):
             break
         at += len(label) + 1
-        top = _top_length(text, at, limit) if "_" not in label else 0
+        top = _tld_length(text, at, limit) if "_" not in label else 0
         if top:
             best = at + top
     return best
 
 
 def _is_label(label: str) -> bool:
-    if not label or label[0] in "-_" or label[-1] in "-_" or len(label) > LABEL:
+    if not label or label[0] in "-_" or label[-1] in "-_" or len(label) > MAX_LABEL_CHARS:
         return False
     if label.isascii():
         return True
     # A host that IDNA could not encode is no host.
-    return label[:4].lower() != "xn--" and len(label.encode("punycode")) + _MARKUP_OF_PUNYCODE <= LABEL
+    return label[:4].lower() != "xn--" and len(label.encode("punycode")) + _PUNYCODE_PREFIX_CHARS <= MAX_LABEL_CHARS
 
 
-def _top_length(text: str, start: int, limit: int) -> int:
+def _tld_length(text: str, start: int, limit: int) -> int:
     """The length of the longest top-level domain that begins at ``start``, 0 if there is none."""
-    for stop in range(min(limit, start + LONGEST), start, -1):
+    for stop in range(min(limit, start + MAX_TLD_CHARS), start, -1):
         name = text[start:stop]
-        if not name.isascii() and name.lower() in TLDS and not _AFTER_NEVER.match(text, stop):
+        if not name.isascii() and name.lower() in TLDS and not _FORBIDDEN_AFTER.match(text, stop):
             return stop - start
     found = _ASCII_NAME.match(text, start, limit)
-    if found is None or _AFTER_NEVER.match(text, found.end()):
+    if found is None or _FORBIDDEN_AFTER.match(text, found.end()):
         return 0
     name = found.group().lower()
-    return len(name) if name in TLDS or (name.startswith("xn--") and len(name) <= LABEL) else 0
+    return len(name) if name in TLDS or (name.startswith("xn--") and len(name) <= MAX_LABEL_CHARS) else 0
 
 
-def _rest_end(text: str, host_end: int, *, short: bool) -> int:
+def _url_end(text: str, host_end: int, *, short: bool) -> int:
     """Where port, path and query end that follow a host; the shortener's paths are letters and digits only."""
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()
     if path := (_SHORT_PATH if short else _PATH).match(text, at):
-        at = _trim(text, at, path.end(), _PATH_END)
+        at = _trim_end(text, at, path.end(), _PATH_END)
     if query := _QUERY.match(text, at):
-        end = _trim(text, at, query.end(), _QUERY_END)
+        end = _trim_end(text, at, query.end(), _QUERY_END)
         at = end if end > at + 1 else at
     return at
 
 
-def _trim(text: str, start: int, end: int, last: re.Pattern[str]) -> int:
+def _trim_end(text: str, start: int, end: int, last: re.Pattern[str]) -> int:
     """``end`` moved back to behind the last character that may end a link, ``start`` at the lowest."""
     while end > start and not last.match(text, end - 1):
         end -= 1

@@ -9,32 +9,32 @@ from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from filters.alphabet import CYRILLIC
-from filters.entities import Indices, extract, mentions_or_lists
+from filters.entities import Indices, extract_entities, find_mentions_and_lists
 
 _URL = re.compile(r"(?:([^:/?#]+)://)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _PORT = re.compile(r":[0-9]{1,5}\Z")
-_PLAIN = rf"[A-Za-z0-9\-._~{CYRILLIC}!$&'()*+,;=:]|%[0-9A-Fa-f]{{2}}"
-_USER = re.compile(rf"(?:{_PLAIN})*")
-_PATH = re.compile(rf"(?:{_PLAIN}|[@|/])*")
-_QUERY = re.compile(rf"(?:{_PLAIN}|[@|/?])*")
+_URL_CHARACTER = rf"[A-Za-z0-9\-._~{CYRILLIC}!$&'()*+,;=:]|%[0-9A-Fa-f]{{2}}"
+_USER = re.compile(rf"(?:{_URL_CHARACTER})*")
+_PATH = re.compile(rf"(?:{_URL_CHARACTER}|[@|/])*")
+_QUERY = re.compile(rf"(?:{_URL_CHARACTER}|[@|/?])*")
 _EDGE = r"(?:[A-Za-z0-9]|[^\x00-\x7f\s])"
 _LABEL = re.compile(rf"{_EDGE}(?:(?:{_EDGE}|[_\-])*{_EDGE})?")
-_ENDING = re.compile(rf"(?![0-9]){_EDGE}(?:(?:{_EDGE}|-)*{_EDGE})?")
+_TOP_LABEL = re.compile(rf"(?![0-9]){_EDGE}(?:(?:{_EDGE}|-)*{_EDGE})?")
 
 
 def is_login(text: str) -> bool:
     """Whether ``text`` is ``@login`` and nothing else."""
-    return _is_whole(text, [mention.indices for mention, slug in mentions_or_lists(text) if not slug])
+    return _is_whole(text, [mention.indices for mention, slug in find_mentions_and_lists(text) if not slug])
 
 
 def is_list(text: str) -> bool:
     """Whether ``text`` is ``@login/list`` and nothing else."""
-    return _is_whole(text, [mention.indices for mention, slug in mentions_or_lists(text) if slug])
+    return _is_whole(text, [mention.indices for mention, slug in find_mentions_and_lists(text) if slug])
 
 
 def is_hashtag(text: str) -> bool:
     """Whether ``text`` is ``#tag`` and nothing else."""
-    return _is_whole(text, [tag.indices for tag in extract(text).hashtags])
+    return _is_whole(text, [tag.indices for tag in extract_entities(text).hashtags])
 
 
 def is_url(text: str, *, protocol: bool = True) -> bool:
@@ -67,7 +67,7 @@ def _is_domain(host: str) -> bool:
         len(labels) > 1
         and all(map(_LABEL.fullmatch, labels))
         and "_" not in labels[-2]
-        and _ENDING.fullmatch(labels[-1]) is not None
+        and _TOP_LABEL.fullmatch(labels[-1]) is not None
     )
 
 

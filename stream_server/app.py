@@ -15,83 +15,83 @@ from aiohttp import web
 from filters.registry import Registry
 from stream_server import auth, supervisor
 from stream_server.config import Config
-from stream_server.detection import Detector, detected, undetermined
+from stream_server.detection import LanguageDetector, detect_language, detect_nothing
 from stream_server.feed import Feed
-from stream_server.hub.closing import Shutdown
+from stream_server.hub.closing import ReconnectSpread
 from stream_server.hub.hub import Hub
-from stream_server.hub.limits import Limits
-from stream_server.jobs import Caretaker, Receivers
-from stream_server.jwks import KeySet
+from stream_server.hub.limits import HubLimits
+from stream_server.jobs import JobWorkers, RepairLoop
+from stream_server.jwks import RemoteKeySet
 from stream_server.log_reader import LogReader
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
-from stream_server.store.log import Log
-from stream_server.store.retention import Bounds
-from stream_server.store.scripts import Sizes
+from stream_server.store.log import EventLog
+from stream_server.store.retention import RetentionLimits
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
-from stream_server.trimmer import Trimmer
+from stream_server.trimmer import LogTrimmer
 from stream_server.web import edges, farewell, keys, middleware, routes
-from stream_server.web.subscriptions import Subscriptions
+from stream_server.web.subscriptions import SubscriptionParser
 
 logger = logging.getLogger(__name__)
 
-FEEDING: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feeding")
+FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feeding")
 """The feed's task: if it ends, the server does."""
 
-RECEIVING: "web.AppKey[asyncio.Task[None]]" = web.AppKey("receiving")
+JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("receiving")
 """The task of the receivers of jobs: if it ends, the server does."""
 
 GOODBYE_SECONDS = 1.0
 """Who has not taken the goodbye after so long is dropped, though it may read again: others wait for the end."""
 
-LEAST_BUFFER_BYTES = 4096
+MIN_BUFFER_BYTES = 4096
 """So much may be unsent beside the kernel's buffer, however that is set."""
 
 
-RENEW: "web.AppKey[Callable[[Config], None]]" = web.AppKey("renew")
+APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("renew")
 """Has all that runs go by newer settings, as far as these may change."""
 
 
 @asynccontextmanager
-async def application(config: Config) -> AsyncIterator[web.Application]:
+async def running_application(config: Config) -> AsyncIterator[web.Application]:
     """The app with everything behind it running; it is fed when it is handed over, and ended behind it."""
     store = Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, read_url=config.redis_read,
-        write_replicas=config.write_replicas, sizes=_sizes(config), language=_language(config),
+        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
+        min_write_replicas=config.write_replicas, size_limits=_script_sizes(config), detect_language=_language_detector(config),
     )  # fmt: skip
     await store.open()
     log = LogReader(store.log)
-    subscriptions = Subscriptions(_filters())
+    subscriptions = SubscriptionParser(_load_filters())
     hub = Hub(
-        _limits(config), log, await store.log.head(),
-        now_ms=_now_ms, read_viewer=store.viewers.read, read_rule=subscriptions.rule,
+        _client_limits(config), log, await store.log.head(),
+        now_ms=_now_ms, read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     feed = Feed(
-        store.log, store.rollbacks, hub, store.viewers.outcasts, written=lambda: store.written,
+        store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts, last_written=lambda: store.last_written,
         canary_seconds=config.canary_seconds, random_source=random.Random(),
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
-    verifier = auth.Auth(config, config.jwt_secret)
-    key_set = KeySet(config.jwt_jwks_url, verifier) if config.jwt_jwks_url else None
+    verifier = auth.TokenAuthority(config, config.jwt_secret)
+    key_set = RemoteKeySet(config.jwt_jwks_url, verifier) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[keys.CONFIG], app[keys.STORE], app[keys.HUB] = config, store, hub
-    app[keys.AUTH], app[keys.PASSWORDS], app[keys.READINESS] = verifier, passwords, _readiness(hub, feed)
+    app[keys.AUTH], app[keys.PASSWORDS], app[keys.READINESS_CHECK] = verifier, passwords, _readiness(hub, feed)
     if key_set is not None:
         app[keys.KEY_SET] = key_set
-    app[keys.SUBSCRIPTIONS] = subscriptions
-    app[keys.SHUTDOWN] = Shutdown(config.retry_spread_seconds, random.Random())
-    duties = _duties(store, config)
-    app[RENEW] = lambda newer: _renew(app, feed, duties.trimmer, newer)
-    app[keys.METRICS] = _metrics(hub, feed, store.log)
-    _watch_duties(app[keys.METRICS], store, duties)
-    routes.add(app)
+    app[keys.SUBSCRIPTION_PARSER] = subscriptions
+    app[keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
+    duties = _make_background_services(store, config)
+    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, duties.trimmer, newer)
+    app[keys.METRICS] = _make_metrics(hub, feed, store.log)
+    _watch_background_services(app[keys.METRICS], store, duties)
+    routes.add_routes(app)
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
-    app[FEEDING] = feeding
-    receiving = asyncio.create_task(_receive(duties, config), name="receivers")
-    app[RECEIVING] = receiving
+    app[FEED_TASK] = feeding
+    receiving = asyncio.create_task(_run_background_services(duties, config), name="receivers")
+    app[JOBS_TASK] = receiving
     try:
-        await _fed(feed, feeding)
+        await _wait_for_feed(feed, feeding)
         yield app
     finally:
         feeding.cancel()
@@ -104,91 +104,91 @@ async def application(config: Config) -> AsyncIterator[web.Application]:
 
 
 @asynccontextmanager
-async def serving(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
+async def serve_application(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
     """The app on its socket, and at the end its farewell."""
-    async with application(config) as app:
+    async with running_application(config) as app:
         runner = edges.make_runner(app)
         await runner.setup()
-        site = web.SockSite(runner, listen(), backlog=supervisor.BACKLOG)
+        site = web.SockSite(runner, listen(), backlog=supervisor.LISTEN_BACKLOG)
         await site.start()
         gc.freeze()  # what is there now stays: no collection needs to look at it again
         try:
             yield app
         finally:
-            await farewell.bid(app, runner, site, config.shutdown_seconds)
+            await farewell.drain(app, runner, site, config.shutdown_seconds)
 
 
-class Duties(NamedTuple):
+class BackgroundServices(NamedTuple):
     """What a server does beside answering."""
 
-    receivers: Receivers
-    caretaker: Caretaker
-    trimmer: Trimmer
+    job_workers: JobWorkers
+    repair_loop: RepairLoop
+    trimmer: LogTrimmer
 
 
-def _duties(store: Store, config: Config) -> Duties:
+def _make_background_services(store: Store, config: Config) -> BackgroundServices:
     chance = random.Random()
-    return Duties(
-        Receivers(store.jobs, store.passes, chance),
-        Caretaker(store.repair, chance),
-        Trimmer(store.retention, _bounds(config), chance),
+    return BackgroundServices(
+        JobWorkers(store.job_queue, store.job_runner, chance),
+        RepairLoop(store.repair, chance),
+        LogTrimmer(store.retention, _log_bounds(config), chance),
     )
 
 
-async def _receive(duties: Duties, config: Config) -> None:
+async def _run_background_services(services: BackgroundServices, config: Config) -> None:
     """What is done behind requests, until cancelled; a server without receivers looks after the log's end only."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(duties.receivers.run(config.receivers), name="receivers")
-        group.create_task(duties.caretaker.run(config.repair_seconds if config.receivers else 0), name="caretaker")
-        group.create_task(duties.trimmer.run(), name="trimmer")
+        group.create_task(services.job_workers.run(config.receivers), name="receivers")
+        group.create_task(services.repair_loop.run(config.repair_seconds if config.receivers else 0), name="caretaker")
+        group.create_task(services.trimmer.run(), name="trimmer")
 
 
-async def _fed(feed: Feed, feeding: "asyncio.Task[None]") -> None:
+async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
     """Wait for the first time that the feed is ready; raises what it failed with."""
     ready = asyncio.create_task(feed.wait_ready(), name="feed: first ready")
-    await asyncio.wait({ready, feeding}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({ready, feed_task}, return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
-    if feeding.done():
-        feeding.result()
+    if feed_task.done():
+        feed_task.result()
 
 
-def _renew(app: web.Application, feed: Feed, trimmer: Trimmer, newer: Config) -> None:
+def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
     """Handlers read the settings at each request; whoever keeps one of them is told here."""
     config, hub = app[keys.CONFIG], app[keys.HUB]
-    config.take(newer)
-    hub.adjust(_limits(config))
+    config.apply_reloadable(newer)
+    hub.apply_limits(_client_limits(config))
     feed.canary_seconds = config.canary_seconds
-    trimmer.bound(_bounds(config))
+    trimmer.set_limits(_log_bounds(config))
     app[keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
 
 
-def _sizes(config: Config) -> Sizes:
-    return Sizes(config.log_max_entries, config.timeline_max, config.pass_size)
+def _script_sizes(config: Config) -> SizeLimits:
+    return SizeLimits(config.log_max_entries, config.timeline_max, config.pass_size)
 
 
-def _bounds(config: Config) -> Bounds:
-    return Bounds(config.log_max_seconds, config.log_max_bytes)
+def _log_bounds(config: Config) -> RetentionLimits:
+    return RetentionLimits(config.log_max_seconds, config.log_max_bytes)
 
 
-def _language(config: Config) -> Detector:
-    return detected if config.detect_language == "on" else undetermined
+def _language_detector(config: Config) -> LanguageDetector:
+    return detect_language if config.detect_language == "on" else detect_nothing
 
 
-def _limits(config: Config) -> Limits:
+def _client_limits(config: Config) -> HubLimits:
     """The hub's part of a client's bytes is what the kernel's buffer leaves, and never nothing."""
-    return Limits(
-        buffer_bytes=max(LEAST_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
+    return HubLimits(
+        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
         heartbeat_seconds=config.heartbeat_seconds,
         write_timeout_seconds=config.write_timeout_seconds,
         goodbye_seconds=min(GOODBYE_SECONDS, config.shutdown_seconds / 4),
         ring_bytes=config.ring_bytes,
         ring_seconds=config.ring_seconds,
-        behind_entries=config.behind_max_entries,
-        slow_seconds=config.slow_window_seconds,
+        far_behind_entries=config.behind_max_entries,
+        slow_window_seconds=config.slow_window_seconds,
     )
 
 
-def _filters() -> Registry:
+def _load_filters() -> Registry:
     """All installed filters, imported now: one that cannot be used is told at the start, not to its first client."""
     registry = Registry.from_entry_points()
     if not registry.all():
@@ -196,52 +196,54 @@ def _filters() -> Registry:
     return registry
 
 
-def _readiness(hub: Hub, feed: Feed) -> keys.Readiness:
+def _readiness(hub: Hub, feed: Feed) -> keys.ReadinessCheck:
     def ready() -> tuple[bool, dict[str, object]]:
-        well = feed.ready and not hub.stopping
-        return well, {"lag_ms": feed.lag_ms(), "stopping": hub.stopping, "cursor": hub.head.cursor}
+        well = feed.is_ready and not hub.is_stopping
+        return well, {"lag_ms": feed.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
 
     return ready
 
 
-def _metrics(hub: Hub, feed: Feed, log: Log) -> Metrics:
+def _make_metrics(hub: Hub, feed: Feed, log: EventLog) -> Metrics:
     metrics = Metrics()
-    metrics.watch("stream_server_streams", lambda: len(hub.people))
-    metrics.watch("stream_server_streams_live", hub.live_members)
-    metrics.watch_each("stream_server_streams_ended_total", lambda: hub.counts.ended)
-    metrics.watch("stream_server_events_published_total", lambda: hub.counts.published)
-    metrics.watch("stream_server_events_delivered_total", lambda: hub.outflow.delivered)
-    metrics.watch("stream_server_events_malformed_total", lambda: hub.counts.malformed + feed.malformed)
-    metrics.watch("stream_server_events_repeated_total", lambda: feed.repeated)
-    metrics.watch("stream_server_events_repaired_total", lambda: feed.repaired)
-    metrics.watch("stream_server_flushes_total", lambda: hub.outflow.flushes)
-    metrics.watch("stream_server_filter_failures_total", lambda: hub.counts.failed + hub.reader.failures)
-    metrics.watch("stream_server_subscriptions_scanned", lambda: hub.index.scanned)
-    metrics.watch("stream_server_stream_failures_total", lambda: hub.errands.failures)
-    metrics.watch("stream_server_slow_clients_total", lambda: hub.counts.refused)
-    metrics.watch("stream_server_redis_redials_total", lambda: feed.redials)
+    metrics.watch("stream_server_streams", lambda: len(hub.registry))
+    metrics.watch("stream_server_streams_live", hub.count_live_clients)
+    metrics.watch_labelled("stream_server_streams_ended_total", lambda: hub.counters.ended_streams)
+    metrics.watch("stream_server_events_published_total", lambda: hub.counters.published)
+    metrics.watch("stream_server_events_delivered_total", lambda: hub.flusher.delivered)
+    metrics.watch("stream_server_events_malformed_total", lambda: hub.counters.malformed + feed.malformed)
+    metrics.watch("stream_server_events_repeated_total", lambda: feed.duplicates)
+    metrics.watch("stream_server_events_repaired_total", lambda: feed.recovered)
+    metrics.watch("stream_server_flushes_total", lambda: hub.flusher.flushes)
+    metrics.watch(
+        "stream_server_filter_failures_total", lambda: hub.counters.filter_failures + hub.catchup_reader.failures
+    )
+    metrics.watch("stream_server_subscriptions_scanned", lambda: hub.index.scanned_count)
+    metrics.watch("stream_server_stream_failures_total", lambda: hub.background_tasks.failures)
+    metrics.watch("stream_server_slow_clients_total", lambda: hub.counters.slow_demotions)
+    metrics.watch("stream_server_redis_redials_total", lambda: feed.reconnects)
     metrics.watch("stream_server_rollbacks_total", lambda: feed.rollbacks)
     metrics.watch("stream_server_feed_lag_seconds", lambda: feed.lag_ms() / 1000)
-    metrics.watch("stream_server_ring_bytes", lambda: hub.ring.bytes)
+    metrics.watch("stream_server_ring_bytes", lambda: hub.ring.size_bytes)
     metrics.watch("stream_server_log_number", lambda: hub.head.n)
-    metrics.watch("stream_server_log_strangers_total", lambda: log.strangers)
+    metrics.watch("stream_server_log_strangers_total", lambda: log.invalid_rows)
     metrics.watch("stream_server_tasks", lambda: len(asyncio.all_tasks()))
     return metrics
 
 
-def _watch_duties(metrics: Metrics, store: Store, duties: Duties) -> None:
-    receivers, caretaker, trimmer = duties
-    metrics.watch("stream_server_job_passes_total", lambda: receivers.passes)
-    metrics.watch("stream_server_jobs_done_total", lambda: receivers.done)
-    metrics.watch("stream_server_job_failures_total", lambda: receivers.failures)
-    metrics.watch("stream_server_jobs_deferred_total", lambda: store.syndication.failures)
+def _watch_background_services(metrics: Metrics, store: Store, services: BackgroundServices) -> None:
+    receivers, caretaker, trimmer = services
+    metrics.watch("stream_server_job_passes_total", lambda: receivers.passes_done)
+    metrics.watch("stream_server_jobs_done_total", lambda: receivers.jobs_done)
+    metrics.watch("stream_server_job_failures_total", lambda: receivers.failed_passes)
+    metrics.watch("stream_server_jobs_deferred_total", lambda: store.syndication.failed_passes)
     metrics.watch("stream_server_repairs_total", lambda: caretaker.findings)
-    metrics.watch("stream_server_jobs_due", lambda: receivers.waiting.due)
-    metrics.watch("stream_server_jobs_parked", lambda: receivers.waiting.parked)
-    metrics.watch("stream_server_log_entries", lambda: trimmer.extent.entries)
-    metrics.watch("stream_server_log_bytes", lambda: trimmer.extent.bytes)
-    metrics.watch("stream_server_log_age_seconds", lambda: trimmer.extent.age_seconds)
-    metrics.watch("stream_server_log_trimmed_total", lambda: trimmer.taken)
+    metrics.watch("stream_server_jobs_due", lambda: receivers.queue_depth.due)
+    metrics.watch("stream_server_jobs_parked", lambda: receivers.queue_depth.parked)
+    metrics.watch("stream_server_log_entries", lambda: trimmer.log_size.entries)
+    metrics.watch("stream_server_log_bytes", lambda: trimmer.log_size.bytes)
+    metrics.watch("stream_server_log_age_seconds", lambda: trimmer.log_size.age_seconds)
+    metrics.watch("stream_server_log_trimmed_total", lambda: trimmer.trimmed_entries)
 
 
 def _now_ms() -> int:

@@ -22,32 +22,32 @@ from stream_server.errors import Unauthorized, Unavailable
 LEEWAY_SECONDS = 10
 """How far ahead another minter's clock may be (``iat``, ``nbf``); ``exp`` has no leeway."""
 
-TOKEN_MAX_BYTES = 8192
+MAX_TOKEN_BYTES = 8192
 """A longer token is refused before anything in it is looked at."""
 
-SECRET_MIN_BYTES = 32
+MIN_SECRET_BYTES = 32
 """Key length of HS256 (RFC 7518 §3.2: at least the size of the hash)."""
 
-RSA_MIN_BITS = 2048
+MIN_RSA_BITS = 2048
 """Key length of RS256 (RFC 7518 §3.3)."""
 
-YEAR_10000 = 253_402_300_800
+MAX_TIME_SECONDS = 253_402_300_800
 """Times from here on are refused: no date of Python, and few of anyone else, can hold them."""
 
-TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
+TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 """``typ`` of an access token, in lower case (RFC 9068 for the last two)."""
 
-PRIVATE: dict[str, type[Any]] = {
+PRIVATE_KEY_TYPES: dict[str, type[Any]] = {
     "RS256": rsa.RSAPrivateKey,
     "ES256": ec.EllipticCurvePrivateKey,
     "EdDSA": ed25519.Ed25519PrivateKey,
 }
-PUBLIC: dict[str, type[Any]] = {
+PUBLIC_KEY_TYPES: dict[str, type[Any]] = {
     "RS256": rsa.RSAPublicKey,
     "ES256": ec.EllipticCurvePublicKey,
     "EdDSA": ed25519.Ed25519PublicKey,
 }
-ALGORITHMS = ("HS256", *PUBLIC)
+ALGORITHMS = ("HS256", *PUBLIC_KEY_TYPES)
 
 _USER_ID = re.compile(r"[0-9]{1,20}")
 
@@ -79,7 +79,7 @@ class _Payload(msgspec.Struct):
 _decode_payload = msgspec.json.Decoder(_Payload).decode
 
 
-class Auth:
+class TokenAuthority:
     """Issues and verifies tokens with the key that the settings name.
 
     ``secret`` is used for HS256 where the settings hold none. Raises :class:`InvalidSetting` for a key that
@@ -91,9 +91,9 @@ class Auth:
         self._issuer = config.jwt_issuer
         self._audience = config.jwt_audience
         self._jws = jwt.PyJWS(algorithms=[self.algorithm])
-        self._private, self._public = _keys(config, secret)
-        self._by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
-        self._learned = not config.jwt_jwks_url
+        self._private, self._public = _load_keys(config, secret)
+        self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
+        self._has_key_set = not config.jwt_jwks_url
 
     def issue(self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float) -> tuple[str, Claims]:
         """A new token for user ``sub``, valid for ``ttl_seconds``, and what it says.
@@ -116,49 +116,49 @@ class Auth:
         Raises :class:`Unauthorized` with the code ``token_expired`` for a token that is right but for its
         end, ``invalid_token`` for any other; neither repeats anything out of the token.
         """
-        payload = self._open(token)
-        self._check(payload, now)
+        payload = self._verify_signature(token)
+        self._check_claims(payload, now)
         if now >= payload.exp:
             raise Unauthorized("the token has expired", code="token_expired")
         return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
 
-    def knows(self, token: str) -> bool:
+    def has_key_for(self, token: str) -> bool:
         """Whether the key that the token names is at hand; true also of what is no token at all."""
-        if self._by_kid is None:
+        if self._keys_by_kid is None:
             return True
         try:
-            header = self._header(token)
+            header = self._read_header(token)
         except Unauthorized:
             return True
-        return self._learned and (header.get("kid") is None or header["kid"] in self._by_kid)
+        return self._has_key_set and (header.get("kid") is None or header["kid"] in self._keys_by_kid)
 
-    def learn(self, document: bytes) -> int:
+    def replace_keys(self, document: bytes) -> int:
         """Take the keys of a JWK set (RFC 7517) in the place of those before, and tell how many were usable.
 
         Keys of another algorithm or use are passed over. Raises ValueError if the document is no key set;
         the keys at hand are kept then, and when none in it is usable.
         """
-        found = _key_set(document, self.algorithm)
+        found = _parse_key_set(document, self.algorithm)
         if found:
-            self._by_kid = found
-            self._learned = True
+            self._keys_by_kid = found
+            self._has_key_set = True
         return len(found)
 
-    def _open(self, token: str) -> _Payload:
+    def _verify_signature(self, token: str) -> _Payload:
         """The claims behind a good signature."""
-        header = self._header(token)
-        if str(header.get("typ", "")).lower() not in TYPES:
+        header = self._read_header(token)
+        if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
         if "crit" in header:
             raise Unauthorized("the token's `crit` names extensions that are not understood here")
         try:
-            body = self._jws.decode(token, self._key(header), algorithms=[self.algorithm])
+            body = self._jws.decode(token, self._verification_key(header), algorithms=[self.algorithm])
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise Unauthorized("the token's signature is not valid here") from None
-        return _payload(body)
+        return _parse_payload(body)
 
-    def _header(self, token: str) -> dict[str, Any]:
-        if len(token) > TOKEN_MAX_BYTES:
+    def _read_header(self, token: str) -> dict[str, Any]:
+        if len(token) > MAX_TOKEN_BYTES:
             raise Unauthorized("the token is longer than 8 KiB")
         try:
             header = jwt.get_unverified_header(token)
@@ -168,19 +168,19 @@ class Auth:
             raise Unauthorized(f"the token must be signed with {self.algorithm}")
         return header
 
-    def _key(self, header: dict[str, Any]) -> Any:
-        if self._by_kid is None:
+    def _verification_key(self, header: dict[str, Any]) -> Any:
+        if self._keys_by_kid is None:
             return self._public
-        if not self._learned:
+        if not self._has_key_set:
             raise Unavailable("the keys that tokens are verified with cannot be reached", retry_after=5)
         kid = header.get("kid")
-        if kid is None and len(self._by_kid) == 1:
-            return next(iter(self._by_kid.values()))
-        if kid not in self._by_kid:
+        if kid is None and len(self._keys_by_kid) == 1:
+            return next(iter(self._keys_by_kid.values()))
+        if kid not in self._keys_by_kid:
             raise Unauthorized("the token's key (`kid`) is not known here")
-        return self._by_kid[kid]
+        return self._keys_by_kid[kid]
 
-    def _check(self, payload: _Payload, now: float) -> None:
+    def _check_claims(self, payload: _Payload, now: float) -> None:
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
         faults = {
             "iss": payload.iss != self._issuer,
@@ -189,21 +189,21 @@ class Auth:
             "jti": not 0 < len(payload.jti) <= 128,
             "iat": payload.iat > now + LEEWAY_SECONDS,
             "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,
-            "exp": payload.exp >= YEAR_10000,
+            "exp": payload.exp >= MAX_TIME_SECONDS,
         }
         for claim, wrong in faults.items():
             if wrong:
                 raise Unauthorized(f"the token's `{claim}` is not accepted here")
 
 
-def own_secret(config: Config) -> str:
+def signing_secret(config: Config) -> str:
     """The HS256 key of a server with these settings; empty where another algorithm needs none."""
     if config.jwt_algorithm != "HS256":
         return config.jwt_secret
-    return config.jwt_secret or secret_for(config.data_dir)
+    return config.jwt_secret or load_or_create_secret(config.data_dir)
 
 
-def secret_for(data_dir: str) -> str:
+def load_or_create_secret(data_dir: str) -> str:
     """The key of the embedded server's own tokens: kept in the data folder, or random for a temporary one.
 
     The file is ``jwt.secret``, readable by its owner alone; one that others can read is refused with
@@ -213,13 +213,13 @@ def secret_for(data_dir: str) -> str:
         return secrets.token_urlsafe(48)
     path = Path(data_dir) / "jwt.secret"
     if not path.exists():
-        _write_once(path, secrets.token_urlsafe(48))
+        _write_exclusively(path, secrets.token_urlsafe(48))
     if path.stat().st_mode & 0o077:
         raise InvalidSetting(f"{path} can be read by others: remove it (all tokens end), or `chmod 600` it")
     return path.read_text(encoding="ascii").strip()
 
 
-def _write_once(path: Path, text: str) -> None:
+def _write_exclusively(path: Path, text: str) -> None:
     """Whole or not at all, and by one of several starters only: a link onto a taken name fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -233,7 +233,7 @@ def _write_once(path: Path, text: str) -> None:
         draft.unlink()
 
 
-def _payload(body: bytes) -> _Payload:
+def _parse_payload(body: bytes) -> _Payload:
     try:
         return _decode_payload(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -242,7 +242,7 @@ def _payload(body: bytes) -> _Payload:
         ) from None
 
 
-def _keys(config: Config, secret: str) -> tuple[Any, Any]:
+def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
     """The signing and the verifying key; (None, None) where a key set is fetched."""
     algorithm = config.jwt_algorithm
     if algorithm not in ALGORITHMS:
@@ -250,50 +250,50 @@ def _keys(config: Config, secret: str) -> tuple[Any, Any]:
     if algorithm == "HS256":
         if config.jwt_key_file or config.jwt_jwks_url:
             raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need another --jwt-algorithm than HS256")
-        return (_secret(config.jwt_secret or secret),) * 2
+        return (_hmac_key(config.jwt_secret or secret),) * 2
     if config.jwt_secret:
         raise InvalidSetting(f"--jwt-secret is a key of HS256, not of {algorithm}")
     if bool(config.jwt_key_file) == bool(config.jwt_jwks_url):
         raise InvalidSetting(f"{algorithm} needs one of --jwt-key-file and --jwt-jwks-url")
-    return _pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
+    return _load_pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
 
 
-def _secret(text: str) -> bytes:
+def _hmac_key(text: str) -> bytes:
     """The HMAC key; a public key taken for one would let everybody sign (CVE-2022-29217)."""
     key = text.encode()
     if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
         raise InvalidSetting("--jwt-secret holds a public or private key: that is no secret of HS256")
-    if len(key) < SECRET_MIN_BYTES:
-        raise InvalidSetting(f"--jwt-secret must be {SECRET_MIN_BYTES} bytes or more")
+    if len(key) < MIN_SECRET_BYTES:
+        raise InvalidSetting(f"--jwt-secret must be {MIN_SECRET_BYTES} bytes or more")
     return key
 
 
-def _pem(file: str, algorithm: str) -> tuple[Any, Any]:
+def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
     """The private and the public key in a PEM file; the private one is None where the file has none."""
     try:
         text = Path(file).read_bytes()
         if b"PRIVATE KEY" not in text:
-            return None, _checked(serialization.load_pem_public_key(text), algorithm)
+            return None, _check_public_key(serialization.load_pem_public_key(text), algorithm)
         private = serialization.load_pem_private_key(text, password=None)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
-    if not isinstance(private, PRIVATE[algorithm]):
+    if not isinstance(private, PRIVATE_KEY_TYPES[algorithm]):
         raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
-    return private, _checked(private.public_key(), algorithm)
+    return private, _check_public_key(private.public_key(), algorithm)
 
 
-def _checked(key: Any, algorithm: str) -> Any:
+def _check_public_key(key: Any, algorithm: str) -> Any:
     """``key``, if it is a public key of the algorithm's family and long enough."""
-    if not isinstance(key, PUBLIC[algorithm]):
+    if not isinstance(key, PUBLIC_KEY_TYPES[algorithm]):
         raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
-    if isinstance(key, rsa.RSAPublicKey) and key.key_size < RSA_MIN_BITS:
-        raise InvalidSetting(f"an RSA key must have {RSA_MIN_BITS} bits or more")
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
+        raise InvalidSetting(f"an RSA key must have {MIN_RSA_BITS} bits or more")
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name != "secp256r1":
         raise InvalidSetting("ES256 needs a key on the curve P-256")
     return key
 
 
-def _key_set(document: bytes, algorithm: str) -> dict[str, Any]:
+def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
     """The usable public keys of a JWK set by their ``kid``; raises ValueError if it is none."""
     try:
         listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
@@ -301,19 +301,19 @@ def _key_set(document: bytes, algorithm: str) -> dict[str, Any]:
         raise ValueError("no key set (RFC 7517)") from None
     found = {}
     for item in listed if isinstance(listed, list) else ():
-        key = _jwk(item, algorithm)
+        key = _parse_jwk(item, algorithm)
         if key is not None:
             found[str(item.get("kid", ""))] = key
     return found
 
 
-def _jwk(item: Any, algorithm: str) -> Any:
+def _parse_jwk(item: Any, algorithm: str) -> Any:
     """The public key in one entry of a key set; None for one that is not for this."""
     if not isinstance(item, dict) or item.get("use", "sig") != "sig" or item.get("alg", algorithm) != algorithm:
         return None
     key: Any
     try:
         key = jwt.PyJWK(item, algorithm=algorithm).key
-        return _checked(key.public_key() if isinstance(key, PRIVATE[algorithm]) else key, algorithm)
+        return _check_public_key(key.public_key() if isinstance(key, PRIVATE_KEY_TYPES[algorithm]) else key, algorithm)
     except (jwt.PyJWTError, InvalidSetting, ValueError, TypeError, KeyError):
         return None

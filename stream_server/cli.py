@@ -8,7 +8,7 @@ from filters.registry import PluginError
 from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
-from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, Failure
+from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
 from stream_server.commands.fetch import fetch
 from stream_server.commands.reload import reload
 from stream_server.commands.repair import repair
@@ -39,7 +39,7 @@ Every option of a setting may come from the environment: --data-dir is STREAM_SE
 """
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The group of commands; what they raise becomes a sentence here."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -47,11 +47,11 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except InvalidSetting as error:
-            raise Failure(str(error), USAGE) from None
+            raise CommandFailure(str(error), USAGE) from None
         except PluginError as error:
-            raise Failure(str(error)) from None
+            raise CommandFailure(str(error)) from None
         except ClientFailure as error:
-            raise Failure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED) from None
+            raise CommandFailure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED) from None
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
 
@@ -60,7 +60,7 @@ class Commands(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stream-server")
 def cli() -> None:
     """A real-time streaming API: write over HTTP, and every client whose filters match hears of it.

@@ -17,48 +17,48 @@ from stream_server import settings_file
 from stream_server.downloads import index
 from stream_server.store import address
 
-PREFIX = "STREAM_SERVER_"
+VARIABLE_PREFIX = "STREAM_SERVER_"
 
-OUTSIDE = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
+TEST_VARIABLES = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
 """Names behind the prefix that belong to the test suite, not to the server."""
 
 
-RELOAD = frozenset({
+RELOADABLE = frozenset({
     "heartbeat_seconds", "canary_seconds", "log_max_seconds", "log_max_bytes", "ring_bytes", "ring_seconds",
     "client_buffer_bytes", "write_timeout_seconds", "behind_max_entries", "slow_window_seconds",
     "retry_spread_seconds", "retry_ms", "limits", "connects", "log_level",
 })  # fmt: skip
 """Settings that take effect in a server that runs; `app` tells whoever keeps one of them."""
 
-LEFT_OPEN = PREFIX + "LEFT_OPEN"
+SUPERVISOR_DEFAULTS = VARIABLE_PREFIX + "LEFT_OPEN"
 """In a worker's environment: the settings that only its supervisor gave it, which a reload looks up anew."""
 
-SECRET = frozenset({"jwt_secret", "redis", "redis_read"})
+SECRET_SETTINGS = frozenset({"jwt_secret", "redis", "redis_read"})
 """Settings whose values are, or hold, secrets."""
 
 
-MOST = 1e15
+MAX_NUMBER = 1e15
 """Of any number that has no bound of its own: beyond it, sums with a setting would not be exact, or no number."""
 
 
 class Setting(NamedTuple):
     """One row of the table; ``default`` also fixes the type, ``unit`` is for people, the bounds are inclusive.
 
-    What has ``reload`` takes effect in a server that runs, when it is told to reload.
+    What has ``is_reloadable`` takes effect in a server that runs, when it is told to reload.
     """
 
     name: str
     default: Any
     unit: str
     help: str
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     choices: tuple[str, ...] = ()
 
     @property
-    def variable(self) -> str:
+    def environment_variable(self) -> str:
         """The environment variable of this setting."""
-        return PREFIX + self.name.upper()
+        return VARIABLE_PREFIX + self.name.upper()
 
     @property
     def flag(self) -> str:
@@ -66,14 +66,14 @@ class Setting(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
     @property
-    def spoken(self) -> str:
+    def display_name(self) -> str:
         """How a person is told which setting it is."""
-        return f"{self.flag} ({self.variable})"
+        return f"{self.flag} ({self.environment_variable})"
 
     @property
-    def reload(self) -> bool:
+    def is_reloadable(self) -> bool:
         """Whether it may change while a server runs."""
-        return self.name in RELOAD
+        return self.name in RELOADABLE
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -181,23 +181,23 @@ class Config:
 
     def __repr__(self) -> str:
         """All settings but the secret one, so that a logged config tells nothing."""
-        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in SECRET)
+        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in SECRET_SETTINGS)
         return f"Config({', '.join(shown)})"
 
-    def take(self, newer: "Config") -> list[tuple[str, object]]:
+    def apply_reloadable(self, newer: "Config") -> list[tuple[str, object]]:
         """From now on have those settings of ``newer`` that may change; gives those that did, with what they were.
 
         Whoever reads them here at every use need not be told; for everybody else this object never changes.
         """
-        told = [(s.name, getattr(self, s.name)) for s in SETTINGS if s.reload]
+        told = [(s.name, getattr(self, s.name)) for s in SETTINGS if s.is_reloadable]
         changed = [(name, old) for name, old in told if old != getattr(newer, name)]
         for name, _ in changed:
             object.__setattr__(self, name, getattr(newer, name))
         return changed
 
-    def outdated(self, newer: "Config") -> list[str]:
+    def settings_needing_restart(self, newer: "Config") -> list[str]:
         """The names of the settings that differ and need a restart."""
-        return [s.name for s in SETTINGS if not s.reload and getattr(self, s.name) != getattr(newer, s.name)]
+        return [s.name for s in SETTINGS if not s.is_reloadable and getattr(self, s.name) != getattr(newer, s.name)]
 
 
 def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Config:
@@ -206,49 +206,55 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     Raises :class:`InvalidSetting` for an unknown name, a wrong type or a value out of range.
     """
     environ = os.environ if environ is None else environ
-    _refuse_unknown(environ)
-    said = _said(flags, environ)
-    settled: dict[str, Any] = {s.name: _value(s, said.get(s.name, s.default), s.spoken) for s in SETTINGS}
-    if settled["settings_file"] and LEFT_OPEN not in environ:
-        settled |= {name: value for name, value in _filed(settled["settings_file"]).items() if name not in said}
+    _refuse_unknown_variables(environ)
+    said = _given_values(flags, environ)
+    settled: dict[str, Any] = {s.name: _convert_value(s, said.get(s.name, s.default), s.display_name) for s in SETTINGS}
+    if settled["settings_file"] and SUPERVISOR_DEFAULTS not in environ:
+        settled |= {name: value for name, value in _file_values(settled["settings_file"]).items() if name not in said}
     _check_redis(settled, said)
     return Config(**settled)
 
 
-def _check_redis(settled: Mapping[str, Any], said: Collection[str]) -> None:
+def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
     """The URLs are never repeated: they hold passwords."""
-    spoken = {s.name: s.spoken if s.name in said else f"{settled['settings_file']}: {s.name}" for s in SETTINGS}
+    spoken = {s.name: s.display_name if s.name in given else f"{values['settings_file']}: {s.name}" for s in SETTINGS}
     for name in ("redis", "redis_read"):
         try:
-            if settled[name]:
-                address.check(settled[name])
-        except address.NoAddress as error:
+            if values[name]:
+                address.validate_redis_url(values[name])
+        except address.InvalidRedisUrl as error:
             message = f"{spoken[name]} {error}"
             raise InvalidSetting(message) from None
     for name in ("redis_read", "write_replicas"):
-        if settled[name] and not settled["redis"]:
+        if values[name] and not values["redis"]:
             message = f"{spoken[name]} needs --redis: what is embedded is alone"
             raise InvalidSetting(message)
 
 
-def anew(flags: Mapping[str, Any]) -> Config:
+def load_again(flags: Mapping[str, Any]) -> Config:
     """What the file and the environment say now; raises as :func:`load` does.
 
     A worker was given all settings in its environment: those that its supervisor had from the file or the table are
     looked up there.
     """
-    left_open = os.environ.get(LEFT_OPEN, "").split()
-    return load(flags, {name: value for name, value in os.environ.items() if name not in {LEFT_OPEN, *left_open}})
+    left_open = os.environ.get(SUPERVISOR_DEFAULTS, "").split()
+    return load(
+        flags, {name: value for name, value in os.environ.items() if name not in {SUPERVISOR_DEFAULTS, *left_open}}
+    )
 
 
-def environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
+def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
     """This process' environment with the variables from which :func:`load` makes the same settings in a child.
 
-    It reads no file, which may be wrong by then, and :func:`anew` in it finds the same as here, by the same ``flags``.
+    It reads no file, which may be wrong by then, and :func:`load_again` in it finds the same as here, by the same ``flags``.
     """
-    said = _said(flags, os.environ)
-    left_open = " ".join(s.variable for s in SETTINGS if s.name not in said)
-    return {**os.environ, **{s.variable: str(getattr(config, s.name)) for s in SETTINGS}, LEFT_OPEN: left_open}
+    said = _given_values(flags, os.environ)
+    left_open = " ".join(s.environment_variable for s in SETTINGS if s.name not in said)
+    return {
+        **os.environ,
+        **{s.environment_variable: str(getattr(config, s.name)) for s in SETTINGS},
+        SUPERVISOR_DEFAULTS: left_open,
+    }
 
 
 def package_index() -> str:
@@ -256,32 +262,33 @@ def package_index() -> str:
     return index.configured(os.environ) or index.PUBLIC
 
 
-def _said(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:
+def _given_values(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:
     """What flags and environment say, by name."""
-    told = {s.name: environ[s.variable] for s in SETTINGS if s.variable in environ}
+    told = {s.name: environ[s.environment_variable] for s in SETTINGS if s.environment_variable in environ}
     return told | {name: value for name, value in (flags or {}).items() if value is not None}
 
 
-def _filed(path: str) -> dict[str, Any]:
+def _file_values(path: str) -> dict[str, Any]:
     """What the file says, by name."""
     try:
         found, public = settings_file.read(path)
-    except settings_file.Unusable as error:
+    except settings_file.UnusableSettingsFile as error:
         raise InvalidSetting(str(error)) from None
     rows = {s.name: s for s in SETTINGS if s.name != "settings_file"}
     for name, value in found.items():
         if name not in rows:
             message = f"{path}: {name!r} is no setting; `stream-server serve --help` lists them"
             raise InvalidSetting(message)
-        if public and (name == "jwt_secret" or (name in SECRET and address.may_hold_secrets(str(value)))):
+        if public and (name == "jwt_secret" or (name in SECRET_SETTINGS and address.may_contain_password(str(value)))):
             message = f"{path} holds {name}, so nobody else may read it: `chmod 600 {path}`"
             raise InvalidSetting(message)
     return {
-        name: _value(rows[name], _typed(rows[name], value, path), f"{path}: {name}") for name, value in found.items()
+        name: _convert_value(rows[name], _check_type(rows[name], value, path), f"{path}: {name}")
+        for name, value in found.items()
     }
 
 
-def _typed(setting: Setting, value: object, path: str) -> object:
+def _check_type(setting: Setting, value: object, path: str) -> object:
     """TOML has types, so text is no number, `true` is none either, and 1.5 is no whole one."""
     wanted = type(setting.default)
     allowed: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
@@ -292,33 +299,37 @@ def _typed(setting: Setting, value: object, path: str) -> object:
     return value
 
 
-def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    known = {s.variable for s in SETTINGS} | {PREFIX + name for name in OUTSIDE} | {LEFT_OPEN}
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = (
+        {s.environment_variable for s in SETTINGS}
+        | {VARIABLE_PREFIX + name for name in TEST_VARIABLES}
+        | {SUPERVISOR_DEFAULTS}
+    )
     for name in environ:
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(VARIABLE_PREFIX) and name not in known:
             message = f"{name} is no setting; `stream-server serve --help` lists them"
             raise InvalidSetting(message)
 
 
-def _value(setting: Setting, given: object, spoken: str) -> object:
+def _convert_value(setting: Setting, given: object, display_name: str) -> object:
     try:
         value = type(setting.default)(given)
     except (TypeError, ValueError):
-        message = f"{spoken} must be a number ({setting.unit})"
+        message = f"{display_name} must be a number ({setting.unit})"
         raise InvalidSetting(message) from None
     except OverflowError:
         value = math.inf
     if isinstance(value, float) and not math.isfinite(value):
-        message = f"{spoken} must be a finite number ({setting.unit})"
+        message = f"{display_name} must be a finite number ({setting.unit})"
         raise InvalidSetting(message)
-    if setting.least is not None and not value >= setting.least:
-        message = f"{spoken} must be {setting.least:g} {setting.unit} or more"
+    if setting.minimum is not None and not value >= setting.minimum:
+        message = f"{display_name} must be {setting.minimum:g} {setting.unit} or more"
         raise InvalidSetting(message)
-    most = MOST if setting.most is None and not isinstance(value, str) else setting.most
+    most = MAX_NUMBER if setting.maximum is None and not isinstance(value, str) else setting.maximum
     if most is not None and not value <= most:
-        message = f"{spoken} must be {most:g} {setting.unit} or less"
+        message = f"{display_name} must be {most:g} {setting.unit} or less"
         raise InvalidSetting(message)
     if setting.choices and value not in setting.choices:
-        message = f"{spoken} must be one of {', '.join(setting.choices)}"
+        message = f"{display_name} must be one of {', '.join(setting.choices)}"
         raise InvalidSetting(message)
     return value

@@ -17,14 +17,14 @@ from rich.text import Text
 
 from stream_server import demo_world
 from stream_server.client import ApiClient, ClientFailure
-from stream_server.demo_world import LOGIN, PASSWORD, Mint, World
+from stream_server.demo_world import LOGIN, PASSWORD, DemoWorld, SignToken
 
 logger = logging.getLogger(__name__)
 
-POSTERS = ("bob", "cyd", "eli", "fay")
+POSTING_LOGINS = ("bob", "cyd", "eli", "fay")
 """Who goes on posting; Ada follows the first two, so that there is news in what is hers."""
 
-EVERY_SECONDS = 2.0
+POST_INTERVAL_SECONDS = 2.0
 
 PLACES = (
     ("Monterey", -121.89, 36.60),
@@ -46,26 +46,26 @@ TAGS = ("#coffee", "#trains", "#redis", "#baking", "#weather", "#python")
 
 SCOPES = frozenset({"read", "write", "stream", "firehose"})
 
-Announce = Callable[[str], None]
+PrintText = Callable[[str], None]
 
 
-async def run(base_url: str, mint: Mint, announce: Announce) -> None:
+async def run_demo(base_url: str, sign_token: SignToken, print_text: PrintText) -> None:
     """Make the world or find it, print what to try, and post until cancelled.
 
-    ``mint`` signs a token for a user id and scopes; ``announce`` prints a text. A demo that cannot be set up is told,
+    ``sign_token`` signs a token for a user id and scopes; ``print_text`` prints a text. A demo that cannot be set up is told,
     and leaves the server as it is.
     """
     async with ApiClient(base_url) as api:
         try:
-            world = await demo_world.made(api, mint)
+            world = await demo_world.find_or_create_world(api, sign_token)
         except ClientFailure as error:
-            announce(f"The demo could not be set up: {error}")
+            print_text(f"The demo could not be set up: {error}")
             return
-        announce(guide(base_url, mint(world.people[LOGIN], SCOPES), world))
-        await _keep_posting(api, world, mint)
+        print_text(usage_guide(base_url, sign_token(world.user_ids[LOGIN], SCOPES), world))
+        await _keep_posting(api, world, sign_token)
 
 
-def guide(base_url: str, token: str, world: World) -> str:
+def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
     """What to paste: a token, a function, and one line for each thing that there is to see."""
     lines = [
         ("stream/user", "live: all that concerns you"),
@@ -83,24 +83,25 @@ def guide(base_url: str, token: str, world: World) -> str:
         ("events?firehose=true&wait=25", "one answer at a time, by long polling"),
     ]
     begin = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
-    return _rendered(
-        world.login, [*begin, *(f"{f'see {_quoted(path)}':<52} # {what}" for path, what in lines), _post(base_url)]
+    return _render_guide(
+        world.login,
+        [*begin, *(f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines), _post_command(base_url)],
     )
 
 
 _CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return f'"{path}"' if "?" in path else path
 
 
-def _post(base_url: str) -> str:
+def _post_command(base_url: str) -> str:
     body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
     return f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
 
 
-def _rendered(login: str, lines: list[str]) -> str:
+def _render_guide(login: str, lines: list[str]) -> str:
     """The text, coloured on a terminal; never wrapped, since a broken line cannot be pasted.
 
     What stands behind a `#` has no sign that a shell knows: zsh takes it for words of the command, which has no use
@@ -117,26 +118,26 @@ def _rendered(login: str, lines: list[str]) -> str:
     return captured.get()
 
 
-async def _keep_posting(api: ApiClient, world: World, mint: Mint) -> None:
-    """A post every :data:`EVERY_SECONDS`; what goes wrong with one is logged, and the next one tried."""
+async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken) -> None:
+    """A post every :data:`POST_INTERVAL_SECONDS`; what goes wrong with one is logged, and the next one tried."""
     chance = random.Random()
     while True:
-        author = world.people[chance.choice(POSTERS)]
+        author = world.user_ids[chance.choice(POSTING_LOGINS)]
         try:
-            await api.post(**made_up(chance, world.login), token=mint(author, frozenset({"write"})))
+            await api.post(**random_post(chance, world.login), token=sign_token(author, frozenset({"write"})))
         except ClientFailure as error:
             logger.warning("a demo post failed: %s", error)
-        await asyncio.sleep(EVERY_SECONDS)
+        await asyncio.sleep(POST_INTERVAL_SECONDS)
 
 
-def made_up(chance: random.Random, login: str) -> dict[str, Any]:
+def random_post(random_source: random.Random, login: str) -> dict[str, Any]:
     """The body of a post about nothing; now and then it mentions a user."""
-    words = [chance.choice(OPENINGS) + ":", chance.choice(SUBJECTS), chance.choice(TAGS)]
-    if chance.random() < 0.2:
+    words = [random_source.choice(OPENINGS) + ":", random_source.choice(SUBJECTS), random_source.choice(TAGS)]
+    if random_source.random() < 0.2:
         words.insert(0, f"@{login}")
     body: dict[str, Any] = {"message": " ".join(words), "lang": "en"}
-    if chance.random() < 0.4:
-        place, lon, lat = chance.choice(PLACES)
-        body["location"] = {"lon": round(lon + chance.uniform(-0.1, 0.1), 4), "lat": round(lat, 4)}
+    if random_source.random() < 0.4:
+        place, lon, lat = random_source.choice(PLACES)
+        body["location"] = {"lon": round(lon + random_source.uniform(-0.1, 0.1), 4), "lat": round(lat, 4)}
         body["place"] = {"name": place}
     return body

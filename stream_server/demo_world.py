@@ -8,141 +8,145 @@ import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stream_server.client import ApiClient, Refused
+from stream_server.client import ApiClient, RequestRefused
 
-Mint = Callable[[str, frozenset[str]], str]
+SignToken = Callable[[str, frozenset[str]], str]
 """Signs a token for a user id and scopes."""
 
 LOGIN = "ada"
 PASSWORD = "demo-demo"  # noqa: S105 - it opens an account for trying, which is printed on the screen
 
-OTHERS = ("bob", "cyd", "dora", "eli", "fay")
+OTHER_LOGINS = ("bob", "cyd", "dora", "eli", "fay")
 """Dora is protected: Ada follows her with consent, Eli has asked and waits."""
 
-LIST = "Bakers"
-LAST = "Close friends"
+LIST_NAME = "Bakers"
+LAST_LIST_NAME = "Close friends"
 """The private list; it is there if everything is."""
-GROUP = "Sourdough club"
+GROUP_NAME = "Sourdough club"
 
 _SCOPES = frozenset({"read", "write"})
 
 
-class World(NamedTuple):
+class DemoWorld(NamedTuple):
     """What Ada had to be called; the ids of the people by the logins meant for them, of Ada's list and group."""
 
     login: str
-    people: dict[str, str]
+    user_ids: dict[str, str]
     list_id: str
     group_id: str
 
 
-async def made(api: ApiClient, mint: Mint) -> World:
+async def find_or_create_world(api: ApiClient, sign_token: SignToken) -> DemoWorld:
     """The world, made or found; raises ``ClientFailure``."""
-    people = {login: await _person(api, login) for login in (LOGIN, *OTHERS)}
-    stage = Stage(api, mint, people)
-    me = await api.request("GET", "/v1/users/me", token=mint(people[LOGIN], _SCOPES))
-    if LAST not in await stage.lists():
-        await _play(stage, me["login"])
-    return World(me["login"], people, (await stage.lists())[LIST], (await stage.groups())[GROUP])
+    people = {login: await _find_or_create_user(api, login) for login in (LOGIN, *OTHER_LOGINS)}
+    stage = DemoActions(api, sign_token, people)
+    me = await api.request("GET", "/v1/users/me", token=sign_token(people[LOGIN], _SCOPES))
+    if LAST_LIST_NAME not in await stage.list_ids():
+        await _create_content(stage, me["login"])
+    return DemoWorld(me["login"], people, (await stage.list_ids())[LIST_NAME], (await stage.group_ids())[GROUP_NAME])
 
 
-class Stage:
-    """Lets people do things over HTTP; ``people`` are ids by login. What is done has a request key by its number."""
+class DemoActions:
+    """Lets people do things over HTTP; ``user_ids`` are ids by login. What is done has a request key by its number."""
 
-    def __init__(self, api: ApiClient, mint: Mint, people: dict[str, str]) -> None:
+    def __init__(self, api: ApiClient, sign_token: SignToken, user_ids: dict[str, str]) -> None:
         self._api = api
-        self._tokens = {login: mint(uid, _SCOPES) for login, uid in people.items()}
-        self._done = 0
-        self.people = people
+        self._tokens = {login: sign_token(uid, _SCOPES) for login, uid in user_ids.items()}
+        self._request_count = 0
+        self.user_ids = user_ids
 
-    async def does(self, login: str, method: str, path: str, **body: Any) -> Any:
+    async def request_as(self, login: str, method: str, path: str, **body: Any) -> Any:
         """One request of somebody; ``{login}`` in the path stands for an id. Its decoded answer."""
-        self._done += 1
-        where, key = f"/v1/{path.format(**self.people)}", f"demo-1-{self._done}"
+        self._request_count += 1
+        where, key = f"/v1/{path.format(**self.user_ids)}", f"demo-1-{self._request_count}"
         return await self._api.request(method, where, body=body or None, token=self._tokens[login], key=key)
 
-    async def posts(self, login: str, message: str, **more: Any) -> str:
+    async def post_as(self, login: str, message: str, **more: Any) -> str:
         """A status; its id."""
-        return str((await self.does(login, "POST", "statuses", message=message, **more))["id"])
+        return str((await self.request_as(login, "POST", "statuses", message=message, **more))["id"])
 
-    async def lists(self) -> dict[str, str]:
+    async def list_ids(self) -> dict[str, str]:
         """Ada's lists: name to id."""
-        return await self._named("lists", f"/v1/users/{self.people[LOGIN]}/lists")
+        return await self._ids_by_name("lists", f"/v1/users/{self.user_ids[LOGIN]}/lists")
 
-    async def groups(self) -> dict[str, str]:
+    async def group_ids(self) -> dict[str, str]:
         """Ada's groups: name to id."""
-        return await self._named("groups", "/v1/users/me/groups")
+        return await self._ids_by_name("groups", "/v1/users/me/groups")
 
-    async def _named(self, noun: str, path: str) -> dict[str, str]:
+    async def _ids_by_name(self, noun: str, path: str) -> dict[str, str]:
         answer = await self._api.request("GET", path, query={"count": "200"}, token=self._tokens[LOGIN])
         return {one["name"]: one["id"] for one in answer[noun]}
 
 
-async def _person(api: ApiClient, login: str) -> str:
+async def _find_or_create_user(api: ApiClient, login: str) -> str:
     """The id of somebody of this world: new, or kept from an earlier run on the same data."""
     name = login.title()
     try:
         return str((await api.sign_up(login, name, f"{login}@example.org", PASSWORD))["id"])
-    except Refused as refused:
+    except RequestRefused as refused:
         if refused.status != 409:
             raise
     try:
         return str((await api.log_in(login, PASSWORD))["user"]["id"])
-    except Refused:  # somebody else's name: nobody may be made to say what they did not say
+    except RequestRefused:  # somebody else's name: nobody may be made to say what they did not say
         other = f"{login}_{secrets.token_hex(3)}"
         return str((await api.sign_up(other, name, f"{other}@example.org", PASSWORD))["id"])
 
 
-async def _play(stage: Stage, login: str) -> None:
+async def _create_content(actions: DemoActions, login: str) -> None:
     """Everything, in the order in which it happened; ``login`` is Ada's."""
-    await _follow(stage)
-    await _converse(stage, login)
-    await _gather(stage)
-    await _talk(stage)
-    await _list(stage)
+    await _create_follows(actions)
+    await _create_conversation(actions, login)
+    await _create_group(actions)
+    await _create_talk(actions)
+    await _create_lists(actions)
 
 
-async def _follow(stage: Stage) -> None:
-    await stage.does("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
-    await stage.does("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
+async def _create_follows(actions: DemoActions) -> None:
+    await actions.request_as("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
+    await actions.request_as("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
     for who, whom in (("ada", "bob"), ("ada", "cyd"), ("bob", "ada"), ("cyd", "ada"), ("eli", "ada"), ("fay", "ada")):
-        await stage.does(who, "PUT", f"users/me/following/{{{whom}}}")
+        await actions.request_as(who, "PUT", f"users/me/following/{{{whom}}}")
     for who in ("ada", "eli"):
-        await stage.does(who, "PUT", "users/me/following/{dora}")
-    await stage.does("dora", "PUT", "users/me/requests/{ada}")
+        await actions.request_as(who, "PUT", "users/me/following/{dora}")
+    await actions.request_as("dora", "PUT", "users/me/requests/{ada}")
 
 
-async def _converse(stage: Stage, login: str) -> None:
-    question = await stage.posts("bob", f"Who bakes on Sunday? I have too much starter. @{login} #sourdough", lang="en")
-    answer = await stage.posts("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
-    await stage.posts("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
-    await stage.posts("cyd", "", origin=answer)
-    await stage.posts("eli", "This is how good weekends begin.", lang="en", origin=answer)
-    await stage.posts("dora", "Only for you: the recipe is my grandmother's. #sourdough", lang="en")
+async def _create_conversation(actions: DemoActions, login: str) -> None:
+    question = await actions.post_as(
+        "bob", f"Who bakes on Sunday? I have too much starter. @{login} #sourdough", lang="en"
+    )
+    answer = await actions.post_as("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
+    await actions.post_as("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
+    await actions.post_as("cyd", "", origin=answer)
+    await actions.post_as("eli", "This is how good weekends begin.", lang="en", origin=answer)
+    await actions.post_as("dora", "Only for you: the recipe is my grandmother's. #sourdough", lang="en")
     for who in ("bob", "fay"):
-        await stage.does(who, "PUT", f"users/me/likes/{answer}")
-    await stage.does("ada", "PUT", f"users/me/likes/{question}")
-    await stage.does("ada", "PUT", f"users/me/favorites/{question}")
-    await stage.does("cyd", "POST", f"statuses/{answer}/comments", message="Save me a slice.")
+        await actions.request_as(who, "PUT", f"users/me/likes/{answer}")
+    await actions.request_as("ada", "PUT", f"users/me/likes/{question}")
+    await actions.request_as("ada", "PUT", f"users/me/favorites/{question}")
+    await actions.request_as("cyd", "POST", f"statuses/{answer}/comments", message="Save me a slice.")
 
 
-async def _gather(stage: Stage) -> None:
-    club = (await stage.does("ada", "POST", "groups", name=GROUP, kind="public", description="We feed flour."))["id"]
+async def _create_group(actions: DemoActions) -> None:
+    club = (
+        await actions.request_as("ada", "POST", "groups", name=GROUP_NAME, kind="public", description="We feed flour.")
+    )["id"]
     for who in ("bob", "cyd"):
-        await stage.does(who, "PUT", f"groups/{club}/members/me")
-    crumb = await stage.posts("bob", "Is this crumb open enough?", lang="en", group=club)
-    await stage.posts("ada", "You could park a train in it.", lang="en", in_reply_to=crumb)
-    await stage.does("cyd", "PUT", f"users/me/likes/{crumb}")
+        await actions.request_as(who, "PUT", f"groups/{club}/members/me")
+    crumb = await actions.post_as("bob", "Is this crumb open enough?", lang="en", group=club)
+    await actions.post_as("ada", "You could park a train in it.", lang="en", in_reply_to=crumb)
+    await actions.request_as("cyd", "PUT", f"users/me/likes/{crumb}")
 
 
-async def _talk(stage: Stage) -> None:
-    talk = (await stage.does("bob", "POST", "talks", people=[stage.people["ada"]]))["id"]
+async def _create_talk(actions: DemoActions) -> None:
+    talk = (await actions.request_as("bob", "POST", "talks", people=[actions.user_ids["ada"]]))["id"]
     for who, said in (("bob", "Shall I bring the big oven?"), ("ada", "Please. Side door."), ("bob", "See you!")):
-        await stage.does(who, "POST", f"talks/{talk}/messages", message=said)
+        await actions.request_as(who, "POST", f"talks/{talk}/messages", message=said)
 
 
-async def _list(stage: Stage) -> None:
-    for name, private, members in ((LIST, False, ("bob", "cyd")), (LAST, True, ("dora",))):
-        made_list = (await stage.does("ada", "POST", "lists", name=name, private=private))["id"]
+async def _create_lists(actions: DemoActions) -> None:
+    for name, private, members in ((LIST_NAME, False, ("bob", "cyd")), (LAST_LIST_NAME, True, ("dora",))):
+        made_list = (await actions.request_as("ada", "POST", "lists", name=name, private=private))["id"]
         for member in members:
-            await stage.does("ada", "PUT", f"lists/{made_list}/members/{{{member}}}")
+            await actions.request_as("ada", "PUT", f"lists/{made_list}/members/{{{member}}}")

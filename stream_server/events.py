@@ -17,25 +17,25 @@ import msgspec
 
 from filters.event import Event
 from filters.kind import KINDS, PERSONAL_KINDS
-from stream_server.view import NO_FACTS, Facts, Shown, View, Wire, view
+from stream_server.view import NO_FACTS, EntryFacts, EntryView, ShownIds, WireFields, make_view
 from stream_server.view import MalformedEntry as MalformedEntry  # noqa: PLC0414 - whoever reads entries meets it here
 
 EPOCH_MS = 1_704_067_200_000
 """2024-01-01T00:00:00Z: ids count from here, so that they fit the 53 bits of a double until 2093."""
 
-PUBLIC = "public"
+PUBLIC_AUDIENCE = "public"
 """The audience of what everyone may see; entries that only steer the server (revocation) have ``-``."""
 
-FOLLOWERS, GROUP, USERS = "followers:", "group:", "users:"
+FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
 """How the other audiences begin: the followers of a user, the members of a group, and nobody but these users."""
 
 INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
 """The kinds that steer the server instead of being delivered; a ``rollback`` says what the log has lost: a ``gap``."""
 
-BRINGS = {"post": "delete", "comment": "uncomment"}
+DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
 """The kinds that bring something, each with the kind that takes it back and must reach whoever was shown it."""
 
-TAKES_BACK = {end: begin for begin, end in BRINGS.items()}
+CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
 
 ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
 
@@ -67,24 +67,24 @@ class Position(NamedTuple):
         """The id of a status made at this place, as a number: ids order as the log does."""
         return (self.ms - EPOCH_MS) * 4096 + self.seq
 
-    def before(self) -> "Position":
+    def previous(self) -> "Position":
         """The place just below this one: from there, this entry is the next."""
         if self.n == 1:
-            return START
+            return LOG_START
         ms, seq = (self.ms, self.seq - 1) if self.seq else (self.ms - 1, 4095)
         return Position(ms, seq, self.n - 1)
 
 
-START = Position(0, 0, 0)
+LOG_START = Position(0, 0, 0)
 """Before the first entry of an empty log."""
 
 
-def made_ms(number: int) -> int:
+def created_ms(number: int) -> int:
     """When what has this id was made, in ms since 1970: ids are times."""
     return EPOCH_MS + (number >> 12)
 
 
-def iso(ms: int) -> str:
+def format_iso_time(ms: int) -> str:
     """``ms`` since 1970 as ISO 8601 in UTC with milliseconds, the one form of time on the wire."""
     return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
 
@@ -104,7 +104,7 @@ class SavedRule(msgspec.Struct, frozen=True):
     tag: str = ""
 
 
-class RulesChange(msgspec.Struct):
+class SavedRulesChange(msgspec.Struct):
     """Whose saved rules change, and how; ``removed`` are ids."""
 
     uid: str
@@ -112,32 +112,32 @@ class RulesChange(msgspec.Struct):
     removed: list[str] = []
 
 
-class _Range(msgspec.Struct):
+class _LostRange(msgspec.Struct):
     """What the log lost: the cursors of the newest entry that is left, and of the newest that is not."""
 
     start: str = msgspec.field(name="from")
     to: str
 
 
-_Steering = TypeVar("_Steering", Revocation, RulesChange, _Range)
+_Internal = TypeVar("_Internal", Revocation, SavedRulesChange, _LostRange)
 
 
-class _Body(msgspec.Struct):
+class _EntryBody(msgspec.Struct):
     wire: msgspec.Raw
-    facts: Facts = NO_FACTS
+    facts: EntryFacts = NO_FACTS
 
 
 _NUMBERS = re.compile(rb"(\d{1,15})-(\d{1,6})\.(\d{1,15})")
 
-_decode_body = msgspec.json.Decoder(_Body).decode
-_decode_wire = msgspec.json.Decoder(Wire).decode
+_decode_body = msgspec.json.Decoder(_EntryBody).decode
+_decode_wire = msgspec.json.Decoder(WireFields).decode
 
 
-OVERHEAD_BYTES = 512
+ENTRY_OVERHEAD_BYTES = 512
 """What an entry weighs beside its body while nothing of it is decoded."""
 
 
-class Encode(Protocol):
+class EncodeEntry(Protocol):
     """How an entry becomes bytes; pure, so that the result is shared by all who frame alike.
 
     ``matched`` is the JSON of what matched, None where nobody asks. No bytes at all mean: not in this protocol.
@@ -149,14 +149,14 @@ class Encode(Protocol):
 class Entry:
     """One entry of the log, shared by everyone who receives it.
 
-    ``size`` is its weight in bytes for bounded buffers. ``gone`` says that the status or the comment which it shows was
-    found deleted when its page was read, so that a replay leaves it out; ``original_gone`` says the same of what the
+    ``size`` is its weight in bytes for bounded buffers. ``is_deleted`` says that the status or the comment which it shows was
+    found deleted when its page was read, so that a replay leaves it out; ``original_is_deleted`` says the same of what the
     status reposts or quotes.
     """
 
     __slots__ = (
-        "_bare", "_change", "_data", "_facts", "_frames", "_view", "_wire",
-        "audience", "body", "gone", "kind", "original_gone", "position", "size",
+        "_change", "_facts", "_frames", "_message_json", "_reduced", "_view", "_wire",
+        "audience", "body", "is_deleted", "kind", "original_is_deleted", "position", "size",
     )  # fmt: skip
 
     def __init__(self, position: Position, kind: str, audience: str, body: bytes) -> None:
@@ -164,16 +164,16 @@ class Entry:
         self.kind = kind
         self.audience = audience
         self.body = body
-        self.size = len(body) + OVERHEAD_BYTES
-        self.gone = False
-        self.original_gone = False
-        self._view: View | None = None
-        self._bare: Entry | None = None
+        self.size = len(body) + ENTRY_OVERHEAD_BYTES
+        self.is_deleted = False
+        self.original_is_deleted = False
+        self._view: EntryView | None = None
+        self._reduced: Entry | None = None
         self._wire: bytes | None = None
-        self._change: RulesChange | None = None
-        self._facts: Facts | None = None
-        self._data: bytes | None = None
-        self._frames: dict[Encode, bytes] | None = None
+        self._change: SavedRulesChange | None = None
+        self._facts: EntryFacts | None = None
+        self._message_json: bytes | None = None
+        self._frames: dict[EncodeEntry, bytes] | None = None
 
     @property
     def event(self) -> Event:
@@ -186,38 +186,38 @@ class Entry:
         return (self._view or self._decode()).actors
 
     @property
-    def quoted(self) -> str | None:
+    def quoted_author(self) -> str | None:
         """The author of what a quote shows beside its own words: shown without, it can still be told."""
-        return (self._view or self._decode()).quoted
+        return (self._view or self._decode()).quoted_author
 
     @property
-    def subject(self) -> str | None:
+    def subject_id(self) -> str | None:
         """The id of the status or of the comment that it brings or takes back; None for all other kinds."""
-        return (self._view or self._decode()).subject
+        return (self._view or self._decode()).subject_id
 
     @property
-    def shown(self) -> Shown:
+    def shown_ids(self) -> ShownIds:
         """The ids of those whose words stand in it: when they are gone, a replay does not show them."""
-        return (self._view or self._decode()).shown
+        return (self._view or self._decode()).shown_ids
 
     @property
-    def owner(self) -> str | None:
+    def audience_owner(self) -> str | None:
         """Whose followers it is for; None where the audience is another."""
-        return self._audience(FOLLOWERS)
+        return self._audience_after(FOLLOWERS_PREFIX)
 
     @property
-    def group(self) -> str | None:
+    def audience_group(self) -> str | None:
         """The group whose members it is for; None where the audience is another."""
-        return self._audience(GROUP)
+        return self._audience_after(GROUP_PREFIX)
 
     @property
-    def addressees(self) -> list[str]:
+    def audience_users(self) -> list[str]:
         """The users whom it is for and nobody else; none where the audience is another."""
-        named = self._audience(USERS)
+        named = self._audience_after(USERS_PREFIX)
         return [] if named is None else named.split(",")
 
-    def _audience(self, which: str) -> str | None:
-        return self.audience[len(which) :] if self.audience.startswith(which) else None
+    def _audience_after(self, prefix: str) -> str | None:
+        return self.audience[len(prefix) :] if self.audience.startswith(prefix) else None
 
     @property
     def wire(self) -> bytes:
@@ -229,45 +229,45 @@ class Entry:
 
     def revocation(self) -> Revocation:
         """Whom a ``revoke``, a ``suspend`` or a ``reinstate`` is about; raises :class:`MalformedEntry`."""
-        return self._steering(Revocation)
+        return self._decode_internal(Revocation)
 
-    def rules_change(self) -> RulesChange:
+    def rules_change(self) -> SavedRulesChange:
         """What a ``rules`` entry changes; raises :class:`MalformedEntry`."""
         if self._change is None:
-            self._change = self._steering(RulesChange)
+            self._change = self._decode_internal(SavedRulesChange)
         return self._change
 
-    def lost(self) -> tuple[Position, Position]:
+    def lost_range(self) -> tuple[Position, Position]:
         """What a ``rollback`` says is gone: all after the first place up to the second; raises MalformedEntry."""
-        told = self._steering(_Range)
+        told = self._decode_internal(_LostRange)
         start, to = (_NUMBERS.fullmatch(cursor.encode()) for cursor in (told.start, told.to))
         if start is None or to is None:
             raise MalformedEntry("what is lost lies between two places")
         return Position(*map(int, start.groups())), Position(*map(int, to.groups()))
 
-    def _steering(self, kind: type[_Steering]) -> _Steering:
+    def _decode_internal(self, struct_type: type[_Internal]) -> _Internal:
         try:
-            return msgspec.json.decode(self.wire, type=kind)
+            return msgspec.json.decode(self.wire, type=struct_type)
         except msgspec.MsgspecError as error:
             raise MalformedEntry(str(error)) from error
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> EntryFacts:
         """What is known of it beside what clients get."""
         if self._facts is None:
             _ = self._decode()
         assert self._facts is not None
         return self._facts
 
-    def data(self, matched: bytes | None = None) -> bytes:
+    def message_json(self, matched: bytes | None = None) -> bytes:
         """The whole message as one JSON object: ``{"kind", "cursor", "at", …}``; ``matched`` is its last member."""
-        if self._data is None:
+        if self._message_json is None:
             position = self.position
-            head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{iso(position.ms)}",'
-            self._data = head.encode() + self.wire[1:]
-        return self._data if matched is None else b'%b,"matched":%b}' % (self._data[:-1], matched)
+            head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{format_iso_time(position.ms)}",'
+            self._message_json = head.encode() + self.wire[1:]
+        return self._message_json if matched is None else b'%b,"matched":%b}' % (self._message_json[:-1], matched)
 
-    def frame(self, encode: "Encode", matched: bytes | None = None) -> bytes:
+    def frame(self, encode: "EncodeEntry", matched: bytes | None = None) -> bytes:
         """The message as ``encode`` frames it; each framing is made once, but for what names its own ``matched``."""
         if matched is not None:
             return encode(self, matched)
@@ -279,11 +279,11 @@ class Entry:
             made = frames[encode] = encode(self, None)
         return made
 
-    def cool(self) -> None:
+    def drop_caches(self) -> None:
         """Let go of all that can be computed again: decoded and framed, an entry weighs ten times its bytes."""
-        self._view = self._bare = self._wire = self._change = self._facts = self._data = self._frames = None
+        self._view = self._reduced = self._wire = self._change = self._facts = self._message_json = self._frames = None
 
-    def _decode(self) -> View:
+    def _decode(self) -> EntryView:
         try:
             _ = self.body.isascii() or self.body.decode()  # clients get the bytes as they are, looked into or not
             body = _decode_body(self.body)
@@ -294,7 +294,7 @@ class Entry:
             raise MalformedEntry("nothing happened")
         self._wire = bytes(body.wire)
         self._facts = body.facts
-        made = self._view = view(self.kind, body.facts, wire)
+        made = self._view = make_view(self.kind, body.facts, wire)
         return made
 
     def without_original(self) -> "Entry":
@@ -302,23 +302,23 @@ class Entry:
 
         Also from what is known of a deleted status, of which no message says more than its ids.
         """
-        if self._bare is None:
+        if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             status = wire.get("notification", wire)["status"]
             if "original" in status:
                 status["original"] = None
-            self._bare = self._with(wire)
-        return self._bare
+            self._reduced = self._with_wire(wire)
+        return self._reduced
 
     def without_status(self) -> "Entry":
         """The same ``uncomment`` for who may not read the status under which the comment stood: that is its ids."""
-        if self._bare is None:
+        if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             wire["status"] = {"id": wire["status"]["id"], "uid": wire["status"]["uid"], "deleted": True}
-            self._bare = self._with(wire)
-        return self._bare
+            self._reduced = self._with_wire(wire)
+        return self._reduced
 
-    def _with(self, wire: object) -> "Entry":
+    def _with_wire(self, wire: object) -> "Entry":
         """With other words, and all that is known but of what was taken away."""
         status = self.facts.status
         bare = None if status is None else msgspec.structs.replace(status, original=None)
@@ -326,7 +326,7 @@ class Entry:
         return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire, "facts": facts}))
 
 
-def parse_message(message: bytes) -> Entry:
+def parse_published(message: bytes) -> Entry:
     """The entry in a PUBLISHed ``<id> <n> <k> <a> <json>``, looked into; raises :class:`MalformedEntry`.
 
     What is taken for the next entry of the log hides the real one, so nothing half right passes here.

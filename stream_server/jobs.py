@@ -11,99 +11,99 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from stream_server.errors import ApiError
-from stream_server.store.jobs import Job, Jobs, Waiting
-from stream_server.store.passes import Passes
+from stream_server.store.jobs import ClaimedJob, JobQueue, QueueDepth
+from stream_server.store.passes import JobRunner
 from stream_server.store.repair import Repair
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 4
+JOBS_PER_CLAIM = 4
 """Jobs that one receiver holds at a time: few, so that others find some too."""
 
-IDLE_SECONDS = (0.25, 0.75)
+IDLE_POLL_SECONDS = (0.25, 0.75)
 """Between two looks while nothing is due; at random, so that many receivers do not ask together."""
 
-TURN_SECONDS = 10.0
+LOCK_POLL_SECONDS = 10.0
 """How often it is asked whether it is one's turn to look everything over."""
 
-COUNT_SECONDS = 5.0
+DEPTH_POLL_SECONDS = 5.0
 """How old the known number of waiting jobs may get."""
 
 
-class Receivers:
-    """Some receivers in one process, and what they did; ``waiting`` is what was left when they last looked."""
+class JobWorkers:
+    """Some receivers in one process, and what they did; ``queue_depth`` is what was left when they last looked."""
 
-    def __init__(self, jobs: Jobs, passes: Passes, random_source: random.Random) -> None:
-        self._jobs = jobs
-        self._passes = passes
+    def __init__(self, queue: JobQueue, runner: JobRunner, random_source: random.Random) -> None:
+        self._queue = queue
+        self._runner = runner
         self._random = random_source
-        self.passes = 0
-        self.done = 0
-        self.failures = 0
-        self.waiting = Waiting(0, 0, 0)
+        self.passes_done = 0
+        self.jobs_done = 0
+        self.failed_passes = 0
+        self.queue_depth = QueueDepth(0, 0, 0)
 
-    async def run(self, count: int) -> None:
-        """Receive until cancelled, ``count`` jobs' passes side by side; with none this only waits for its end."""
-        if not count:
+    async def run(self, worker_count: int) -> None:
+        """Receive until cancelled, ``worker_count`` jobs' passes side by side; with none this only waits for its end."""
+        if not worker_count:
             await asyncio.Event().wait()
         async with asyncio.TaskGroup() as group:
-            for number in range(count):
-                group.create_task(self._receive(), name=f"receiver {number}")
-            group.create_task(self._count(), name="receivers: count")
+            for number in range(worker_count):
+                group.create_task(self._work_forever(), name=f"receiver {number}")
+            group.create_task(self._poll_queue_depth(), name="receivers: count")
 
-    async def empty(self) -> None:
+    async def run_until_empty(self) -> None:
         """Do what is due until nothing is."""
-        while await self.turn():
+        while await self.run_claimed():
             pass
 
-    async def turn(self) -> int:
+    async def run_claimed(self) -> int:
         """Claim some due jobs and do all of their passes; gives how many were claimed. Raises Unavailable."""
-        claimed = jobs = await self._jobs.claim(AT_ONCE)
+        claimed = jobs = await self._queue.claim(JOBS_PER_CLAIM)
         while jobs:
-            jobs = [job for job in jobs if await self._goes_on(job)]
+            jobs = [job for job in jobs if await self._run_pass(job)]
         return len(claimed)
 
-    async def _goes_on(self, job: Job) -> bool:
+    async def _run_pass(self, job: ClaimedJob) -> bool:
         """One pass; gives whether there is another one to do now."""
         try:
-            word = await self._passes.work(job)
+            word = await self._runner.run_pass(job)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job is tried again, and parked in the end
-            await self._failed(job, error)
+            await self._record_failure(job, error)
             return False
-        self.passes += 1
-        self.done += word == "done"
+        self.passes_done += 1
+        self.jobs_done += word == "done"
         return word in {"more", "moved"}
 
-    async def _failed(self, job: Job, error: Exception) -> None:
-        self.failures += 1
+    async def _record_failure(self, job: ClaimedJob, error: Exception) -> None:
+        self.failed_passes += 1
         logger.warning("a pass of job %s failed (%s: %s)", job.id, type(error).__name__, error)
-        if await self._jobs.fail(job):
+        if await self._queue.record_failure(job):
             logger.error("job %s failed too often and is parked; `stream-server repair` tries it again", job.id)
 
-    async def _receive(self) -> None:
+    async def _work_forever(self) -> None:
         while True:
-            claimed = await _if_redis_answers(self.turn)
+            claimed = await _none_if_unavailable(self.run_claimed)
             if not claimed:
-                await asyncio.sleep(self._random.uniform(*IDLE_SECONDS))
+                await asyncio.sleep(self._random.uniform(*IDLE_POLL_SECONDS))
 
-    async def _count(self) -> None:
+    async def _poll_queue_depth(self) -> None:
         while True:
-            self.waiting = await _if_redis_answers(self._jobs.waiting) or self.waiting
-            await asyncio.sleep(COUNT_SECONDS)
+            self.queue_depth = await _none_if_unavailable(self._queue.measure_depth) or self.queue_depth
+            await asyncio.sleep(DEPTH_POLL_SECONDS)
 
 
-async def _if_redis_answers(ask: Callable[[], Awaitable[Found]]) -> Found | None:
-    """What ``ask`` gives, or None while Redis is away, which others say loudly enough."""
+async def _none_if_unavailable(call: Callable[[], Awaitable[Result]]) -> Result | None:
+    """What ``call`` gives, or None while Redis is away, which others say loudly enough."""
     try:
-        return await ask()
+        return await call()
     except ApiError as error:
         logger.debug("receivers wait: %s", error.message)
         return None
 
 
-class Caretaker:
+class RepairLoop:
     """Looks everything over once in so many seconds, wherever that is done: of all processes one has the turn."""
 
     def __init__(self, repair: Repair, random_source: random.Random) -> None:
@@ -111,17 +111,17 @@ class Caretaker:
         self._random = random_source
         self.findings = 0
 
-    async def run(self, seconds: float) -> None:
-        """Look after ``seconds``, and every so often again, until cancelled; with 0 this only waits for its end."""
-        if not seconds:
+    async def run(self, interval_seconds: float) -> None:
+        """Look after ``interval_seconds``, and every so often again, until cancelled; with 0 this only waits for its end."""
+        if not interval_seconds:
             await asyncio.Event().wait()
-        await _if_redis_answers(lambda: self._repair.turn(seconds))  # a start is no reason to look
+        await _none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))  # a start is no reason to look
         while True:
-            await asyncio.sleep(min(TURN_SECONDS, seconds) * self._random.uniform(0.5, 1))
-            if await _if_redis_answers(lambda: self._repair.turn(seconds)):
-                await self._look()
+            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * self._random.uniform(0.5, 1))
+            if await _none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
+                await self._run_repair()
 
-    async def _look(self) -> None:
-        for finding in await _if_redis_answers(lambda: self._repair.look(mend=True)) or []:
+    async def _run_repair(self) -> None:
+        for finding in await _none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
             self.findings += 1
-            logger.warning("mended %s %s: %s", finding.kind, finding.subject, finding.sentence)
+            logger.warning("mended %s %s: %s", finding.kind, finding.subject, finding.message)

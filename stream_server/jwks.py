@@ -12,17 +12,17 @@ from collections.abc import Callable
 
 import aiohttp
 
-from stream_server.auth import Auth
+from stream_server.auth import TokenAuthority
 
 logger = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 30.0
+MIN_REFRESH_SECONDS = 30.0
 """The shortest time between two looks at the URL."""
 
-TIMEOUT_SECONDS = 5.0
+FETCH_TIMEOUT_SECONDS = 5.0
 """For one look, from dialling to the last byte."""
 
-MAX_BYTES = 2**20
+MAX_KEY_SET_BYTES = 2**20
 """The longest key set that is read."""
 
 
@@ -30,36 +30,36 @@ class KeySetUnusable(Exception):
     """The URL answered something else than a key set with a key for us."""
 
 
-class KeySet:
+class RemoteKeySet:
     """Keeps ``auth`` in keys from ``url``; make it inside the running loop, close it at the end."""
 
-    def __init__(self, url: str, auth: Auth, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, url: str, authority: TokenAuthority, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
-        self._auth = auth
+        self._authority = authority
         self._clock = clock
-        self._looked_at: float | None = None
-        self._turn = asyncio.Lock()
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS))
+        self._refreshed_at: float | None = None
+        self._refresh_lock = asyncio.Lock()
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS))
 
     async def close(self) -> None:
         """Let go of the connection."""
         await self._session.close()
 
-    async def provide(self, token: str) -> None:
+    async def ensure_key_for(self, token: str) -> None:
         """See to it that ``auth`` has the key that the token names, if the URL has it; never raises."""
-        if self._auth.knows(token):
+        if self._authority.has_key_for(token):
             return
-        async with self._turn:
-            if not self._auth.knows(token) and self._may_look():
-                await self._look()
+        async with self._refresh_lock:
+            if not self._authority.has_key_for(token) and self._may_refresh():
+                await self._refresh()
 
-    def _may_look(self) -> bool:
-        return self._looked_at is None or self._clock() - self._looked_at >= AGAIN_SECONDS
+    def _may_refresh(self) -> bool:
+        return self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
 
-    async def _look(self) -> None:
-        self._looked_at = self._clock()
+    async def _refresh(self) -> None:
+        self._refreshed_at = self._clock()
         try:
-            self._auth.learn(await self._fetch())
+            self._authority.replace_keys(await self._fetch())
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeySetUnusable) as error:
             logger.warning("the key set could not be fetched, the keys at hand stay: %s", type(error).__name__)
 
@@ -70,6 +70,6 @@ class KeySet:
             document = bytearray()
             async for chunk in answer.content.iter_any():
                 document += chunk
-                if len(document) > MAX_BYTES:
+                if len(document) > MAX_KEY_SET_BYTES:
                     raise KeySetUnusable
             return bytes(document)

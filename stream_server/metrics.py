@@ -18,7 +18,7 @@ from stream_server import __version__
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
-class Watched(NamedTuple):
+class WatchedMetric(NamedTuple):
     """A figure that is read when asked for; ``kind`` is counter or gauge, ``label`` what tells its parts apart."""
 
     name: str
@@ -27,40 +27,66 @@ class Watched(NamedTuple):
     label: str = ""
 
 
-WATCHED: tuple[Watched, ...] = (
-    Watched("stream_server_streams", "gauge", "Streams open now."),
-    Watched("stream_server_streams_live", "gauge", "Streams that are at the head of the log."),
-    Watched("stream_server_streams_ended_total", "counter", "Streams that ended, by how they did.", "code"),
-    Watched("stream_server_events_published_total", "counter", "Entries of the log handed to the hub."),
-    Watched("stream_server_events_delivered_total", "counter", "Events written to streams, live or catching up."),
-    Watched("stream_server_events_malformed_total", "counter", "Messages of Redis that were no entries, skipped."),
-    Watched("stream_server_events_repeated_total", "counter", "Messages of Redis that had been heard before, skipped."),
-    Watched("stream_server_events_repaired_total", "counter", "Entries read from the log because no message came."),
-    Watched("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
-    Watched("stream_server_slow_clients_total", "counter", "Times that a live client was too slow to stay live."),
-    Watched("stream_server_filter_failures_total", "counter", "Times that a filter raised instead of answering."),
-    Watched("stream_server_subscriptions_scanned", "gauge", "Subscriptions without keys: each event asks all of them."),
-    Watched("stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."),
-    Watched("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
-    Watched("stream_server_rollbacks_total", "counter", "Times that Redis had lost an end of the log heard here."),
-    Watched("stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."),
-    Watched("stream_server_job_passes_total", "counter", "Passes of jobs done by the receivers of this process."),
-    Watched("stream_server_jobs_done_total", "counter", "Jobs that they have ended."),
-    Watched("stream_server_job_failures_total", "counter", "Passes that failed, and come again."),
-    Watched("stream_server_jobs_deferred_total", "counter", "First passes that failed and were left to a receiver."),
-    Watched("stream_server_repairs_total", "counter", "Faults that the look over everything has found and mended."),
-    Watched("stream_server_jobs_due", "gauge", "Jobs that wait for a receiver, on all servers."),
-    Watched("stream_server_jobs_parked", "gauge", "Jobs that failed too often; see `stream-server repair`."),
-    Watched(
+WATCHED_METRICS: tuple[WatchedMetric, ...] = (
+    WatchedMetric("stream_server_streams", "gauge", "Streams open now."),
+    WatchedMetric("stream_server_streams_live", "gauge", "Streams that are at the head of the log."),
+    WatchedMetric("stream_server_streams_ended_total", "counter", "Streams that ended, by how they did.", "code"),
+    WatchedMetric("stream_server_events_published_total", "counter", "Entries of the log handed to the hub."),
+    WatchedMetric("stream_server_events_delivered_total", "counter", "Events written to streams, live or catching up."),
+    WatchedMetric(
+        "stream_server_events_malformed_total", "counter", "Messages of Redis that were no entries, skipped."
+    ),
+    WatchedMetric(
+        "stream_server_events_repeated_total", "counter", "Messages of Redis that had been heard before, skipped."
+    ),
+    WatchedMetric(
+        "stream_server_events_repaired_total", "counter", "Entries read from the log because no message came."
+    ),
+    WatchedMetric("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
+    WatchedMetric("stream_server_slow_clients_total", "counter", "Times that a live client was too slow to stay live."),
+    WatchedMetric("stream_server_filter_failures_total", "counter", "Times that a filter raised instead of answering."),
+    WatchedMetric(
+        "stream_server_subscriptions_scanned", "gauge", "Subscriptions without keys: each event asks all of them."
+    ),
+    WatchedMetric(
+        "stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."
+    ),
+    WatchedMetric("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
+    WatchedMetric(
+        "stream_server_rollbacks_total", "counter", "Times that Redis had lost an end of the log heard here."
+    ),
+    WatchedMetric(
+        "stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."
+    ),
+    WatchedMetric("stream_server_job_passes_total", "counter", "Passes of jobs done by the receivers of this process."),
+    WatchedMetric("stream_server_jobs_done_total", "counter", "Jobs that they have ended."),
+    WatchedMetric("stream_server_job_failures_total", "counter", "Passes that failed, and come again."),
+    WatchedMetric(
+        "stream_server_jobs_deferred_total", "counter", "First passes that failed and were left to a receiver."
+    ),
+    WatchedMetric(
+        "stream_server_repairs_total", "counter", "Faults that the look over everything has found and mended."
+    ),
+    WatchedMetric("stream_server_jobs_due", "gauge", "Jobs that wait for a receiver, on all servers."),
+    WatchedMetric("stream_server_jobs_parked", "gauge", "Jobs that failed too often; see `stream-server repair`."),
+    WatchedMetric(
         "stream_server_log_number", "gauge", "Number of the last entry that the hub has: the same on all, but for lag."
     ),
-    Watched("stream_server_log_strangers_total", "counter", "Rows of the log that are no entries, at each reading."),
-    Watched("stream_server_log_entries", "gauge", "Entries of the log, as this process saw it last."),
-    Watched("stream_server_log_bytes", "gauge", "What they take of Redis' memory, as it was weighed last."),
-    Watched("stream_server_log_age_seconds", "gauge", "How far back the log reaches: the age of its first entry."),
-    Watched("stream_server_log_trimmed_total", "counter", "Entries that this process took off the log by age or size."),
-    Watched("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),
-    Watched("stream_server_tasks", "gauge", "Tasks of the process's event loop; what grows without streams is a leak."),
+    WatchedMetric(
+        "stream_server_log_strangers_total", "counter", "Rows of the log that are no entries, at each reading."
+    ),
+    WatchedMetric("stream_server_log_entries", "gauge", "Entries of the log, as this process saw it last."),
+    WatchedMetric("stream_server_log_bytes", "gauge", "What they take of Redis' memory, as it was weighed last."),
+    WatchedMetric(
+        "stream_server_log_age_seconds", "gauge", "How far back the log reaches: the age of its first entry."
+    ),
+    WatchedMetric(
+        "stream_server_log_trimmed_total", "counter", "Entries that this process took off the log by age or size."
+    ),
+    WatchedMetric("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),
+    WatchedMetric(
+        "stream_server_tasks", "gauge", "Tasks of the process's event loop; what grows without streams is a leak."
+    ),
 )
 """The table of what the hub and the feed count; the HTTP figures are :class:`Metrics`' own."""
 
@@ -70,8 +96,8 @@ class Metrics(Collector):
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._read: dict[str, Callable[[], float]] = {}
-        self._read_each: dict[str, Callable[[], Mapping[str, float]]] = {}
+        self._readers: dict[str, Callable[[], float]] = {}
+        self._labelled_readers: dict[str, Callable[[], Mapping[str, float]]] = {}
         self.requests = Counter(
             "stream_server_http_requests_total", "Answers given, by route and status.",
             ("method", "route", "status"), registry=self._registry,
@@ -79,7 +105,7 @@ class Metrics(Collector):
         self.refusals = Counter(
             "stream_server_http_refusals_total", "Refusals, by their code.", ("code",), registry=self._registry
         )
-        self.seconds = Histogram(
+        self.request_seconds = Histogram(
             "stream_server_http_request_seconds", "Time to answer a request; streams are not in it.",
             ("route",), registry=self._registry,
         )  # fmt: skip
@@ -90,29 +116,29 @@ class Metrics(Collector):
         self._registry.register(self)
 
     def watch(self, name: str, read: Callable[[], float]) -> None:
-        """Show ``read()`` under a name of :data:`WATCHED`; raises KeyError for any other name."""
-        if name not in {row.name for row in WATCHED}:
+        """Show ``read()`` under a name of :data:`WATCHED_METRICS`; raises KeyError for any other name."""
+        if name not in {row.name for row in WATCHED_METRICS}:
             raise KeyError(name)
-        self._read[name] = read
+        self._readers[name] = read
 
-    def watch_each(self, name: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """Show each of ``read()`` by its label; raises KeyError if :data:`WATCHED` has no such name with a label."""
-        if name not in {row.name for row in WATCHED if row.label}:
+    def watch_labelled(self, name: str, read: Callable[[], Mapping[str, float]]) -> None:
+        """Show each of ``read()`` by its label; raises KeyError if :data:`WATCHED_METRICS` has no such name with a label."""
+        if name not in {row.name for row in WATCHED_METRICS if row.label}:
             raise KeyError(name)
-        self._read_each[name] = read
+        self._labelled_readers[name] = read
 
     def collect(self) -> Iterable[Metric]:
         """The watched figures as they are now (called by the registry)."""
-        for row in WATCHED:
+        for row in WATCHED_METRICS:
             family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
-            if row.name in self._read:
-                yield family(row.name, row.help, value=self._read[row.name]())
-            elif row.name in self._read_each:
+            if row.name in self._readers:
+                yield family(row.name, row.help, value=self._readers[row.name]())
+            elif row.name in self._labelled_readers:
                 each = family(row.name, row.help, labels=[row.label])
-                for label, value in self._read_each[row.name]().items():
+                for label, value in self._labelled_readers[row.name]().items():
                     each.add_metric([label], value)
                 yield each
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
         """All figures in Prometheus' text format, of type :data:`CONTENT_TYPE`."""
         return generate_latest(self._registry)

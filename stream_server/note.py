@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-NAME = "server.json"
+FILE_NAME = "server.json"
 
 
-class Note(msgspec.Struct, frozen=True):
+class RunFile(msgspec.Struct, frozen=True):
     """Where a running server and its Redis are.
 
-    ``pid`` is the process that takes signals and ``born`` its :func:`birth`, so that nobody else is taken for it.
+    ``pid`` is the process that takes signals and ``born`` its :func:`process_started_at`, so that nobody else is taken for it.
     ``reloads`` counts how often it was told to reload; ``told`` is how that went the last time, a sentence a line, and
     ``refused`` says that nothing was changed.
     """
@@ -28,22 +28,22 @@ class Note(msgspec.Struct, frozen=True):
     refused: bool = False
 
 
-def read(data_dir: str) -> Note | None:
+def read(data_dir: str) -> RunFile | None:
     """The note in the data folder; None if there is none, or none that can be read."""
     try:
-        return msgspec.json.decode((Path(data_dir).expanduser() / NAME).read_bytes(), type=Note)
+        return msgspec.json.decode((Path(data_dir).expanduser() / FILE_NAME).read_bytes(), type=RunFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
-def leave(data_dir: str, note: Note) -> None:
+def write(data_dir: str, run_file: RunFile) -> None:
     """Put the note into the data folder, whole, in the place of the one before."""
     path = _path(data_dir)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # with a Redis of one's own nobody has made it yet
     partial = path.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     partial.touch(mode=0o600)
-    partial.write_bytes(msgspec.json.encode(note))
+    partial.write_bytes(msgspec.json.encode(run_file))
     partial.replace(path)
 
 
@@ -52,7 +52,7 @@ def remove(data_dir: str) -> None:
     _path(data_dir).unlink(missing_ok=True)
 
 
-def birth(pid: int) -> str:
+def process_started_at(pid: int) -> str:
     """When the process began, in the words of the system: another one of the same number has another birth.
 
     Empty if there is no such process.
@@ -60,18 +60,18 @@ def birth(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]  # `starttime` of proc(5)
     except OSError:
-        return "" if Path("/proc/self/stat").exists() else _ps(pid, "lstart")
+        return "" if Path("/proc/self/stat").exists() else _read_ps(pid, "lstart")
 
 
-def command(pid: int) -> str:
+def process_command_line(pid: int) -> str:
     """The command line of the process; empty if there is none."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
-        return "" if Path("/proc/self/stat").exists() else _ps(pid, "command")
+        return "" if Path("/proc/self/stat").exists() else _read_ps(pid, "command")
 
 
-def _ps(pid: int, column: str) -> str:
+def _read_ps(pid: int, column: str) -> str:
     """One column about a process, where there is no ``/proc``."""
     asked = ["ps", "-o", f"{column}=", "-p", str(pid)]
     told = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - a number and a word of ours
@@ -79,4 +79,4 @@ def _ps(pid: int, column: str) -> str:
 
 
 def _path(data_dir: str) -> Path:
-    return Path(data_dir) / NAME
+    return Path(data_dir) / FILE_NAME

@@ -14,7 +14,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 
 from stream_server.errors import Unavailable
 
-MAX_WAITING = 100
+MAX_PENDING_HASHES = 100
 """Hashes computed or waiting; about two seconds of work with the default parameters."""
 
 T = TypeVar("T")
@@ -26,8 +26,8 @@ class Passwords:
     def __init__(self, *, memory_kib: int, rounds: int) -> None:
         self._hasher = PasswordHasher(time_cost=rounds, memory_cost=memory_kib, parallelism=1)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
-        self._waiting = 0
-        self._nobody = self._hasher.hash("the password of nobody")
+        self._pending = 0
+        self._dummy_hash = self._hasher.hash("the password of nobody")
 
     def close(self) -> None:
         """End the thread; what waits is given up."""
@@ -35,7 +35,7 @@ class Passwords:
 
     async def hash(self, password: str) -> str:
         """The hash to keep, with its parameters inside; raises :class:`Unavailable` when too many wait."""
-        return await self._run(lambda: self._hasher.hash(password))
+        return await self._run_in_thread(lambda: self._hasher.hash(password))
 
     async def verify(self, hashed: str | None, password: str) -> bool:
         """Whether the password belongs to the hash.
@@ -43,20 +43,20 @@ class Passwords:
         Without a hash, as for an unknown login, the same work is done and the answer is no: the time taken
         tells nobody who has an account. Raises :class:`Unavailable` when too many wait.
         """
-        matches = await self._run(lambda: self._matches(hashed or self._nobody, password))
+        matches = await self._run_in_thread(lambda: self._verify_hash(hashed or self._dummy_hash, password))
         return matches and bool(hashed)
 
-    def _matches(self, hashed: str, password: str) -> bool:
+    def _verify_hash(self, hashed: str, password: str) -> bool:
         try:
             return self._hasher.verify(hashed, password)
         except (Argon2Error, InvalidHashError):
             return False
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        if self._waiting >= MAX_WAITING:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        if self._pending >= MAX_PENDING_HASHES:
             raise Unavailable("too many are logging in right now", retry_after=2)
-        self._waiting += 1
+        self._pending += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
-            self._waiting -= 1
+            self._pending -= 1

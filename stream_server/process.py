@@ -23,15 +23,15 @@ import msgspec
 import uvloop
 
 from stream_server import auth, demo, logs, note, supervisor
-from stream_server.app import FEEDING, RECEIVING, RENEW, serving
-from stream_server.config import Config, anew, environment
+from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
+from stream_server.config import Config, load_again, worker_environment
 from stream_server.embedded import EmbeddedRedis
-from stream_server.note import Note
-from stream_server.reload import Outcome, Reload
+from stream_server.note import RunFile
+from stream_server.reload import ReloadOutcome, SettingsReloader
 
 logger = logging.getLogger(__name__)
 
-Announce = Callable[[str], None]
+PrintText = Callable[[str], None]
 
 DEMO_TOKEN_SECONDS = 86_400
 """What the demo prints is pasted for a day."""
@@ -40,41 +40,43 @@ GC_THRESHOLDS = (20_000, 20, 20)
 """Almost all of what a server makes dies by its reference count; a full collection stops every stream for it."""
 
 
-STOP_ROOM_SECONDS = 0.6
+WORKER_STOP_MARGIN_SECONDS = 0.6
 """What a worker may take to end beside its goodbyes, before it is killed: with these 4 s, and for Redis a moment more,
 everything is gone within 5 s also if one is frozen. It has closed all its connections by then, or never will."""
 
 
-class Supervised(NamedTuple):
+class WorkerDescriptors(NamedTuple):
     """File descriptors of a worker: its line to the supervisor, and the socket if it inherits one."""
 
-    line: int
-    listening: int | None
+    supervisor_fd: int
+    listening_fd: int | None
 
 
-def serve(
+def run_server(
     config: Config,
     flags: Mapping[str, Any],
     *,
     with_demo: bool,
-    announce: Announce,
-    supervised: Supervised | None = None,
+    print_text: PrintText,
+    descriptors: WorkerDescriptors | None = None,
 ) -> int:
     """Run until SIGTERM or SIGINT; gives the exit code.
 
-    ``config`` was made with these ``flags``, and is made anew with them at SIGHUP. ``announce`` gets what a person is
-    to see, first of all the address. ``supervised`` is there if this process is one of several workers.
+    ``config`` was made with these ``flags``, and is made anew with them at SIGHUP. ``print_text`` gets what a person is
+    to see, first of all the address. ``descriptors`` is there if this process is one of several workers.
     """
     logs.configure(config.log_level, sys.stderr)
     gc.set_threshold(*GC_THRESHOLDS)
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        if supervised is not None:
-            return runner.run(_deaf_behind(_supervised(config, flags, supervised)))
-        return runner.run(_deaf_behind(_serve(config, flags, with_demo=with_demo, announce=announce)))
+        if descriptors is not None:
+            return runner.run(_ignore_signals_after(_run_worker(config, flags, descriptors)))
+        return runner.run(
+            _ignore_signals_after(_run_first_process(config, flags, with_demo=with_demo, print_text=print_text))
+        )
     return 0  # it was told to end while it started, see Ending
 
 
-async def _deaf_behind(run: Coroutine[Any, Any, int]) -> int:
+async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
     """Behind it all is done: a signal while the interpreter is taken down would only make the exit code a failure."""
     try:
         return await run
@@ -84,7 +86,7 @@ async def _deaf_behind(run: Coroutine[Any, Any, int]) -> int:
             signal.signal(number, signal.SIG_IGN)
 
 
-class Ending:
+class StopRequest:
     """What SIGTERM and SIGINT do: a server that starts gives up, one that serves ends in good order.
 
     There is one for a process, from its beginning: a signal that nobody handles would leave the embedded Redis to its
@@ -93,67 +95,71 @@ class Ending:
     """
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
-        self._starting = asyncio.current_task()
+        self._requested = asyncio.Event()
+        self._starting_task = asyncio.current_task()
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._ask)
+            asyncio.get_running_loop().add_signal_handler(number, self._request)
 
-    def _ask(self) -> None:
-        if self._starting is not None and not self._asked.is_set():
-            self._starting.cancel()
-        self._asked.set()
+    def _request(self) -> None:
+        if self._starting_task is not None and not self._requested.is_set():
+            self._starting_task.cancel()
+        self._requested.set()
 
     async def wait(self) -> None:
         """Until it is asked for; who waits has started."""
-        self._starting = None
-        await self._asked.wait()
+        self._starting_task = None
+        await self._requested.wait()
 
 
-async def _serve(config: Config, flags: Mapping[str, Any], *, with_demo: bool, announce: Announce) -> int:
+async def _run_first_process(
+    config: Config, flags: Mapping[str, Any], *, with_demo: bool, print_text: PrintText
+) -> int:
     """What can be refused is refused before Redis is started: the key, then the port."""
-    ending, reload = Ending(), Reload(config, partial(anew, flags))
-    secret = auth.own_secret(config)
-    auth.Auth(config, secret)
+    ending, reload = StopRequest(), SettingsReloader(config, partial(load_again, flags))
+    secret = auth.signing_secret(config)
+    auth.TokenAuthority(config, secret)
     several = config.workers > 1
-    held = (supervisor.reserve if several else supervisor.listen_alone)(config.host, config.port)
+    held = (supervisor.reserve_port if several else supervisor.listen_alone)(config.host, config.port)
     config = replace(config, port=held.getsockname()[1], jwt_secret=secret)
-    async with _redis(config) as embedded:
+    async with _embedded_redis(config) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
-        with _noted(config) as tell:
-            welcome = partial(_welcome, config, with_demo=with_demo, announce=announce)
+        with _kept_run_file(config) as tell:
+            welcome = partial(_announce_address, config, with_demo=with_demo, print_text=print_text)
             if several:
-                return await _supervise(config, flags, held, embedded, welcome, partial(reload.run, tell=tell))
-            async with serving(config, lambda: held) as app:
-                feeding, receiving, reloading = app[FEEDING], app[RECEIVING], reload.run(app[RENEW], tell)
-                return await _until_stopped(ending, feeding, receiving, _redis_gone(embedded), welcome(), reloading)
+                return await _run_supervisor(config, flags, held, embedded, welcome, partial(reload.run, report=tell))
+            async with serve_application(config, lambda: held) as app:
+                feeding, receiving, reloading = app[FEED_TASK], app[JOBS_TASK], reload.run(app[APPLY_SETTINGS], tell)
+                return await _wait_until_stopped(
+                    ending, feeding, receiving, _wait_redis_exit(embedded), welcome(), reloading
+                )
 
 
-async def _supervise(
+async def _run_supervisor(
     config: Config,
     flags: Mapping[str, Any],
     reserved: socket.socket,
     embedded: EmbeddedRedis | None,
-    welcome: Callable[[], Coroutine[Any, Any, None]],
-    reloading: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
+    announce_address: Callable[[], Coroutine[Any, Any, None]],
+    run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
 ) -> int:
     """Several workers on one port; this process serves nobody, it only owns Redis and them."""
     workers = supervisor.Supervisor(
         [sys.executable, "-m", "stream_server", "serve"],
-        environment(config, flags),
+        worker_environment(config, flags),
         config.workers,
-        stop_seconds=config.shutdown_seconds + STOP_ROOM_SECONDS,
+        stop_seconds=config.shutdown_seconds + WORKER_STOP_MARGIN_SECONDS,
         report=logger.warning,
-        listener=None if supervisor.OWN_SOCKETS else reserved,
+        listener=None if supervisor.WORKERS_BIND_SOCKETS else reserved,
     )
 
     def renew(newer: Config) -> None:
-        config.take(newer)
-        workers.renew(environment(config, flags))
+        config.apply_reloadable(newer)
+        workers.reload_workers(worker_environment(config, flags))
 
     beside = [
-        asyncio.create_task(welcome(), name="welcome"),
-        asyncio.create_task(_end_without_redis(embedded, workers), name="redis"),
-        asyncio.create_task(reloading(renew), name="reload"),
+        asyncio.create_task(announce_address(), name="welcome"),
+        asyncio.create_task(_stop_without_redis(embedded, workers), name="redis"),
+        asyncio.create_task(run_reloader(renew), name="reload"),
     ]
     try:
         code = await workers.run()
@@ -164,14 +170,14 @@ async def _supervise(
     return code or int(ended[1] is True)
 
 
-async def _end_without_redis(embedded: EmbeddedRedis | None, workers: supervisor.Supervisor) -> bool:
-    await _redis_gone(embedded)
+async def _stop_without_redis(embedded: EmbeddedRedis | None, workers: supervisor.Supervisor) -> bool:
+    await _wait_redis_exit(embedded)
     workers.stop()
     return True
 
 
 @asynccontextmanager
-async def _redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
+async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
     """The embedded Redis, unless one was given."""
     if config.redis:
         yield None
@@ -183,22 +189,26 @@ async def _redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
         await embedded.stop()
 
 
-async def _supervised(config: Config, flags: Mapping[str, Any], supervised: Supervised) -> int:
+async def _run_worker(config: Config, flags: Mapping[str, Any], descriptors: WorkerDescriptors) -> int:
     """One of several workers: the supervisor's pipe is its life line."""
-    ending, reload = Ending(), Reload(config, partial(anew, flags))
-    listen = partial(supervisor.listen, config.host, config.port, supervised.listening)
-    beat = supervisor.Beat.from_fd(supervised.line)
+    ending, reload = StopRequest(), SettingsReloader(config, partial(load_again, flags))
+    listen = partial(supervisor.listen_as_worker, config.host, config.port, descriptors.listening_fd)
+    beat = supervisor.WorkerHeartbeat.from_fd(descriptors.supervisor_fd)
     async with AsyncExitStack() as stack:
-        with beat.starting():
-            app = await stack.enter_async_context(serving(config, listen))
-        feeding, receiving, reloading = app[FEEDING], app[RECEIVING], reload.run(app[RENEW], _tell_of_worker)
-        return await _until_stopped(ending, feeding, receiving, beat.run(), reloading)
+        with beat.exit_if_orphaned():
+            app = await stack.enter_async_context(serve_application(config, listen))
+        feeding, receiving, reloading = (
+            app[FEED_TASK],
+            app[JOBS_TASK],
+            reload.run(app[APPLY_SETTINGS], _log_worker_reload),
+        )
+        return await _wait_until_stopped(ending, feeding, receiving, beat.run(), reloading)
 
 
-async def _until_stopped(ending: Ending, *duties: Awaitable[Any]) -> int:
+async def _wait_until_stopped(stop_request: StopRequest, *services: Awaitable[Any]) -> int:
     """Wait for SIGTERM or SIGINT (0), or for the first duty that ends: it should not have (1)."""
-    asked = asyncio.ensure_future(ending.wait())
-    tasks: list[asyncio.Future[Any]] = [asked, *map(asyncio.ensure_future, duties)]
+    asked = asyncio.ensure_future(stop_request.wait())
+    tasks: list[asyncio.Future[Any]] = [asked, *map(asyncio.ensure_future, services)]
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
@@ -213,31 +223,31 @@ def _exit_code(done: set[asyncio.Future[Any]]) -> int:
     return 1
 
 
-async def _redis_gone(embedded: EmbeddedRedis | None) -> None:
+async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
     """Returns, with a sentence in the log, if the embedded Redis ends by itself."""
     if embedded is None:
         await asyncio.Event().wait()
     else:
-        code = await embedded.wait_dead()
+        code = await embedded.wait_exit()
         logger.error("the embedded Redis ended by itself with code %s", code)
 
 
-async def _welcome(config: Config, *, with_demo: bool, announce: Announce) -> None:
+async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:
     """Say where the server is, and run the demo if asked; ends with the server."""
     address = _address(config)
-    await _accepting(config.host, config.port)
-    announce(f"stream-server listening on {address}")
+    await _wait_until_accepting(config.host, config.port)
+    print_text(f"stream-server listening on {address}")
     if with_demo:
-        verifier = auth.Auth(config, config.jwt_secret)
+        verifier = auth.TokenAuthority(config, config.jwt_secret)
 
         def mint(user_id: str, scopes: frozenset[str]) -> str:
             return verifier.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
 
-        await demo.run(address, mint, announce)
+        await demo.run_demo(address, mint, print_text)
     await asyncio.Event().wait()
 
 
-async def _accepting(host: str, port: int) -> None:
+async def _wait_until_accepting(host: str, port: int) -> None:
     """Wait until a worker takes connections."""
     while True:
         try:
@@ -250,28 +260,28 @@ async def _accepting(host: str, port: int) -> None:
 
 
 @contextmanager
-def _noted(config: Config) -> Iterator[Callable[[Outcome], None]]:
+def _kept_run_file(config: Config) -> Iterator[Callable[[ReloadOutcome], None]]:
     """While inside, the data folder tells the other commands where the server and its Redis are.
 
     Gives what hears of reloads: it logs them, and writes them into the note for whoever asked.
     """
-    left = Note(config.redis, _address(config), os.getpid(), note.birth(os.getpid()))
+    left = RunFile(config.redis, _address(config), os.getpid(), note.process_started_at(os.getpid()))
 
-    def tell(outcome: Outcome) -> None:
+    def tell(outcome: ReloadOutcome) -> None:
         nonlocal left
         for sentence in outcome.sentences():
-            logger.log(logging.WARNING if outcome.refused or outcome.restart else logging.INFO, sentence)
+            logger.log(logging.WARNING if outcome.refused or outcome.needs_restart else logging.INFO, sentence)
         left = msgspec.structs.replace(
             left, reloads=left.reloads + 1, told=outcome.sentences(), refused=bool(outcome.refused)
         )
         if config.data_dir:
             try:
-                note.leave(config.data_dir, left)
+                note.write(config.data_dir, left)
             except OSError as error:  # a full disk is no reason to end
                 logger.warning("the note in the data folder cannot be written: %s", error.strerror)
 
     if config.data_dir:
-        note.leave(config.data_dir, left)
+        note.write(config.data_dir, left)
     try:
         yield tell
     finally:
@@ -279,7 +289,7 @@ def _noted(config: Config) -> Iterator[Callable[[Outcome], None]]:
             note.remove(config.data_dir)
 
 
-def _tell_of_worker(outcome: Outcome) -> None:
+def _log_worker_reload(outcome: ReloadOutcome) -> None:
     """The supervisor has told what changed; a worker that cannot follow is another thing."""
     if outcome.refused:
         logger.warning("a worker did not follow its supervisor's reload: %s", outcome.refused)

@@ -14,14 +14,14 @@ from stream_server import logs
 from stream_server.config import Config, InvalidSetting
 
 
-class Outcome(NamedTuple):
+class ReloadOutcome(NamedTuple):
     """How a reload went: the settings that ``changed``, as ``name: old -> new``, and those that need a restart.
 
     ``refused`` is the sentence for which nothing was changed.
     """
 
     changed: list[str]
-    restart: list[str]
+    needs_restart: list[str]
     refused: str = ""
 
     def sentences(self) -> list[str]:
@@ -29,10 +29,10 @@ class Outcome(NamedTuple):
         if self.refused:
             return [f"nothing was reloaded: {self.refused}"]
         told = [f"reloaded {', '.join(self.changed)}" if self.changed else "reloaded: nothing differs"]
-        return told + [f"these need a restart: {', '.join(self.restart)}"] * bool(self.restart)
+        return told + [f"these need a restart: {', '.join(self.needs_restart)}"] * bool(self.needs_restart)
 
 
-class Reload:
+class SettingsReloader:
     """One process' answer to SIGHUP, made before anybody may signal; what is asked for before :meth:`run` is done then.
 
     ``config`` is as it was read, ``read`` reads it anew. A SIGHUP that means that the terminal is gone ends the
@@ -40,37 +40,39 @@ class Reload:
     """
 
     def __init__(self, config: Config, read: Callable[[], Config]) -> None:
-        self._known = replace(config)  # `apply` may change the one that was given
+        self._current = replace(config)  # `apply` may change the one that was given
         self._read = read
-        self._asked = asyncio.Event()
-        self._at_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _terminal()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+        self._requested = asyncio.Event()
+        self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
 
-    async def run(self, apply: Callable[[Config], None], tell: Callable[[Outcome], None]) -> None:
+    async def run(self, apply: Callable[[Config], None], report: Callable[[ReloadOutcome], None]) -> None:
         """Reload whenever it is asked for, until cancelled; ``apply`` has what runs take the newer settings."""
         while True:
-            await self._asked.wait()
-            self._asked.clear()
-            tell(self.once(apply))
+            await self._requested.wait()
+            self._requested.clear()
+            report(self.reload_now(apply))
 
-    def once(self, apply: Callable[[Config], None]) -> Outcome:
+    def reload_now(self, apply: Callable[[Config], None]) -> ReloadOutcome:
         """Reload now."""
         try:
             newer = self._read()
         except InvalidSetting as error:
-            return Outcome([], [], str(error))
+            return ReloadOutcome([], [], str(error))
         apply(newer)
         logs.set_level(newer.log_level)
-        restart = self._known.outdated(newer)
-        return Outcome([f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._known.take(newer)], restart)
+        restart = self._current.settings_needing_restart(newer)
+        return ReloadOutcome(
+            [f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._current.apply_reloadable(newer)], restart
+        )
 
-    def _hang_up(self) -> None:
-        if self._at_terminal and not _terminal():
+    def _on_sighup(self) -> None:
+        if self._had_terminal and not _has_terminal():
             signal.raise_signal(signal.SIGTERM)
-        self._asked.set()
+        self._requested.set()
 
 
-def _terminal() -> bool:
+def _has_terminal() -> bool:
     """Whether this process has a terminal that could be closed."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))

@@ -5,27 +5,27 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-OTHERS_READ = 0o044
+OTHERS_READ_BITS = 0o044
 """Permission bits: the group and everybody else may read it."""
 
 
-class Unusable(ValueError):
+class UnusableSettingsFile(ValueError):
     """The file cannot be used as it is; the message says why and begins with its path. It repeats no value."""
 
 
-class Found(NamedTuple):
-    """What is in a file; ``public`` says that others than its owner may read it."""
+class SettingsFileContent(NamedTuple):
+    """What is in a file; ``readable_by_others`` says that others than its owner may read it."""
 
     values: dict[str, Any]
-    public: bool
+    readable_by_others: bool
 
 
-def read(path: str) -> Found:
-    """The names and values of the file; raises :class:`Unusable` for one that cannot be read, or is no TOML."""
+def read(path: str) -> SettingsFileContent:
+    """The names and values of the file; raises :class:`UnusableSettingsFile` for one that cannot be read, or is no TOML."""
     try:
         with Path(path).expanduser().open("rb") as file:
-            return Found(tomllib.load(file), bool(os.fstat(file.fileno()).st_mode & OTHERS_READ))
+            return SettingsFileContent(tomllib.load(file), bool(os.fstat(file.fileno()).st_mode & OTHERS_READ_BITS))
     except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
+        raise UnusableSettingsFile(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"{path} is no TOML: {error}") from None
+        raise UnusableSettingsFile(f"{path} is no TOML: {error}") from None

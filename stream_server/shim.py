@@ -28,17 +28,17 @@ from enum import Enum
 LOCK_SECONDS = 2.0
 """Patience for the lock: the Redis of a server just killed needs a moment to end."""
 
-GRACE_SECONDS = 2.0
+STOP_GRACE_SECONDS = 2.0
 """Time for Redis to end by itself after SIGTERM, before SIGKILL, which costs nothing that was acknowledged: a server
 has five seconds for all of its end."""
 
-PREFIX = "stream-server-"
+PRIVATE_FOLDER_PREFIX = "stream-server-"
 """How the private folders' names begin."""
 
 PR_SET_PDEATHSIG = 1
 
 
-class Order(Enum):
+class ShimCommand(Enum):
     """What the shim can be told."""
 
     GO = "go"
@@ -46,7 +46,7 @@ class Order(Enum):
     NOTHING = "nothing"
 
 
-class Orders:
+class CommandChannel:
     """The server's pipe and the signals, heard in one place without a race between them."""
 
     def __init__(self) -> None:
@@ -58,30 +58,30 @@ class Orders:
             # A handler must exist for the wake-up to be written; the byte in the pipe says the rest.
             signal.signal(number, lambda _number, _frame: None)
 
-    def hear(self, seconds: float | None) -> Order:
+    def receive(self, seconds: float | None) -> ShimCommand:
         """The next order, or NOTHING after ``seconds`` (None: no limit) or when a child changed."""
         ready, _, _ = select.select([0, self._wake], [], [], seconds)
         if self._wake in ready and {signal.SIGTERM, signal.SIGINT} & set(os.read(self._wake, 512)):
-            return Order.END
+            return ShimCommand.END
         if 0 not in ready:
-            return Order.NOTHING
-        return Order.GO if os.read(0, 512) else Order.END
+            return ShimCommand.NOTHING
+        return ShimCommand.GO if os.read(0, 512) else ShimCommand.END
 
 
-def tell(line: str) -> None:
+def send_line(line: str) -> None:
     """One line to the server; a server that is gone is noticed by its pipe, not here."""
     with suppress(OSError):
         os.write(1, f"{line}\n".encode())
 
 
-def take_lock(lock: int, orders: Orders) -> bool:
+def take_lock(lock: int, commands: CommandChannel) -> bool:
     """Whether the lock was had within :data:`LOCK_SECONDS`, and nobody said to end meanwhile."""
     end = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > end or orders.hear(0.02) is Order.END:
+            if time.monotonic() > end or commands.receive(0.02) is ShimCommand.END:
                 return False
         else:
             return True
@@ -118,52 +118,52 @@ def spawn(command: list[str], log: str, lock: int) -> subprocess.Popen[bytes]:
         )
 
 
-def attend(redis: subprocess.Popen[bytes], orders: Orders) -> int:
+def wait_for_exit(redis: subprocess.Popen[bytes], commands: CommandChannel) -> int:
     """Wait until Redis ends or is to be ended; its exit code, negative for a signal."""
     while redis.poll() is None:
-        if orders.hear(None) is Order.END:
-            return end(redis)
+        if commands.receive(None) is ShimCommand.END:
+            return terminate(redis)
     return redis.returncode
 
 
-def end(redis: subprocess.Popen[bytes]) -> int:
-    """SIGTERM, then SIGKILL after :data:`GRACE_SECONDS`; its exit code."""
+def terminate(redis: subprocess.Popen[bytes]) -> int:
+    """SIGTERM, then SIGKILL after :data:`STOP_GRACE_SECONDS`; its exit code."""
     redis.terminate()
     try:
-        return redis.wait(GRACE_SECONDS)
+        return redis.wait(STOP_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         redis.kill()
         return redis.wait()
 
 
-def holder(lock: int) -> tuple[str, str]:
+def read_lock_owner(lock: int) -> tuple[str, str]:
     """Who wrote the lock file last: the process id of its Redis, and its private folder; empty if nobody did."""
     pid, _, scratch = os.fsdecode(os.pread(lock, 4096, 0)).partition(" ")
     return pid, scratch
 
 
-def sweep(scratch: str) -> None:
+def remove_leftover_folder(scratch: str) -> None:
     """Remove the private folder of a server that was killed together with its shim; there is none otherwise."""
-    if scratch.rpartition("/")[2].startswith(PREFIX):
+    if scratch.rpartition("/")[2].startswith(PRIVATE_FOLDER_PREFIX):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def run(lock_file: str, log: str, scratch: str, command: list[str]) -> int:
+def run_shim(lock_file: str, log: str, scratch: str, command: list[str]) -> int:
     """Lock, wait for the word, start, attend; 0 if Redis was run."""
-    orders = Orders()
+    orders = CommandChannel()
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     if not take_lock(lock, orders):
-        tell(f"busy {holder(lock)[0]}")
+        send_line(f"busy {read_lock_owner(lock)[0]}")
         return 1
-    sweep(holder(lock)[1])
-    tell("locked")
-    if orders.hear(None) is not Order.GO:
+    remove_leftover_folder(read_lock_owner(lock)[1])
+    send_line("locked")
+    if orders.receive(None) is not ShimCommand.GO:
         return 1
     redis = spawn(command, log, lock)
     os.ftruncate(lock, 0)
     os.pwrite(lock, os.fsencode(f"{redis.pid} {scratch}"), 0)
-    tell(f"started {redis.pid}")
-    tell(f"exit {attend(redis, orders)}")
+    send_line(f"started {redis.pid}")
+    send_line(f"exit {wait_for_exit(redis, orders)}")
     return 0
 
 
@@ -171,9 +171,9 @@ def main(arguments: list[str]) -> int:
     """Run to the end of Redis, then remove the private folder, which holds the socket."""
     lock_file, log, scratch, *command = arguments
     try:
-        return run(lock_file, log, scratch, command)
+        return run_shim(lock_file, log, scratch, command)
     except OSError as error:
-        tell(f"failed {error.strerror}: {error.filename or command[0]}")
+        send_line(f"failed {error.strerror}: {error.filename or command[0]}")
         return 1
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -1,6 +1,6 @@
 """Who may see what: one function, asked by every door.
 
-REST, timelines, notifications, reposts, tags and writes ask it inside Redis' scripts, which hold :func:`table`, its
+REST, timelines, notifications, reposts, tags and writes ask it inside Redis' scripts, which hold :func:`visibility_table`, its
 answers for every set of facts; streams ask it over the sets that they keep of their viewer. So there is one truth,
 and one table in its test.
 """
@@ -9,11 +9,11 @@ from enum import IntEnum, IntFlag
 from functools import cache
 
 
-class Fact(IntFlag):
+class VisibilityFact(IntFlag):
     """What is so between a viewer, an author and what was written, at this moment."""
 
     NONE = 0
-    OWN = 1
+    AUTHOR = 1
     """The viewer is the author."""
     FOLLOWER = 2
     """The viewer follows the author; where the author is protected, with consent."""
@@ -25,52 +25,52 @@ class Fact(IntFlag):
     """The author is suspended."""
     PROTECTED = 32
     """The author writes for approved followers."""
-    CLOSED = 64
+    PRIVATE_GROUP = 64
     """It was written in a private group."""
-    MEMBER = 128
+    GROUP_MEMBER = 128
     """The viewer is a member of the group in which it was written."""
-    DIRECT = 256
+    DIRECT_MESSAGE = 256
     """It is a direct message."""
-    PARTY = 512
+    PARTICIPANT = 512
     """The viewer is one of those among whom the message is."""
 
 
-class Sight(IntEnum):
+class Visibility(IntEnum):
     """How much a viewer sees."""
 
     HIDDEN = 0
     """Not at all: it is told apart from what does not exist by nothing."""
-    QUIET = 1
+    ON_REQUEST = 1
     """When asked for by id, or where its author's things are listed; it never comes by itself."""
-    SHOWN = 2
+    VISIBLE = 2
     """Everywhere."""
 
 
-WITHIN = Fact.FOLLOWER | Fact.MEMBER | Fact.PARTY
+ADMITTING_FACTS = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | VisibilityFact.PARTICIPANT
 """Each of these lets one see what a protected author wrote there."""
 
 
-def sight(facts: Fact) -> Sight:
+def decide_visibility(facts: VisibilityFact) -> Visibility:
     """How much of what an author wrote a viewer sees, by the facts between them; the first rule that applies."""
-    if Fact.SUSPENDED in facts:
-        return Sight.HIDDEN
-    if Fact.OWN in facts:
-        return Sight.SHOWN
-    if Fact.BLOCKED in facts or _outside(facts):
-        return Sight.HIDDEN
-    return Sight.QUIET if Fact.MUTED in facts else Sight.SHOWN
+    if VisibilityFact.SUSPENDED in facts:
+        return Visibility.HIDDEN
+    if VisibilityFact.AUTHOR in facts:
+        return Visibility.VISIBLE
+    if VisibilityFact.BLOCKED in facts or _is_excluded(facts):
+        return Visibility.HIDDEN
+    return Visibility.ON_REQUEST if VisibilityFact.MUTED in facts else Visibility.VISIBLE
 
 
-def _outside(facts: Fact) -> bool:
+def _is_excluded(facts: VisibilityFact) -> bool:
     """Whether it was not written for this viewer."""
-    if Fact.DIRECT in facts and Fact.PARTY not in facts:
+    if VisibilityFact.DIRECT_MESSAGE in facts and VisibilityFact.PARTICIPANT not in facts:
         return True
-    if Fact.CLOSED in facts and Fact.MEMBER not in facts:
+    if VisibilityFact.PRIVATE_GROUP in facts and VisibilityFact.GROUP_MEMBER not in facts:
         return True
-    return Fact.PROTECTED in facts and not facts & WITHIN
+    return VisibilityFact.PROTECTED in facts and not facts & ADMITTING_FACTS
 
 
 @cache
-def table() -> str:
-    """One digit of :class:`Sight` for each of the 1,024 sets of facts, by their bits: what scripts look it up in."""
-    return "".join(str(int(sight(Fact(bits)))) for bits in range(2 * Fact.PARTY))
+def visibility_table() -> str:
+    """One digit of :class:`Visibility` for each of the 1,024 sets of facts, by their bits: what scripts look it up in."""
+    return "".join(str(int(decide_visibility(VisibilityFact(bits)))) for bits in range(2 * VisibilityFact.PARTICIPANT))

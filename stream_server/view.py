@@ -1,7 +1,7 @@
 """What an entry of the log shows: to the filters as an ``Event``, and of whom, for those who may not see everybody.
 
 One table says what each kind is about: whose deed it is, whom ``follow`` finds it by, whose words ``track`` looks at,
-and by which status ``sample`` takes it. What stands in it word by word is :class:`Shown`: that may be gone by the time
+and by which status ``sample`` takes it. What stands in it word by word is :class:`ShownIds`: that may be gone by the time
 of a replay.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from filters.entities import NO_ENTITIES, Cashtag, Entities, Hashtag, Mention, Url, extract
+from filters.entities import NO_ENTITIES, Cashtag, Entities, Hashtag, Mention, Url, extract_entities
 from filters.event import Event
 
 
@@ -57,7 +57,7 @@ class _Media(msgspec.Struct):
     type: str
 
 
-class Status(msgspec.Struct):
+class StatusFields(msgspec.Struct):
     """As much of a status as the filters look at."""
 
     id: str
@@ -72,7 +72,7 @@ class Status(msgspec.Struct):
     conversation: str | None = None
     in_reply_to_uid: str | None = None
     origin: str | None = None
-    original: "Status | None" = None
+    original: "StatusFields | None" = None
 
 
 class _User(msgspec.Struct):
@@ -94,29 +94,29 @@ class _Message(msgspec.Struct):
 
 class _Notification(msgspec.Struct):
     source: _User
-    status: Status | None = None
+    status: StatusFields | None = None
     comment: _Comment | None = None
 
 
-class _Owned(msgspec.Struct):
+class _OwnerFields(msgspec.Struct):
     uid: str
 
 
-class Wire(msgspec.Struct):
+class WireFields(msgspec.Struct):
     """As much of what clients get as is looked at here."""
 
-    status: Status | None = None
+    status: StatusFields | None = None
     source: _User | None = None
     target: _User | None = None
     user: _User | None = None
     comment: _Comment | None = None
     message: _Message | None = None
     notification: _Notification | None = None
-    group: _Owned | None = None
-    listed: _Owned | None = msgspec.field(name="list", default=None)
+    group: _OwnerFields | None = None
+    listed: _OwnerFields | None = msgspec.field(name="list", default=None)
 
 
-class Person(msgspec.Struct, frozen=True):
+class AuthorSnapshot(msgspec.Struct, frozen=True):
     """A user as everybody saw them when they posted; ``signup`` is ISO 8601."""
 
     id: str
@@ -133,7 +133,7 @@ class Person(msgspec.Struct, frozen=True):
     signup: str = ""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class EntryFacts(msgspec.Struct, frozen=True):
     """What is for matching and for other renderings, and in no message of ours.
 
     ``status`` and ``comment`` are as they were, where what takes them back says the ids only. ``author`` is who wrote
@@ -141,14 +141,14 @@ class Facts(msgspec.Struct, frozen=True):
     ``reply_to_login`` is the login of whom it answers.
     """
 
-    status: Status | None = None
+    status: StatusFields | None = None
     comment: _Comment | None = None
-    author: Person | None = None
-    original_author: Person | None = None
+    author: AuthorSnapshot | None = None
+    original_author: AuthorSnapshot | None = None
     reply_to_login: str | None = None
 
 
-NO_FACTS = Facts()
+NO_FACTS = EntryFacts()
 
 _NO_MEDIA: frozenset[str] = frozenset()
 
@@ -163,7 +163,7 @@ _FORMS = {
 """By whether a status is each of them; made once, since there are only eight."""
 
 
-class Shown(msgspec.Struct, frozen=True, gc=False):
+class ShownIds(msgspec.Struct, frozen=True, gc=False):
     """The ids of those whose words stand in an entry; ``original`` stands inside the status, which can do without it.
 
     A replay leaves an entry out whose status or comment is gone. Whoever deletes a status takes its comments along, and
@@ -175,30 +175,30 @@ class Shown(msgspec.Struct, frozen=True, gc=False):
     original: str | None = None
 
 
-NOTHING = Shown()
+NOTHING_SHOWN = ShownIds()
 
 
-class View(msgspec.Struct, frozen=True, gc=False):
+class EntryView(msgspec.Struct, frozen=True, gc=False):
     """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words.
 
-    ``subject`` is the status or the comment that the entry brings or takes back, ``shown`` what can be read in it.
+    ``subject_id`` is the status or the comment that the entry brings or takes back, ``shown_ids`` what can be read in it.
     """
 
     event: Event
     actors: frozenset[str]
-    quoted: str | None = None
-    subject: str | None = None
-    shown: Shown = NOTHING
+    quoted_author: str | None = None
+    subject_id: str | None = None
+    shown_ids: ShownIds = NOTHING_SHOWN
 
 
-def view(kind: str, facts: Facts, wire: Wire) -> View:
+def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
     """What an entry shows; ``facts`` are what it was about, where the wire says ids only.
 
     Raises :class:`MalformedEntry` where what the kind is about is not there.
     """
-    look = _LOOKS.get(kind)
+    look = _VIEW_BY_KIND.get(kind)
     if look is None:
-        return View(Event(kind, sampled=False, public=False), frozenset())
+        return EntryView(Event(kind, is_sampled=False, is_public=False), frozenset())
     made = look(kind, facts, wire)
     if made is None:
         message = f"a {kind} without what it is about"
@@ -206,25 +206,25 @@ def view(kind: str, facts: Facts, wire: Wire) -> View:
     return made
 
 
-def _of_status(kind: str, facts: Facts, wire: Wire) -> View | None:
+def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
     """What follow, track and locations look at; a repost is matched by its original's text."""
     status = facts.status or wire.status
     if status is None:
         return None
-    _check_id(status.id)
+    _check_numeric_id(status.id)
     original = status.original
     repost = original if original is not None and not status.message else None
-    people = _people(status, repost)
-    event = _event_of_status(kind, status, repost, people, facts)
-    told = NOTHING if kind == "delete" else Shown(status.id, None, None if original is None else original.id)
+    people = _users_of_status(status, repost)
+    event = _status_event(kind, status, repost, people, facts)
+    told = NOTHING_SHOWN if kind == "delete" else ShownIds(status.id, None, None if original is None else original.id)
     if original is None:
-        return View(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
+        return EntryView(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
     quoted = None if repost is not None else original.uid
-    return View(event, frozenset((status.uid, original.uid)), quoted, status.id, told)
+    return EntryView(event, frozenset((status.uid, original.uid)), quoted, status.id, told)
 
 
-def _event_of_status(
-    kind: str, status: Status, repost: Status | None, people: frozenset[str], facts: Facts
+def _status_event(
+    kind: str, status: StatusFields, repost: StatusFields | None, people: frozenset[str], facts: EntryFacts
 ) -> Event:
     """A repost says what its original says, and is nowhere; a quote says its own words, beside the original's."""
     shown = status if repost is None else repost
@@ -234,19 +234,19 @@ def _event_of_status(
     return Event(
         kind,
         author=status.uid,
-        people=people,
+        user_ids=people,
         status_id=status.id,
         text=shown.message,
-        entities=_entities(shown.entities),
+        entities=_to_entities(shown.entities),
         lang=shown.lang,
         point=None if point is None else (point.lon, point.lat),
         box=None if place is None else place.box,
-        login=status.login,
+        author_login=status.login,
         reply_to=status.in_reply_to_uid,
         reply_to_login=facts.reply_to_login,
-        reposted=None if repost is None else repost.uid,
-        reposted_login=None if repost is None else repost.login,
-        forms=_FORMS[status.in_reply_to_uid is not None, repost is not None, _quotes(status)],
+        reposted_author=None if repost is None else repost.uid,
+        reposted_author_login=None if repost is None else repost.login,
+        forms=_FORMS[status.in_reply_to_uid is not None, repost is not None, _is_quote(status)],
         media=frozenset([one.type for one in shown.media]) if shown.media else _NO_MEDIA,
         conversation=status.conversation,
         place_name=None if place is None else place.name,
@@ -256,16 +256,16 @@ def _event_of_status(
         posts=None if author is None else author.posts,
         bio="" if author is None else author.bio or "",
         quoted_text="" if quoted is None else quoted.message,
-        quoted_entities=NO_ENTITIES if quoted is None else _entities(quoted.entities),
+        quoted_entities=NO_ENTITIES if quoted is None else _to_entities(quoted.entities),
     )
 
 
-def _quotes(status: Status) -> bool:
+def _is_quote(status: StatusFields) -> bool:
     """Also what is shown without its original, which is hidden or gone, says that there was one."""
     return status.origin is not None and bool(status.message)
 
 
-def _people(status: Status, repost: Status | None) -> frozenset[str]:
+def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:
     """By, reply to (also by hand: the text begins with @login), repost by or of; not who is merely mentioned."""
     people = {status.uid}
     if status.in_reply_to_uid is not None:
@@ -278,95 +278,107 @@ def _people(status: Status, repost: Status | None) -> frozenset[str]:
     return frozenset(people)
 
 
-def _of_pair(kind: str, _: Facts, wire: Wire) -> View | None:
+def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
     """Two people, each of whom is shown: follow, unfollow."""
     if wire.source is None or wire.target is None:
         return None
     people = frozenset((wire.source.id, wire.target.id))
-    return View(Event(kind, author=wire.source.id, people=people, sampled=False, login=wire.source.login), people)
+    return EntryView(
+        Event(kind, author=wire.source.id, user_ids=people, is_sampled=False, author_login=wire.source.login), people
+    )
 
 
-def _of_source(kind: str, _: Facts, wire: Wire) -> View | None:
+def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
     """The deed of one person towards another: request, block, mute and their ends."""
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
-    return View(Event(kind, author=source, people=people, sampled=False, public=False), frozenset((source,)))
+    return EntryView(
+        Event(kind, author=source, user_ids=people, is_sampled=False, is_public=False), frozenset((source,))
+    )
 
 
-def _of_like(kind: str, _: Facts, wire: Wire) -> View | None:
+def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
     """What somebody does to a status is sampled as the status is."""
     if wire.source is None or wire.status is None:
         return None
     status = wire.status
-    _check_id(status.id)
+    _check_numeric_id(status.id)
     people = frozenset((wire.source.id, status.uid))
-    event = Event(kind, author=wire.source.id, people=people, status_id=status.id, login=wire.source.login)
-    return View(event, people, shown=Shown(status.id))
+    event = Event(kind, author=wire.source.id, user_ids=people, status_id=status.id, author_login=wire.source.login)
+    return EntryView(event, people, shown_ids=ShownIds(status.id))
 
 
-def _of_comment(kind: str, facts: Facts, wire: Wire) -> View | None:
+def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
     """It has no place. What takes a comment back is found by its words too, and shows the comment no more."""
     comment, status = facts.comment or wire.comment, wire.status
     if comment is None or status is None:
         return None
-    _check_id(comment.id)
-    _check_id(status.id)
+    _check_numeric_id(comment.id)
+    _check_numeric_id(status.id)
     people, text = frozenset((comment.uid, status.uid)), comment.message
-    found = extract(text) if comment.entities is None else _entities(comment.entities)
+    found = extract_entities(text) if comment.entities is None else _to_entities(comment.entities)
     event = Event(
-        kind, author=comment.uid, people=people, status_id=status.id, text=text, entities=found, login=comment.login
+        kind,
+        author=comment.uid,
+        user_ids=people,
+        status_id=status.id,
+        text=text,
+        entities=found,
+        author_login=comment.login,
     )
-    told = Shown(status.id, comment.id if kind == "comment" else None)
-    return View(event, people, subject=comment.id, shown=told)
+    told = ShownIds(status.id, comment.id if kind == "comment" else None)
+    return EntryView(event, people, subject_id=comment.id, shown_ids=told)
 
 
-def _of_user(kind: str, _: Facts, wire: Wire) -> View | None:
-    return None if wire.user is None else _by(kind, wire.user.id, login=wire.user.login, public=True)
+def _view_user(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    return None if wire.user is None else _view_by_user(kind, wire.user.id, login=wire.user.login, public=True)
 
 
-def _of_message(kind: str, _: Facts, wire: Wire) -> View | None:
-    return None if wire.message is None else _by(kind, wire.message.uid)
+def _view_message(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    return None if wire.message is None else _view_by_user(kind, wire.message.uid)
 
 
-def _of_notification(kind: str, _: Facts, wire: Wire) -> View | None:
+def _view_notification(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
     told = wire.notification
     if told is None:
         return None
     comment, status = told.comment, told.status
     original = None if status is None else status.original
     spoken = [one for one in (status, comment, original) if one is not None]
-    shown = Shown(*(None if one is None else one.id for one in (status, comment, original)))
+    shown = ShownIds(*(None if one is None else one.id for one in (status, comment, original)))
     actors = frozenset((told.source.id, *(one.uid for one in spoken)))
-    return View(_by(kind, told.source.id).event, actors, shown=shown)
+    return EntryView(_view_by_user(kind, told.source.id).event, actors, shown_ids=shown)
 
 
-def _of_list(kind: str, _: Facts, wire: Wire) -> View | None:
-    return None if wire.listed is None else _by(kind, wire.listed.uid)
+def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    return None if wire.listed is None else _view_by_user(kind, wire.listed.uid)
 
 
-def _of_group(kind: str, _: Facts, wire: Wire) -> View | None:
+def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
     """A group itself is nobody's words: its members hear of it whatever they think of its owner."""
     if wire.group is None:
         return None
-    return View(_by(kind, wire.group.uid).event, frozenset())
+    return EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
 
 
-def _of_member(kind: str, _: Facts, wire: Wire) -> View | None:
-    return None if wire.user is None else _by(kind, wire.user.id)
+def _view_group_member(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    return None if wire.user is None else _view_by_user(kind, wire.user.id)
 
 
-def _by(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> View:
+def _view_by_user(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> EntryView:
     people = frozenset((uid,))
-    return View(Event(kind, author=uid, people=people, sampled=False, public=public, login=login), people)
+    return EntryView(
+        Event(kind, author=uid, user_ids=people, is_sampled=False, is_public=public, author_login=login), people
+    )
 
 
-def _check_id(subject: str) -> None:
+def _check_numeric_id(subject: str) -> None:
     if not (subject.isascii() and subject.isdecimal()):
         raise MalformedEntry("the id of a status or of a comment is a decimal number")
 
 
-def _entities(found: _Entities) -> Entities:
+def _to_entities(found: _Entities) -> Entities:
     if not (found.mentions or found.hashtags or found.cashtags or found.urls):
         return NO_ENTITIES
     return Entities(
@@ -377,16 +389,16 @@ def _entities(found: _Entities) -> Entities:
     )
 
 
-_LOOKS: dict[str, Callable[[str, Facts, Wire], View | None]] = {
-    **dict.fromkeys(("post", "delete"), _of_status),
-    **dict.fromkeys(("follow", "unfollow"), _of_pair),
-    **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _of_source),
-    **dict.fromkeys(("like", "unlike"), _of_like),
-    **dict.fromkeys(("comment", "uncomment"), _of_comment),
-    **dict.fromkeys(("user_update", "protect", "unprotect"), _of_user),
-    "message": _of_message,
-    "notification": _of_notification,
-    **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _of_list),
-    **dict.fromkeys(("group_create", "group_update", "group_delete"), _of_group),
-    **dict.fromkeys(("group_join", "group_leave"), _of_member),
+_VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryView | None]] = {
+    **dict.fromkeys(("post", "delete"), _view_status),
+    **dict.fromkeys(("follow", "unfollow"), _view_follow),
+    **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _view_relation),
+    **dict.fromkeys(("like", "unlike"), _view_like),
+    **dict.fromkeys(("comment", "uncomment"), _view_comment),
+    **dict.fromkeys(("user_update", "protect", "unprotect"), _view_user),
+    "message": _view_message,
+    "notification": _view_notification,
+    **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _view_list),
+    **dict.fromkeys(("group_create", "group_update", "group_delete"), _view_group),
+    **dict.fromkeys(("group_join", "group_leave"), _view_group_member),
 }

@@ -91,6 +91,7 @@ def redis_url(redis_server: RedisProcess) -> str:
     client.close()
     return redis_server.url
 
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One real server, whose heartbeats come often; at the end it must stop cleanly, without a traceback."""

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from filters.sample import SAMPLE_KEY
+from filters.sample import SAMPLE_HASH_KEY
 
 Status = Mapping[str, Any]
 Happening = Mapping[str, Any]
@@ -164,7 +164,7 @@ def speaks(status: Status, language: str | None) -> bool:
 
 def sampled(status_id: str, percent: str) -> bool:
     """Whether the status is among the ``percent`` of all."""
-    score = int.from_bytes(blake2b(status_id.encode(), key=SAMPLE_KEY).digest()[:8], "big")
+    score = int.from_bytes(blake2b(status_id.encode(), key=SAMPLE_HASH_KEY).digest()[:8], "big")
     return score < Decimal(percent) * 2**64 / 100
 
 

@@ -16,11 +16,11 @@ import redis
 
 from filters.event import Event
 from filters.sample import Sample
-from stream_server.events import Entry, Position, iso
+from stream_server.events import Entry, Position, format_iso_time
 from stream_server.store import keys
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
-from stream_server.store.scripts import Sizes
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
@@ -43,7 +43,7 @@ def inside(server: Server) -> Iterator[Any]:
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
     """A store of a Redis of the tests, whose passes take five people and whose timelines hold eight statuses."""
-    made = Store(redis_url, sizes=Sizes(timeline_max=8, pass_size=5), timeout_seconds=PATIENCE)
+    made = Store(redis_url, size_limits=SizeLimits(timeline_max=8, fanout_batch_size=5), timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()
@@ -295,13 +295,13 @@ def test_an_event_is_decoded_and_framed_once_for_all_clients() -> None:
 
     def frame(entry: Entry, matched: bytes | None) -> bytes:
         framed.append((entry.position.cursor, entry.kind))
-        return entry.data(matched) + b"\n"
+        return entry.message_json(matched) + b"\n"
 
     assert len({id(entry.frame(frame)) for _ in range(100)}) == 1
     assert len({id(entry.event) for _ in range(100)}) == 1
     assert framed == [(entry.position.cursor, "post")]
     assert json.loads(entry.frame(frame)) == {
-        "kind": "post", "cursor": entry.position.cursor, "at": iso(entry.position.ms), "status": status,
+        "kind": "post", "cursor": entry.position.cursor, "at": format_iso_time(entry.position.ms), "status": status,
     }  # fmt: skip
 
 
@@ -342,9 +342,9 @@ async def crowd(store: Store, raw: Any, count: int) -> tuple[str, list[str]]:
     """An author and followers, all of whom began in the same millisecond."""
     author, *fans = await People(store).users(count + 1)
     for fan in fans:
-        await store.follows.follow(fan, author, Request.fresh())
-        raw.zadd(keys.named("following", fan), {author: 1_800_000_000_000})
-    raw.zadd(keys.named("followers", author), dict.fromkeys(fans, 1_800_000_000_000))
+        await store.follows.follow(fan, author, IdempotencyKey.generate())
+        raw.zadd(keys.key_for("following", fan), {author: 1_800_000_000_000})
+    raw.zadd(keys.key_for("followers", author), dict.fromkeys(fans, 1_800_000_000_000))
     return author, fans
 
 
@@ -353,35 +353,35 @@ async def test_a_status_is_carried_on_to_all_lists_and_homes(store: Store, raw: 
     author, fans = await crowd(store, raw, 18)
     lists = []
     for fan in fans[:12]:
-        made = json.loads(await store.lists.create(fan, "mine", "", False, Request.fresh()))
-        await store.lists.add(fan, made["id"], author, Request.fresh())
+        made = json.loads(await store.lists.create(fan, "mine", "", False, IdempotencyKey.generate()))
+        await store.lists.add_member(fan, made["id"], author, IdempotencyKey.generate())
         lists.append(made["id"])
     status = (await People(store).status(author))["id"]
     assert sum(status in home(raw, fan) for fan in fans) == 5
     await drain(store, raw)
     assert all(home(raw, fan) == {status} for fan in fans)
     for fan, list_id in zip(fans, lists, strict=False):
-        assert ids(await store.timelines.list(fan, list_id, Piece())) == [status]
-    await store.statuses.delete(author, status, Request.fresh())
+        assert ids(await store.timelines.read_list(fan, list_id, PageRequest())) == [status]
+    await store.statuses.delete(author, status, IdempotencyKey.generate())
     await drain(store, raw)
     assert not any(home(raw, fan) for fan in fans)
-    assert not any(raw.exists(keys.timeline(list_id)) for list_id in lists)
+    assert not any(raw.exists(keys.list_timeline(list_id)) for list_id in lists)
 
 
 async def test_a_list_that_loses_somebody_is_refilled(store: Store, raw: Any) -> None:
     """`unfollow_user_list` called the refill without its connection."""
     people = People(store)
     owner, stays, goes = await people.users(3)
-    made = json.loads(await store.lists.create(owner, "mine", "", False, Request.fresh()))["id"]
+    made = json.loads(await store.lists.create(owner, "mine", "", False, IdempotencyKey.generate()))["id"]
     old = [(await people.status(stays))["id"] for _ in range(6)]
     for _ in range(8):
         await people.status(goes)
     for member in (stays, goes):
-        await store.lists.add(owner, made, member, Request.fresh())
+        await store.lists.add_member(owner, made, member, IdempotencyKey.generate())
     await drain(store, raw)
-    await store.lists.remove(owner, made, goes, Request.fresh())
+    await store.lists.remove_member(owner, made, goes, IdempotencyKey.generate())
     await drain(store, raw)
-    assert ids(await store.timelines.list(owner, made, Piece())) == old[::-1]
+    assert ids(await store.timelines.read_list(owner, made, PageRequest())) == old[::-1]
 
 
 async def test_each_refusal_has_a_name_of_its_own(api: Api) -> None:
@@ -402,20 +402,20 @@ async def test_each_refusal_has_a_name_of_its_own(api: Api) -> None:
 async def test_ties_are_neither_skipped_nor_seen_twice(store: Store, raw: Any, count: int) -> None:
     """Followers were paged by score alone: of those of one moment some came twice, or never. Both directions."""
     author, fans = await crowd(store, raw, 17)
-    down, piece = [], Piece(count)
+    down, piece = [], PageRequest(count)
     while True:
-        page = await store.follows.followers(author, author, piece)
+        page = await store.follows.list_followers(author, author, piece)
         down += ids(page)
         if page.next is None:
             break
-        piece = Piece(count, before=page.next)
+        piece = PageRequest(count, before=page.next)
     assert len(down) == len(set(down)) == 17
     assert set(down) == set(fans)
-    up, piece = ids(page)[::-1], Piece(count, after=page.prev)
+    up, piece = ids(page)[::-1], PageRequest(count, after=page.prev)
     while piece.after is not None:
-        page = await store.follows.followers(author, author, piece)
+        page = await store.follows.list_followers(author, author, piece)
         up += ids(page)[::-1]
-        piece = Piece(count, after=page.prev)
+        piece = PageRequest(count, after=page.prev)
     assert up == down[::-1]
 
 
@@ -423,12 +423,12 @@ async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
     """Following set the counters to totals that were read before: of two at once one was forgotten."""
     author, *fans = await People(store).users(31)
     verbs = [store.follows.follow] * 3 + [store.follows.unfollow]
-    await asyncio.gather(*(verb(fan, author, Request.fresh()) for verb in verbs for fan in fans[:10]))
-    await asyncio.gather(*(store.follows.follow(fan, author, Request.fresh()) for fan in fans))
+    await asyncio.gather(*(verb(fan, author, IdempotencyKey.generate()) for verb in verbs for fan in fans[:10]))
+    await asyncio.gather(*(store.follows.follow(fan, author, IdempotencyKey.generate()) for fan in fans))
     for uid in (author, *fans):
-        counted = [int(one) for one in raw.hmget(keys.named("user", uid), "followers", "following")]
-        assert counted == [raw.zcard(keys.named("followers", uid)), raw.zcard(keys.named("following", uid))]
-    assert raw.zcard(keys.named("followers", author)) == 30
+        counted = [int(one) for one in raw.hmget(keys.key_for("user", uid), "followers", "following")]
+        assert counted == [raw.zcard(keys.key_for("followers", uid)), raw.zcard(keys.key_for("following", uid))]
+    assert raw.zcard(keys.key_for("followers", author)) == 30
 
 
 async def test_sizes_are_given_to_a_store_and_shrink_no_other(store: Store, redis_url: str, raw: Any) -> None:
@@ -439,5 +439,5 @@ async def test_sizes_are_given_to_a_store_and_shrink_no_other(store: Store, redi
     for _ in range(10):
         await People(store).status(narrow_author)
         await People(wide).status(wide_author)
-    assert (raw.zcard(keys.home(narrow_author)), raw.zcard(keys.home(wide_author))) == (8, 10)
+    assert (raw.zcard(keys.home_timeline(narrow_author)), raw.zcard(keys.home_timeline(wide_author))) == (8, 10)
     await wide.close()

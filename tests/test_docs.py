@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from filters.follow import IDS
-from filters.language import LANGUAGES
-from filters.location import BOXES
-from filters.rule import RULES
-from filters.rules.parser import CHARACTERS
-from filters.track import PHRASE_BYTES, PHRASES
+from filters.follow import MAX_IDS
+from filters.language import MAX_LANGUAGES
+from filters.location import MAX_BOXES
+from filters.rule import MAX_RULES
+from filters.rules.parser import MAX_RULE_CHARS
+from filters.track import MAX_PHRASE_BYTES, MAX_PHRASES
 from stream_server import __version__
 from stream_server.config import SETTINGS
 from stream_server.store import keys
-from stream_server.web.edges import MAX_LINE_BYTES
-from stream_server.web.routes import TABLE
+from stream_server.web.edges import MAX_REQUEST_LINE_BYTES
+from stream_server.web.routes import ROUTE_TABLE
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,8 +59,8 @@ def test_the_bounds_of_a_stream_are_told() -> None:
     """Each as the code has it."""
     told = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").partition("**Bounds.** ")[2].partition("\n\n")[0]
     bounds = (
-        f"{PHRASES} phrases of 1 to {PHRASE_BYTES} bytes", f"{IDS:,} ids", f"{BOXES} boxes", f"{LANGUAGES} tags",
-        f"{RULES} rules of up to {CHARACTERS:,} code points", f"up to {MAX_LINE_BYTES // 1024} KiB",
+        f"{MAX_PHRASES} phrases of 1 to {MAX_PHRASE_BYTES} bytes", f"{MAX_IDS:,} ids", f"{MAX_BOXES} boxes", f"{MAX_LANGUAGES} tags",
+        f"{MAX_RULES} rules of up to {MAX_RULE_CHARS:,} code points", f"up to {MAX_REQUEST_LINE_BYTES // 1024} KiB",
     )  # fmt: skip
     assert [bound for bound in bounds if bound not in told] == []
 
@@ -87,7 +87,7 @@ def test_every_system_of_the_social_layer_is_there() -> None:
 def test_the_routes_of_the_systems_are_those_of_the_table() -> None:
     """Each one that is named exists, and none that somebody's data are behind is left unnamed."""
     named = {route for row in _systems() for route in _named(row[2])}
-    served = {f"{route.method} {route.path}" for route in TABLE}
+    served = {f"{route.method} {route.path}" for route in ROUTE_TABLE}
     assert sorted(named - served) == []
     assert sorted(route for route in served - named if "/v1/" in route) == list(ELSEWHERE)
 
@@ -95,7 +95,7 @@ def test_the_routes_of_the_systems_are_those_of_the_table() -> None:
 def test_the_keys_of_the_systems_are_those_of_the_table() -> None:
     """Each one that is named is a pattern of the table of keys."""
     named = {key for row in _systems() for key in _named(row[3])}
-    assert sorted(named - {key.pattern for key in keys.TABLE}) == []
+    assert sorted(named - {key.pattern for key in keys.ALL_KEYS}) == []
 
 
 def test_the_tests_of_the_systems_exist() -> None:

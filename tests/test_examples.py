@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from filters.testing import check_filter
-from stream_server.client import ApiClient, Refused
+from stream_server.client import ApiClient, RequestRefused
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
@@ -43,7 +43,7 @@ def jwt(server: Server) -> str:
         async with ApiClient(server.address) as api:
             try:
                 user = await api.sign_up("ada", "Ada", "ada@example.org", "a good password")
-            except Refused:  # she is there since the test before
+            except RequestRefused:  # she is there since the test before
                 user = (await api.log_in("ada", "a good password"))["user"]
         return mint(user["id"])
 
@@ -148,4 +148,4 @@ def test_the_custom_filter_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -
     """It passes the test that all filters pass, and its bad values are refused by name."""
     monkeypatch.syspath_prepend(str(PLUGIN))
     found = importlib.import_module("stream_server_min_length.filter").MinLength
-    check_filter(found, good=["1", "5", "10000"], bad=["0", "-1", "10001", "1.5", "ten", "1,2"])
+    check_filter(found, valid_values=["1", "5", "10000"], invalid_values=["0", "-1", "10001", "1.5", "ten", "1,2"])

@@ -8,43 +8,43 @@ import pytest
 import redis
 
 from stream_server.errors import NotFound
-from stream_server.sight import Fact, Sight, sight, table
+from stream_server.sight import Visibility, VisibilityFact, decide_visibility, visibility_table
 from stream_server.store import keys
-from stream_server.store.draft import Draft
-from stream_server.store.page import Piece, walk
-from stream_server.store.request import Request
+from stream_server.store.draft import StatusDraft
+from stream_server.store.page import PageRequest, read_page
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
 from tests.waiting import PATIENCE
 
-SEEN = {"S": Sight.SHOWN, "q": Sight.QUIET, ".": Sight.HIDDEN}
+SEEN = {"S": Visibility.VISIBLE, "q": Visibility.ON_REQUEST, ".": Visibility.HIDDEN}
 
 VIEWERS = {
-    "author": Fact.OWN,
-    "stranger": Fact.NONE,
-    "follower": Fact.FOLLOWER,
-    "muting": Fact.MUTED,
-    "muting follower": Fact.FOLLOWER | Fact.MUTED,
-    "blocking": Fact.BLOCKED,
-    "blocked": Fact.BLOCKED,
-    "blocked follower": Fact.BLOCKED | Fact.FOLLOWER,
-    "blocked and muting": Fact.BLOCKED | Fact.MUTED,
+    "author": VisibilityFact.AUTHOR,
+    "stranger": VisibilityFact.NONE,
+    "follower": VisibilityFact.FOLLOWER,
+    "muting": VisibilityFact.MUTED,
+    "muting follower": VisibilityFact.FOLLOWER | VisibilityFact.MUTED,
+    "blocking": VisibilityFact.BLOCKED,
+    "blocked": VisibilityFact.BLOCKED,
+    "blocked follower": VisibilityFact.BLOCKED | VisibilityFact.FOLLOWER,
+    "blocked and muting": VisibilityFact.BLOCKED | VisibilityFact.MUTED,
 }
 """The columns: who looks."""
 
 PLACES = {
-    "open": Fact.NONE,
-    "open group, outside": Fact.NONE,
-    "open group, inside": Fact.MEMBER,
-    "closed group, outside": Fact.CLOSED,
-    "closed group, inside": Fact.CLOSED | Fact.MEMBER,
-    "message, outside": Fact.DIRECT,
-    "message, inside": Fact.DIRECT | Fact.PARTY,
+    "open": VisibilityFact.NONE,
+    "open group, outside": VisibilityFact.NONE,
+    "open group, inside": VisibilityFact.GROUP_MEMBER,
+    "closed group, outside": VisibilityFact.PRIVATE_GROUP,
+    "closed group, inside": VisibilityFact.PRIVATE_GROUP | VisibilityFact.GROUP_MEMBER,
+    "message, outside": VisibilityFact.DIRECT_MESSAGE,
+    "message, inside": VisibilityFact.DIRECT_MESSAGE | VisibilityFact.PARTICIPANT,
 }
 """Where it was written, and whether the viewer is in there."""
 
-AUTHORS = {"public": Fact.NONE, "protected": Fact.PROTECTED}
+AUTHORS = {"public": VisibilityFact.NONE, "protected": VisibilityFact.PROTECTED}
 
 # The columns are VIEWERS, in their order: S shown, q seen when asked for, . hidden.
 BY_HAND = """
@@ -65,7 +65,7 @@ protected | message, inside       | S S S q q . . . .
 """
 """Of an author in good standing; what a suspended one wrote is hidden from all of them, the author too."""
 
-Row = tuple[str, str, str, Sight]
+Row = tuple[str, str, str, Visibility]
 
 
 def rows() -> list[Row]:
@@ -85,24 +85,36 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("author", "place", "viewer", "seen"), rows())
-def test_the_function_says_what_the_table_says(author: str, place: str, viewer: str, seen: Sight) -> None:
+def test_the_function_says_what_the_table_says(author: str, place: str, viewer: str, seen: Visibility) -> None:
     """And nothing of an author who is suspended."""
     facts = AUTHORS[author] | PLACES[place] | VIEWERS[viewer]
-    assert sight(facts) is seen
-    assert sight(facts | Fact.SUSPENDED) is Sight.HIDDEN
+    assert decide_visibility(facts) is seen
+    assert decide_visibility(facts | VisibilityFact.SUSPENDED) is Visibility.HIDDEN
 
 
 def test_no_set_of_facts_is_left_out() -> None:
     """Scripts look up any of the 1,024, also those that cannot be; a fact against somebody never shows more."""
-    answers = table()
+    answers = visibility_table()
     assert len(answers) == 1024
     for bits, digit in enumerate(answers):
-        facts = Fact(bits)
-        assert int(digit) == sight(facts)
-        for against in (Fact.SUSPENDED, Fact.BLOCKED, Fact.MUTED, Fact.PROTECTED, Fact.CLOSED, Fact.DIRECT):
-            assert sight(facts | against) <= sight(facts)
-        for for_ in (Fact.OWN, Fact.FOLLOWER, Fact.MEMBER, Fact.PARTY):
-            assert sight(facts | for_) >= sight(facts)
+        facts = VisibilityFact(bits)
+        assert int(digit) == decide_visibility(facts)
+        for against in (
+            VisibilityFact.SUSPENDED,
+            VisibilityFact.BLOCKED,
+            VisibilityFact.MUTED,
+            VisibilityFact.PROTECTED,
+            VisibilityFact.PRIVATE_GROUP,
+            VisibilityFact.DIRECT_MESSAGE,
+        ):
+            assert decide_visibility(facts | against) <= decide_visibility(facts)
+        for for_ in (
+            VisibilityFact.AUTHOR,
+            VisibilityFact.FOLLOWER,
+            VisibilityFact.GROUP_MEMBER,
+            VisibilityFact.PARTICIPANT,
+        ):
+            assert decide_visibility(facts | for_) >= decide_visibility(facts)
 
 
 class World:
@@ -127,16 +139,16 @@ class World:
             if "blocking" in viewer:
                 self._tie("blocks", "blockers", uid, author)
             if "muting" in viewer:
-                self.raw.zadd(keys.named("mutes", uid), {author: 1})
+                self.raw.zadd(keys.key_for("mutes", uid), {author: 1})
 
     def _tie(self, there: str, back: str, source: str, target: str) -> None:
-        self.raw.zadd(keys.named(there, source), {target: 1})
-        self.raw.zadd(keys.named(back, target), {source: 1})
+        self.raw.zadd(keys.key_for(there, source), {target: 1})
+        self.raw.zadd(keys.key_for(back, target), {source: 1})
 
     def group(self, gid: str, kind: str, members: list[str]) -> str:
         """A group with these members."""
-        self.raw.hset(keys.named("group", gid), mapping={"id": gid, "uid": self.ids["author"], "kind": kind})
-        self.raw.zadd(keys.named("joined", gid), {self.ids[member]: 1 for member in members})
+        self.raw.hset(keys.key_for("group", gid), mapping={"id": gid, "uid": self.ids["author"], "kind": kind})
+        self.raw.zadd(keys.key_for("joined", gid), {self.ids[member]: 1 for member in members})
         return gid
 
     async def status(self, place: str) -> tuple[str, str]:
@@ -147,13 +159,15 @@ class World:
         if place != "open":
             kind = "private" if place.startswith("closed") else "public"
             group = self.group(str(100 + list(PLACES).index(place)), kind, members)
-        made = await self.store.statuses.create(author, Draft(message="hello", group=group), Request.fresh())
-        listed = keys.named("profile", author) if group is None else keys.named("grouped", group)
+        made = await self.store.statuses.create(
+            author, StatusDraft(message="hello", group=group), IdempotencyKey.generate()
+        )
+        listed = keys.key_for("profile", author) if group is None else keys.key_for("grouped", group)
         return str(json.loads(made)["id"]), listed
 
     async def got(self, viewer: str, status: str) -> bool:
         """Whether it can be asked for by id; alone and among several."""
-        several = await self.store.statuses.many(self.ids[viewer], ["1", status])
+        several = await self.store.statuses.get_many(self.ids[viewer], ["1", status])
         try:
             alone = await self.store.statuses.get(self.ids[viewer], status)
         except NotFound:
@@ -162,9 +176,11 @@ class World:
         assert several == [alone]
         return True
 
-    async def listed(self, viewer: str, key: str, least: Sight) -> list[str]:
+    async def listed(self, viewer: str, key: str, least: Visibility) -> list[str]:
         """What a timeline that needs so much sight shows."""
-        page = await walk(self.store._scripts, "timeline", key, Piece(), self.ids[viewer], int(least), "", "")
+        page = await read_page(
+            self.store._scripts, "timeline", key, PageRequest(), self.ids[viewer], int(least), "", ""
+        )
         return [json.loads(item)["id"] for item in page.items]
 
 
@@ -188,14 +204,14 @@ async def test_scripts_say_what_the_table_says(world: World, author: str, place:
     """Each viewer asks for a status by id, and reads it on a timeline of either kind; then its author is suspended."""
     uid = world.ids["author"]
     if author == "protected":
-        world.raw.hset(keys.named("user", uid), "protected", "1")
+        world.raw.hset(keys.key_for("user", uid), "protected", "1")
     status, key = await world.status(place)
     seen = {viewer: much for of, where, viewer, much in rows() if (of, where) == (author, place)}
     for viewer, much in seen.items():
-        assert await world.got(viewer, status) is (much >= Sight.QUIET), viewer
-        for least in (Sight.QUIET, Sight.SHOWN):
+        assert await world.got(viewer, status) is (much >= Visibility.ON_REQUEST), viewer
+        for least in (Visibility.ON_REQUEST, Visibility.VISIBLE):
             assert await world.listed(viewer, key, least) == ([status] if much >= least else []), viewer
-    world.raw.hset(keys.named("user", uid), "suspended", "1")
+    world.raw.hset(keys.key_for("user", uid), "suspended", "1")
     for viewer in VIEWERS:
         assert not await world.got(viewer, status), viewer
-        assert await world.listed(viewer, key, Sight.QUIET) == [], viewer
+        assert await world.listed(viewer, key, Visibility.ON_REQUEST) == [], viewer

@@ -12,7 +12,7 @@ from filters.key import Clause, Key
 _PLAIN = re.compile(r'[^\s()"\[\]]+')
 
 
-class Written(NamedTuple):
+class OperatorValue(NamedTuple):
     """The value of an operator as a client wrote it, without its quotes, and the column at which it begins."""
 
     text: str
@@ -32,16 +32,16 @@ class Condition(ABC):
     def matches(self, event: Event) -> bool:
         """Whether ``event`` is so."""
 
-    def keys(self) -> frozenset[Key] | None:
+    def candidate_keys(self) -> frozenset[Key] | None:
         """Keys of which each event that matches has at least one; None, the default, where there are none."""
         return None
 
-    def clauses(self) -> Collection[Clause] | None:
-        """The condition said exactly, as by :meth:`filters.base.Filter.clauses`; None where that cannot be."""
+    def exact_clauses(self) -> Collection[Clause] | None:
+        """The condition said exactly, as by :meth:`filters.base.Filter.exact_clauses`; None where that cannot be."""
         return None
 
     @abstractmethod
-    def why(self, event: Event) -> str:
+    def describe(self, event: Event) -> str:
         """What was found, or was not, in a few words without a full stop."""
 
     def indices(self, event: Event) -> list[Indices]:  # noqa: ARG002 - those that look at the text do
@@ -49,12 +49,12 @@ class Condition(ABC):
         return []
 
 
-def as_value(value: str) -> str:
+def format_value(value: str) -> str:
     """``value`` as it stands behind the colon of an operator: in quotes where it needs them."""
-    return value if _PLAIN.fullmatch(value) else as_quoted(value)
+    return value if _PLAIN.fullmatch(value) else quote_value(value)
 
 
-def as_quoted(value: str) -> str:
+def quote_value(value: str) -> str:
     """``value`` in quotes."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -7,23 +7,23 @@ from typing import Literal, NamedTuple
 
 from filters.rules.error import RuleError
 
-Kind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
+TokenKind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
 
 
 class Token(NamedTuple):
-    """``text`` is a value without its quotes, ``name`` that of the operator before it, ``reach`` the N of ``~N``.
+    """``text`` is a value without its quotes, ``name`` that of the operator before it, ``distance`` the N of ``~N``.
 
-    ``column`` is where the token begins, ``value_column`` where its value does, ``closes`` is right behind it.
+    ``column`` is where the token begins, ``value_column`` where its value does, ``end_column`` is right behind it.
     """
 
-    kind: Kind
+    kind: TokenKind
     column: int
-    closes: int
+    end_column: int
     text: str = ""
     name: str = ""
     value_column: int = 0
     quoted: bool = False
-    reach: str | None = None
+    distance: str | None = None
 
 
 _BLANKS = re.compile(r"\s*")
@@ -31,57 +31,57 @@ _NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*):")
 _BARE = re.compile(r'[^\s()"]+')
 _VALUE = re.compile(r'\[[^\]"]*\]|[^\s()"]*')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
-_REACH = re.compile(r"~([^\s()]*)")
+_DISTANCE = re.compile(r"~([^\s()]*)")
 _ESCAPED = re.compile(r'\\(["\\])')
-_MARKS: dict[str, Kind] = {"(": "(", ")": ")", "-": "-"}
+_PUNCTUATION: dict[str, TokenKind] = {"(": "(", ")": ")", "-": "-"}
 _BLANK_CONTROLS = "\t\n\r"
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokenize(text: str) -> Iterator[Token]:
     """All tokens in order, the last one ``end``; raises RuleError for what can be none."""
     _check_characters(text)
-    at = _skip(text, 0)
+    at = _skip_blanks(text, 0)
     while at < len(text):
-        token = _token(text, at)
+        token = _read_token(text, at)
         yield token
-        at = _skip(text, token.closes - 1)
+        at = _skip_blanks(text, token.end_column - 1)
     yield Token("end", len(text) + 1, len(text) + 1)
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     blanks = _BLANKS.match(text, at)
     return blanks.end() if blanks else at
 
 
-def _token(text: str, at: int) -> Token:
-    if kind := _MARKS.get(text[at]):
+def _read_token(text: str, at: int) -> Token:
+    if kind := _PUNCTUATION.get(text[at]):
         return Token(kind, at + 1, at + 2)
     if text[at] == '"':
-        return _phrase(text, at)
+        return _read_phrase(text, at)
     if name := _NAME.match(text, at):
-        return _named(text, at, name)
+        return _read_named(text, at, name)
     bare = _BARE.match(text, at)
     end = bare.end() if bare else at + 1
     _check_quote(text, end)
     return Token("bare", at + 1, end + 1, text[at:end], value_column=at + 1)
 
 
-def _phrase(text: str, at: int) -> Token:
-    said, end = _quoted(text, at)
-    reach = _REACH.match(text, end)
+def _read_phrase(text: str, at: int) -> Token:
+    said, end = _read_quoted(text, at)
+    reach = _DISTANCE.match(text, end)
     if reach:
         end = reach.end()
-    _check_apart(text, end)
+    _check_blank_after(text, end)
     number = reach.group(1) if reach else None
-    return Token("quoted", at + 1, end + 1, said, value_column=at + 1, quoted=True, reach=number)
+    return Token("quoted", at + 1, end + 1, said, value_column=at + 1, quoted=True, distance=number)
 
 
-def _named(text: str, at: int, name: re.Match[str]) -> Token:
+def _read_named(text: str, at: int, name: re.Match[str]) -> Token:
     start = name.end()
     quoted = text.startswith('"', start)
     if quoted:
-        value, end = _quoted(text, start)
-        _check_apart(text, end)
+        value, end = _read_quoted(text, start)
+        _check_blank_after(text, end)
     else:
         found = _VALUE.match(text, start)
         end = found.end() if found else start
@@ -90,7 +90,7 @@ def _named(text: str, at: int, name: re.Match[str]) -> Token:
     return Token("named", at + 1, end + 1, value, name.group(1).lower(), start + 1, quoted)
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
     """What stands between the quotes that begin at ``at``, and where they end."""
     found = _QUOTED.match(text, at)
     if found is None:
@@ -107,7 +107,7 @@ def _check_quote(text: str, end: int) -> None:
         raise RuleError("a quote begins inside a word", column=end + 1, expected="a blank before the quote")
 
 
-def _check_apart(text: str, end: int) -> None:
+def _check_blank_after(text: str, end: int) -> None:
     if end < len(text) and not text[end].isspace() and text[end] not in "()":
         raise RuleError("a word begins right behind a quote", column=end + 1, expected="a blank")
 

@@ -7,159 +7,175 @@ from functools import partial
 
 from filters.registry import Registry
 from filters.rules import facts, people, places, text
-from filters.rules.condition import Condition, Written
-from filters.rules.plugin import installed, usable
+from filters.rules.condition import Condition, OperatorValue
+from filters.rules.plugin import is_usable, parse_plugin_operator
 
-ALIKE = 0.6
+MIN_SIMILARITY = 0.6
 """How alike (difflib's ratio, 0 to 1) a name is to that of an operator that may have been meant."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OperatorSpec:
     """One operator.
 
     ``value`` is what stands behind its colon, or the whole of it where it has no name. ``standalone`` says that a rule
-    may rest on it alone, ``negatable`` that a minus may stand before it, ``whole`` that it is about the whole rule.
+    may rest on it alone, ``negatable`` that a minus may stand before it, ``rule_wide`` that it is about the whole rule.
     """
 
     name: str
     value: str
-    make: Callable[[Written], Condition]
+    parse: Callable[[OperatorValue], Condition]
     help: str
     example: str
     aliases: tuple[str, ...] = ()
     standalone: bool = True
     negatable: bool = True
-    whole: bool = False
+    rule_wide: bool = False
 
 
-KEYWORD = Row(
+KEYWORD = OperatorSpec(
     "",
     "word",
-    text.keyword,
+    text.parse_keyword,
     "a word of the text, of its hashtags, mentions and links, or of the text that it quotes; an emoji is a word",
     "tea",
 )
-HASHTAG = Row("", "#tag", text.keyword, "the hashtag, exactly", "#tea")
-MENTION = Row("", "@login", text.keyword, "the mention of this user", "@ada")
-CASHTAG = Row("", "$tag", text.keyword, "the cashtag, exactly", "$TEA")
-PHRASE = Row(
-    "", '"words"', text.phrase, "these words right behind each other, whatever marks stand between", '"green tea"'
+HASHTAG = OperatorSpec("", "#tag", text.parse_keyword, "the hashtag, exactly", "#tea")
+MENTION = OperatorSpec("", "@login", text.parse_keyword, "the mention of this user", "@ada")
+CASHTAG = OperatorSpec("", "$tag", text.parse_keyword, "the cashtag, exactly", "$TEA")
+PHRASE = OperatorSpec(
+    "", '"words"', text.parse_phrase, "these words right behind each other, whatever marks stand between", '"green tea"'
 )
-NEAR = Row(
+PROXIMITY = OperatorSpec(
     "",
-    f'"words"~1…{text.REACH}',
-    text.phrase,
-    f"2 to {text.NEAR_WORDS} words, moved by at most so many: in the order written that many others may stand between"
+    f'"words"~1…{text.MAX_DISTANCE}',
+    text.parse_phrase,
+    f"2 to {text.MAX_PROXIMITY_WORDS} words, moved by at most so many: in the order written that many others may stand between"
     " two of them, in the other order two fewer",
     '"tea cup"~2',
 )
-SIGNS = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION, "$": CASHTAG, "\uff04": CASHTAG}
+SPEC_BY_SIGN = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION, "$": CASHTAG, "\uff04": CASHTAG}
 """The row of a bare word by its first character."""
 
-_NAMED = (
-    Row("from", "id or login", people.From.parse, "written by this user; all digits are an id", "from:ada"),
-    Row("to", "id or login", people.To.parse, "an answer to this user", "to:ada"),
-    Row(
+_NAMED_OPERATORS = (
+    OperatorSpec(
+        "from", "id or login", people.FromCondition.parse, "written by this user; all digits are an id", "from:ada"
+    ),
+    OperatorSpec("to", "id or login", people.ToCondition.parse, "an answer to this user", "to:ada"),
+    OperatorSpec(
         "retweets_of",
         "id or login",
-        people.RepostsOf.parse,
+        people.RepostsOfCondition.parse,
         "repeats a status of this user without a word of its own",
         "retweets_of:ada",
         aliases=("reposts_of", "retweets_of_user"),
     ),
-    Row(
+    OperatorSpec(
         "url",
         'word or "part of a link"',
-        text.link,
+        text.parse_link,
         "these parts of a link behind each other: it is cut at its marks, as the value is",
         'url:"example.com/tea"',
     ),
-    Row("conversation_id", "id", facts.conversation, "in the thread that this status began", "conversation_id:12"),
-    Row("bio", 'word or "phrase"', text.bio, "the author said so of themselves when it was posted", "bio:barista"),
-    Row("place", 'name or "name"', places.place, "posted from the place with this whole name", 'place:"New York"'),
-    Row("place_country", "two letters", places.country, "posted from this country (ISO 3166-1)", "place_country:gb"),
-    Row(
+    OperatorSpec(
+        "conversation_id", "id", facts.parse_conversation, "in the thread that this status began", "conversation_id:12"
+    ),
+    OperatorSpec(
+        "bio", 'word or "phrase"', text.parse_bio, "the author said so of themselves when it was posted", "bio:barista"
+    ),
+    OperatorSpec(
+        "place", 'name or "name"', places.parse_place, "posted from the place with this whole name", 'place:"New York"'
+    ),
+    OperatorSpec(
+        "place_country",
+        "two letters",
+        places.parse_country,
+        "posted from this country (ISO 3166-1)",
+        "place_country:gb",
+    ),
+    OperatorSpec(
         "point_radius",
         "[lon lat radius]",
-        places.circle,
-        f"posted within so many `km` or `mi` (below {places.MILES} miles) of a point; without a point of its own, in a"
+        places.parse_radius,
+        f"posted within so many `km` or `mi` (below {places.MAX_MILES} miles) of a point; without a point of its own, in a"
         " place that lies wholly inside",
         "point_radius:[2.35 48.86 10km]",
     ),
-    Row(
+    OperatorSpec(
         "bounding_box",
         "[west south east north]",
-        places.rectangle,
-        f"posted in the box, sides below {places.MILES} miles; without a point of its own, in a place that lies wholly"
+        places.parse_box,
+        f"posted in the box, sides below {places.MAX_MILES} miles; without a point of its own, in a place that lies wholly"
         " inside",
         "bounding_box:[2.2 48.8 2.5 48.95]",
     ),
-    Row(
+    OperatorSpec(
         "is",
         ", ".join(facts.FORMS),
-        facts.form,
+        facts.parse_form,
         "its form; `repost` and `retweet` are one",
         "is:reply",
         standalone=False,
     ),
-    Row("has", ", ".join(facts.HAS), facts.has, "it has one of these", "has:media", standalone=False),
-    Row(
+    OperatorSpec(
+        "has", ", ".join(facts.HAS_VALUES), facts.parse_has, "it has one of these", "has:media", standalone=False
+    ),
+    OperatorSpec(
         "lang",
         "tag",
-        facts.lang,
+        facts.parse_language,
         "in the language (BCP 47); `en` takes `en-GB`, `und` the unknown",
         "lang:en",
         standalone=False,
     ),
     *(
-        Row(
+        OperatorSpec(
             name,
             "a, a.., a..b or ..b",
-            partial(facts.count, name),
+            partial(facts.parse_count, name),
             f"the author's {count} when it was posted; one number is the least; the unknown never match",
             f"{name}:100..5000",
             aliases=("posts_count",) if count == "posts" else (),
             standalone=False,
         )
-        for name, count in facts.COUNTS.items()
+        for name, count in facts.COUNT_FIELDS.items()
     ),
-    Row(
+    OperatorSpec(
         "sample",
         "1 to 100",
-        facts.share,
+        facts.parse_sample,
         "a fixed percentage of all statuses, the same for everyone and that of the parameter `sample`; for the whole"
         " rule, so never inside OR",
         "sample:10",
         standalone=False,
         negatable=False,
-        whole=True,
+        rule_wide=True,
     ),
 )
 
-_BY_NAME = {name: row for row in _NAMED for name in (row.name, *row.aliases)}
+_BY_NAME = {name: row for row in _NAMED_OPERATORS for name in (row.name, *row.aliases)}
 
 
-def rows() -> Iterator[Row]:
+def operator_specs() -> Iterator[OperatorSpec]:
     """All operators of the language itself, those without a name first."""
-    yield from (KEYWORD, PHRASE, NEAR, HASHTAG, MENTION, CASHTAG)
-    yield from _NAMED
+    yield from (KEYWORD, PHRASE, PROXIMITY, HASHTAG, MENTION, CASHTAG)
+    yield from _NAMED_OPERATORS
 
 
-def find(name: str, registry: Registry) -> Row | None:
+def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
     """The operator with this lower-case name, one of the language or an installed filter; None if there is none."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name not in registry.names():
         return None
     filter_class = registry.get(name)
-    if not usable(filter_class):
+    if not is_usable(filter_class):
         return None
-    make = partial(installed, filter_class)
-    return Row(name, "value", make, filter_class.help, f"{name}:…", standalone=filter_class.role == "any")
+    make = partial(parse_plugin_operator, filter_class)
+    return OperatorSpec(name, "value", make, filter_class.help, f"{name}:…", standalone=filter_class.role == "any")
 
 
-def resembles(name: str, registry: Registry) -> str | None:
+def suggest_operator(name: str, registry: Registry) -> str | None:
     """The operator that was probably meant by a name that is none; None if it is like none of them."""
-    found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=ALIKE)
-    return next((one for one in found if find(one, registry)), None)
+    found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=MIN_SIMILARITY)
+    return next((one for one in found if find_operator(one, registry)), None)

@@ -5,8 +5,8 @@ from abc import abstractmethod
 
 from filters import key
 from filters.event import Event
-from filters.key import Key, person
-from filters.rules.condition import Condition, Written
+from filters.key import Key, user_key
+from filters.rules.condition import Condition, OperatorValue
 from filters.rules.error import RuleError
 from filters.tokens import fold
 
@@ -14,51 +14,51 @@ _LOGIN = re.compile(r"[A-Za-z0-9_]{1,20}")
 _ID = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
-class Person(Condition):
+class UserCondition(Condition):
     """One user, by id or by login; what is all digits is an id."""
 
-    __slots__ = ("_id", "who")
+    __slots__ = ("_is_id", "user")
 
     name: str
     verb: str
     """What a status does with whom this operator looks at."""
 
-    def __init__(self, who: str) -> None:
-        super().__init__(f"{self.name}:{who}")
-        self.who = who
-        self._id = _ID.fullmatch(who) is not None
+    def __init__(self, user: str) -> None:
+        super().__init__(f"{self.name}:{user}")
+        self.user = user
+        self._is_id = _ID.fullmatch(user) is not None
 
     @classmethod
-    def parse(cls, written: Written) -> Condition:
+    def parse(cls, value: OperatorValue) -> Condition:
         """The condition of this value; raises RuleError."""
-        if not _LOGIN.fullmatch(written.text):
+        if not _LOGIN.fullmatch(value.text):
             raise RuleError(
-                f"{written.text[:40]!r} names nobody",
-                column=written.column,
+                f"{value.text[:40]!r} names nobody",
+                column=value.column,
                 expected="a user's id, or a login without @",
             )
-        return cls(fold(written.text))
+        return cls(fold(value.text))
 
     @abstractmethod
-    def found(self, event: Event) -> tuple[str | None, str | None]:
+    def user_of(self, event: Event) -> tuple[str | None, str | None]:
         """The id and the login of whom this operator looks at, None for what is not known."""
 
     def matches(self, event: Event) -> bool:
-        uid, login = self.found(event)
-        return uid == self.who if self._id else login is not None and fold(login) == self.who
+        uid, login = self.user_of(event)
+        return uid == self.user if self._is_id else login is not None and fold(login) == self.user
 
-    def keys(self) -> frozenset[Key]:
-        return frozenset((person(self.who) if self._id else key.login(self.who),))
+    def candidate_keys(self) -> frozenset[Key]:
+        return frozenset((user_key(self.user) if self._is_id else key.login_key(self.user),))
 
-    def why(self, event: Event) -> str:
-        uid, login = self.found(event)
-        named = uid if self._id or login is None else login
+    def describe(self, event: Event) -> str:
+        uid, login = self.user_of(event)
+        named = uid if self._is_id or login is None else login
         if named is None:
             return f"{self.verb} nobody"
-        return f"{self.verb} {named}" + ("" if self.matches(event) else f", not {self.who}")
+        return f"{self.verb} {named}" + ("" if self.matches(event) else f", not {self.user}")
 
 
-class From(Person):
+class FromCondition(UserCondition):
     """``from:`` — the author."""
 
     __slots__ = ()
@@ -66,11 +66,11 @@ class From(Person):
     name = "from"
     verb = "written by"
 
-    def found(self, event: Event) -> tuple[str | None, str | None]:
-        return event.author, event.login
+    def user_of(self, event: Event) -> tuple[str | None, str | None]:
+        return event.author, event.author_login
 
 
-class To(Person):
+class ToCondition(UserCondition):
     """``to:`` — whom it answers."""
 
     __slots__ = ()
@@ -78,11 +78,11 @@ class To(Person):
     name = "to"
     verb = "it answers"
 
-    def found(self, event: Event) -> tuple[str | None, str | None]:
+    def user_of(self, event: Event) -> tuple[str | None, str | None]:
         return event.reply_to, event.reply_to_login
 
 
-class RepostsOf(Person):
+class RepostsOfCondition(UserCondition):
     """``retweets_of:`` — whose status it repeats without a word of its own."""
 
     __slots__ = ()
@@ -90,5 +90,5 @@ class RepostsOf(Person):
     name = "retweets_of"
     verb = "it reposts"
 
-    def found(self, event: Event) -> tuple[str | None, str | None]:
-        return event.reposted, event.reposted_login
+    def user_of(self, event: Event) -> tuple[str | None, str | None]:
+        return event.reposted_author, event.reposted_author_login

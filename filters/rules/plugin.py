@@ -2,18 +2,18 @@
 
 from collections.abc import Collection
 
-from filters.base import Filter, sound_keys, sound_leads
+from filters.base import Filter, validate_index_terms, validate_keys
 from filters.entities import Indices
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import ME, Follow
-from filters.grid import filter_keys
-from filters.key import Clause, Key, Leads, rarest
-from filters.rules.condition import Condition, Written, as_value
+from filters.grid import filter_box_keys
+from filters.key import Clause, IndexTerms, Key, rarest_key
+from filters.rules.condition import Condition, OperatorValue, format_value
 from filters.rules.error import RuleError
 
 
-class Installed(Condition):
+class PluginCondition(Condition):
     """What the filter says. Its keys and clauses are asked for once, when the rule is read.
 
     Of a filter that only has leads the keys are those: the rarest of each clause, and the squares of its boxes.
@@ -22,22 +22,24 @@ class Installed(Condition):
     __slots__ = ("_clauses", "_keys", "filter")
 
     def __init__(self, parsed: Filter, value: str) -> None:
-        super().__init__(f"{parsed.name}:{as_value(value)}")
+        super().__init__(f"{parsed.name}:{format_value(value)}")
         self.filter = parsed
-        keys, clauses = parsed.keys(), parsed.clauses()
-        self._keys = _keys_of(sound_leads(parsed.leads())) if keys is None else sound_keys(keys)
-        self._clauses = None if clauses is None else [sound_keys(clause) for clause in clauses]
+        keys, clauses = parsed.candidate_keys(), parsed.exact_clauses()
+        self._keys = (
+            _keys_of_index_terms(validate_index_terms(parsed.index_terms())) if keys is None else validate_keys(keys)
+        )
+        self._clauses = None if clauses is None else [validate_keys(clause) for clause in clauses]
 
     def matches(self, event: Event) -> bool:
         return bool(self.filter.matches(event))
 
-    def keys(self) -> frozenset[Key] | None:
+    def candidate_keys(self) -> frozenset[Key] | None:
         return self._keys
 
-    def clauses(self) -> Collection[Clause] | None:
+    def exact_clauses(self) -> Collection[Clause] | None:
         return self._clauses
 
-    def why(self, event: Event) -> str:
+    def describe(self, event: Event) -> str:
         return f"{self.filter.name} {'matches' if self.matches(event) else 'does not match'}"
 
     def indices(self, event: Event) -> list[Indices]:
@@ -45,35 +47,33 @@ class Installed(Condition):
         return [(int(start), int(end)) for start, end in spans]
 
 
-def _keys_of(leads: Leads | None) -> frozenset[Key] | None:
+def _keys_of_index_terms(leads: IndexTerms | None) -> frozenset[Key] | None:
     """None where an event may match that has no keys at all."""
     if leads is None:
         return None
-    clauses = [*leads.proofs, *leads.hints]
+    clauses = [*leads.exact, *leads.candidates]
     if not all(clauses):
         return None
-    return frozenset((*map(rarest, clauses), *(key for box in leads.boxes for key in filter_keys(box))))
+    return frozenset((*map(rarest_key, clauses), *(key for box in leads.boxes for key in filter_box_keys(box))))
 
 
-def usable(filter_class: type[Filter]) -> bool:
+def is_usable(filter_class: type[Filter]) -> bool:
     """Whether rules may use a filter: not if it stands alone, needs a scope, or means nothing without another."""
-    alone = filter_class.role == "whole" or filter_class.scopes or filter_class.needs
-    return filter_class.operator and not alone
+    alone = filter_class.role == "whole" or filter_class.scopes or filter_class.requires
+    return filter_class.usable_in_rules and not alone
 
 
-def installed(filter_class: type[Filter], written: Written) -> Condition:
+def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> Condition:
     """The operator of this filter and value; raises RuleError, whatever the filter raises."""
     name = filter_class.name
     try:
-        parsed = filter_class.parse(written.text)
-        condition = Installed(parsed, written.text)
+        parsed = filter_class.parse(value.text)
+        condition = PluginCondition(parsed, value.text)
     except ParameterError as error:
-        raise RuleError(error.message, column=written.column, expected=f"a value of {name}") from error
+        raise RuleError(error.message, column=value.column, expected=f"a value of {name}") from error
     except Exception as error:
         # A third party's filter may raise anything.
-        raise RuleError(
-            f"{name} raised {error!r}", column=written.column, expected=f"another value of {name}"
-        ) from error
-    if isinstance(parsed, Follow) and parsed.me:
-        raise RuleError(f"{ME} is for the parameter follow", column=written.column, expected="user ids")
+        raise RuleError(f"{name} raised {error!r}", column=value.column, expected=f"another value of {name}") from error
+    if isinstance(parsed, Follow) and parsed.includes_me:
+        raise RuleError(f"{ME} is for the parameter follow", column=value.column, expected="user ids")
     return condition

@@ -3,15 +3,15 @@
 from filters.rules.syntax import Node, Operator, Or
 
 
-def show(node: Node) -> str:
+def format_node(node: Node) -> str:
     """The rule of which ``node`` is the tree: parentheses only where they are needed."""
     if isinstance(node, Operator):
         return f"-{node.text}" if node.negated else node.text
     if isinstance(node, Or):
-        return " OR ".join(map(show, node.parts))
-    return " ".join(map(grouped, node.parts))
+        return " OR ".join(map(format_node, node.parts))
+    return " ".join(map(format_operand, node.parts))
 
 
-def grouped(node: Node) -> str:
+def format_operand(node: Node) -> str:
     """The same beside other parts of an AND, where an OR needs parentheses."""
-    return f"({show(node)})" if isinstance(node, Or) else show(node)
+    return f"({format_node(node)})" if isinstance(node, Or) else format_node(node)

@@ -19,8 +19,8 @@ says (``gap``), and the client passes it on.
 
 from stream_server.client.api import ApiClient
 from stream_server.client.backoff import Backoff
-from stream_server.client.failures import ClientFailure, Malformed, Refused, StreamEnded, Unreachable
-from stream_server.client.message import Message
+from stream_server.client.failures import ClientFailure, Malformed, RequestRefused, StreamEnded, Unreachable
+from stream_server.client.message import StreamMessage
 from stream_server.client.stream import StreamClient
 
 __all__ = [
@@ -28,9 +28,9 @@ __all__ = [
     "Backoff",
     "ClientFailure",
     "Malformed",
-    "Message",
-    "Refused",
+    "RequestRefused",
     "StreamClient",
     "StreamEnded",
+    "StreamMessage",
     "Unreachable",
 ]

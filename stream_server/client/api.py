@@ -10,11 +10,11 @@ import aiohttp
 import msgspec
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.failures import ClientFailure, Malformed, Refused, Unreachable, refusal
-from stream_server.client.message import Message, parse
+from stream_server.client.failures import ClientFailure, Malformed, RequestRefused, Unreachable, parse_refusal
+from stream_server.client.message import StreamMessage, parse_message
 
-BATCH = 1000
-"""Accounts made by one call of :meth:`ApiClient.add_users`, the most that the server takes."""
+MAX_USERS_PER_CALL = 1000
+"""Accounts made by one call of :meth:`ApiClient.create_users`, the most that the server takes."""
 
 
 class ApiClient:
@@ -24,7 +24,7 @@ class ApiClient:
     it is sent up to ``attempts`` times where the server is unwell (503, 429, a broken connection), after the time
     that the server names or ``backoff`` draws.
 
-    Each call raises ``Refused`` for an error of the server, ``Unreachable`` where there was no answer, ``Malformed``
+    Each call raises ``RequestRefused`` for an error of the server, ``Unreachable`` where there was no answer, ``Malformed``
     for one that is no JSON. ``seconds`` bounds one attempt, ``connections`` how many go on at once.
     """
 
@@ -44,7 +44,7 @@ class ApiClient:
         self._attempts = attempts
         self._timeout = aiohttp.ClientTimeout(total=seconds)
         self._connections = connections
-        self._backoff = backoff or Backoff(first=0.1, most=5.0)
+        self._backoff = backoff or Backoff(initial_seconds=0.1, max_seconds=5.0)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -59,25 +59,25 @@ class ApiClient:
     async def sign_up(self, login: str, name: str, email: str, password: str) -> dict[str, Any]:
         """A new user, as the user sees themself."""
         body = {"login": login, "name": name, "email": email, "password": password}
-        return _object(await self.request("POST", "/v1/users", body=body))
+        return _require_object(await self.request("POST", "/v1/users", body=body))
 
     async def log_in(self, login: str, password: str) -> dict[str, Any]:
         """``{token, token_type, expires_in, refresh_token, user}``."""
-        return _object(await self.request("POST", "/v1/sessions", body={"login": login, "password": password}))
+        return _require_object(await self.request("POST", "/v1/sessions", body={"login": login, "password": password}))
 
     async def me(self) -> dict[str, Any]:
         """The user whose token this is."""
-        return _object(await self.request("GET", "/v1/users/me"))
+        return _require_object(await self.request("GET", "/v1/users/me"))
 
-    async def add_users(self, people: Sequence[tuple[str, str]], *, token: str | None = None) -> dict[str, str]:
+    async def create_users(self, users: Sequence[tuple[str, str]], *, token: str | None = None) -> dict[str, str]:
         """Accounts for (login, name) pairs, made in batches (scope ``admin``): login in lower case → user id.
 
         A login that is taken gives the id of whoever has it.
         """
         ids = {}
-        for start in range(0, len(people), BATCH):
-            batch = [{"login": login, "name": name} for login, name in people[start : start + BATCH]]
-            answer = _object(await self.request("POST", "/v1/admin/users", body={"users": batch}, token=token))
+        for start in range(0, len(users), MAX_USERS_PER_CALL):
+            batch = [{"login": login, "name": name} for login, name in users[start : start + MAX_USERS_PER_CALL]]
+            answer = _require_object(await self.request("POST", "/v1/admin/users", body={"users": batch}, token=token))
             ids.update({str(user["login"]).lower(): str(user["id"]) for user in answer["users"]})
         return ids
 
@@ -86,7 +86,7 @@ class ApiClient:
     ) -> dict[str, Any]:
         """A new status; ``more`` are the other members of the body (``location={"lon": …, "lat": …}`` …)."""
         body = {"message": message, **more}
-        return _object(await self.request("POST", "/v1/statuses", body=body, token=token, key=key))
+        return _require_object(await self.request("POST", "/v1/statuses", body=body, token=token, key=key))
 
     async def delete(self, status_id: str) -> None:
         """Delete one's own status."""
@@ -100,16 +100,16 @@ class ApiClient:
         """Follow somebody no more."""
         await self.request("DELETE", f"/v1/users/me/following/{quote(user_id, safe='')}")
 
-    async def events(
+    async def poll_events(
         self, parameters: Mapping[str, str], *, since: str | None = None, wait: float = 25, limit: int = 100
-    ) -> tuple[list[Message], str]:
+    ) -> tuple[list[StreamMessage], str]:
         """One long poll: what matched after ``since``, and the cursor for the next one.
 
         It answers as soon as there is something, or empty after ``wait`` seconds (0 to 60).
         """
         query = {**parameters, "wait": f"{wait:g}", "limit": str(limit), **({} if since is None else {"since": since})}
-        answer = _object(await self.request("GET", "/v1/events", query=query))
-        return [parse(msgspec.json.encode(event)) for event in answer["events"]], str(answer["cursor"])
+        answer = _require_object(await self.request("GET", "/v1/events", query=query))
+        return [parse_message(msgspec.json.encode(event)) for event in answer["events"]], str(answer["cursor"])
 
     async def request(
         self,
@@ -134,15 +134,15 @@ class ApiClient:
         failures = 0
         while True:
             try:
-                return await self._once(method, path, headers, data, query)
-            except (Refused, Unreachable) as error:
+                return await self._send_once(method, path, headers, data, query)
+            except (RequestRefused, Unreachable) as error:
                 failures += 1
-                if failures >= self._attempts or not _is_passing(error):
+                if failures >= self._attempts or not _is_temporary(error):
                     raise
                 self.repeats += 1
                 await asyncio.sleep(self._backoff.delay(failures - 1, getattr(error, "retry_after", None)))
 
-    async def _once(
+    async def _send_once(
         self, method: str, path: str, headers: dict[str, str], data: bytes | None, query: Mapping[str, str] | None
     ) -> Any:
         if self._session is None:
@@ -155,22 +155,22 @@ class ApiClient:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unreachable(f"{self.url} gave no answer: {str(error) or type(error).__name__}") from error
         if not 200 <= response.status < 300:
-            raise refusal(response.status, response.headers.get("Retry-After"), answer)
-        return _decoded(answer)
+            raise parse_refusal(response.status, response.headers.get("Retry-After"), answer)
+        return _decode_json(answer)
 
 
-def _is_passing(error: ClientFailure) -> bool:
-    return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.passing)
+def _is_temporary(error: ClientFailure) -> bool:
+    return isinstance(error, Unreachable) or (isinstance(error, RequestRefused) and error.is_temporary)
 
 
-def _decoded(answer: bytes) -> Any:
+def _decode_json(answer: bytes) -> Any:
     try:
         return msgspec.json.decode(answer) if answer else None
     except msgspec.DecodeError as error:
         raise Malformed(f"an answer that is no JSON: {answer[:80]!r}") from error
 
 
-def _object(answer: Any) -> dict[str, Any]:
+def _require_object(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise Malformed("an answer that is no JSON object")
     return answer

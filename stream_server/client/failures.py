@@ -10,7 +10,7 @@ ClientFailure
 import json
 from typing import Any
 
-MESSAGE_CHARS = 300
+MAX_ERROR_MESSAGE_CHARS = 300
 """As much of a foreign error page as a person wants to see."""
 
 
@@ -18,7 +18,7 @@ class ClientFailure(Exception):
     """Anything that ends a call or a stream; the text is a sentence for a person."""
 
 
-class Refused(ClientFailure):
+class RequestRefused(ClientFailure):
     """The server's answer is an error.
 
     ``status`` is the HTTP status, ``code`` the error's name on the wire (``invalid_parameter`` …; empty where a proxy
@@ -37,7 +37,7 @@ class Refused(ClientFailure):
         self.retry_after = retry_after
 
     @property
-    def passing(self) -> bool:
+    def is_temporary(self) -> bool:
         """Whether the same request may succeed later: too many requests, or the server or its proxy is unwell."""
         return self.status in {429, 502, 503, 504}
 
@@ -59,15 +59,17 @@ class Malformed(ClientFailure):
     """Bytes that are no Server-Sent Events or JSON lines of this server, or one message without an end."""
 
 
-def refusal(status: int, retry_after: str | None, body: bytes) -> Refused:
-    """The :class:`Refused` of an answer: its status, ``Retry-After`` header (seconds) and body."""
-    error = _error(body)
+def parse_refusal(status: int, retry_after: str | None, body: bytes) -> RequestRefused:
+    """The :class:`RequestRefused` of an answer: its status, ``Retry-After`` header (seconds) and body."""
+    error = _parse_error(body)
     seconds = float(retry_after) if retry_after is not None and retry_after.isdecimal() else None
-    text = str(error.get("message") or body[:MESSAGE_CHARS].decode(errors="replace").strip() or "no reason given")
-    return Refused(status, str(error.get("code") or ""), text, param=error.get("param"), retry_after=seconds)
+    text = str(
+        error.get("message") or body[:MAX_ERROR_MESSAGE_CHARS].decode(errors="replace").strip() or "no reason given"
+    )
+    return RequestRefused(status, str(error.get("code") or ""), text, param=error.get("param"), retry_after=seconds)
 
 
-def _error(body: bytes) -> dict[str, Any]:
+def _parse_error(body: bytes) -> dict[str, Any]:
     try:
         error = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-MOST_BYTES = 16 * 2**20
+MAX_MESSAGE_BYTES = 16 * 2**20
 """The longest message that is waited for: a stream without line ends may not fill the memory."""
 
 
@@ -15,10 +15,10 @@ class Frame(NamedTuple):
     retry_ms: int | None = None
 
 
-class Framing(Protocol):
+class FrameParser(Protocol):
     """A parser of one connection: bytes as they come in, whole frames out."""
 
     media_type: str
 
     def feed(self, chunk: bytes) -> Iterable[Frame]:
-        """The frames that ``chunk`` completes; raises ``Malformed`` for a message over :data:`MOST_BYTES`."""
+        """The frames that ``chunk`` completes; raises ``Malformed`` for a message over :data:`MAX_MESSAGE_BYTES`."""

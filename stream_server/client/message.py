@@ -7,15 +7,15 @@ import msgspec
 
 from stream_server.client.failures import Malformed
 
-CONTROL = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
+CONTROL_KINDS = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
 """The kinds that speak about the stream itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StreamMessage:
     """One message of a stream.
 
-    ``kind`` is ``post``, ``delete``, ``follow`` …, or one of :data:`CONTROL`; ``cursor`` is where to resume after
+    ``kind`` is ``post``, ``delete``, ``follow`` …, or one of :data:`CONTROL_KINDS`; ``cursor`` is where to resume after
     it; ``at`` when it happened (ISO 8601, UTC); ``data`` the whole JSON object; ``raw`` the same as it came.
     """
 
@@ -26,9 +26,9 @@ class Message:
     raw: bytes
 
     @property
-    def control(self) -> bool:
+    def is_control(self) -> bool:
         """Whether the server speaks about the stream, not about something that happened."""
-        return self.kind in CONTROL
+        return self.kind in CONTROL_KINDS
 
     @property
     def status(self) -> dict[str, Any]:
@@ -37,10 +37,10 @@ class Message:
         return found if isinstance(found, dict) else {}
 
 
-def parse(raw: bytes) -> Message:
+def parse_message(raw: bytes) -> StreamMessage:
     """The message in one JSON object; raises :class:`Malformed` if it is none of this server's."""
     try:
         data = msgspec.json.decode(raw, type=dict[str, Any])
-        return Message(str(data["kind"]), str(data["cursor"]), str(data.get("at", "")), data, raw)
+        return StreamMessage(str(data["kind"]), str(data["cursor"]), str(data.get("at", "")), data, raw)
     except (msgspec.DecodeError, RecursionError, KeyError) as error:
         raise Malformed(f"a message that is none of a stream-server: {raw[:80]!r}") from error

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from stream_server.client.failures import Malformed
-from stream_server.client.frame import MOST_BYTES, Frame
+from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 
 
 class NdjsonParser:
@@ -18,16 +18,16 @@ class NdjsonParser:
     def feed(self, chunk: bytes) -> Iterator[Frame]:
         """The frames of the lines that ``chunk`` ends."""
         first, *rest = chunk.split(b"\n")
-        self._keep(first)
+        self._buffer(first)
         for line in rest:
             whole = b"".join(self._parts).strip()
             self._parts, self._size = [], 0
-            self._keep(line)
+            self._buffer(line)
             if whole:
                 yield Frame(whole)
 
-    def _keep(self, part: bytes) -> None:
+    def _buffer(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > MOST_BYTES:
-            raise Malformed(f"a line of more than {MOST_BYTES} bytes")
+        if self._size > MAX_MESSAGE_BYTES:
+            raise Malformed(f"a line of more than {MAX_MESSAGE_BYTES} bytes")
         self._parts.append(part)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from stream_server.client.failures import Malformed
-from stream_server.client.frame import MOST_BYTES, Frame
+from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
@@ -33,8 +33,8 @@ class SseParser:
         """The frames of the blocks that ``chunk`` ends; a block of ``id`` or ``retry`` alone is one too."""
         for line in self._lines(chunk):
             if line:
-                self._field(line)
-            elif (frame := self._end()) is not None:
+                self._read_field(line)
+            elif (frame := self._finish_frame()) is not None:
                 yield frame
 
     def _lines(self, chunk: bytes) -> Iterator[bytes]:
@@ -45,17 +45,17 @@ class SseParser:
             return
         self._after_cr = chunk.endswith(b"\r")
         first, *rest = _LINE_END.split(chunk)
-        self._keep(first)
+        self._buffer(first)
         for part in rest:
             line = b"".join(self._parts)
             self._parts = []
-            self._keep(part)
+            self._buffer(part)
             yield self._without_bom(line)
 
-    def _keep(self, part: bytes) -> None:
+    def _buffer(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > MOST_BYTES:
-            raise Malformed(f"a message of more than {MOST_BYTES} bytes")
+        if self._size > MAX_MESSAGE_BYTES:
+            raise Malformed(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
         self._parts.append(part)
 
     def _without_bom(self, line: bytes) -> bytes:
@@ -64,7 +64,7 @@ class SseParser:
             return line.removeprefix(_BOM)
         return line
 
-    def _field(self, line: bytes) -> None:
+    def _read_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
@@ -74,7 +74,7 @@ class SseParser:
         elif name == b"retry" and value.isdigit():
             self._retry_ms = int(value)
 
-    def _end(self) -> Frame | None:
+    def _finish_frame(self) -> Frame | None:
         data, cursor, retry_ms = self._data, self._id, self._retry_ms
         self._data, self._id, self._retry_ms = [], None, None
         self._size = sum(map(len, self._parts))

@@ -13,22 +13,22 @@ from typing import Self
 import aiohttp
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.failures import StreamEnded, Unreachable, refusal
-from stream_server.client.frame import Frame, Framing
-from stream_server.client.message import Message, parse
+from stream_server.client.failures import StreamEnded, Unreachable, parse_refusal
+from stream_server.client.frame import Frame, FrameParser
+from stream_server.client.message import StreamMessage, parse_message
 from stream_server.client.ndjson import NdjsonParser
 from stream_server.client.sse import SseParser
 
-FRAMINGS: dict[str, Callable[[], Framing]] = {"sse": SseParser, "ndjson": NdjsonParser}
+FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 """The framings by name; the messages are the same."""
 
-REMEMBERED = 4096
+MAX_REMEMBERED_CURSORS = 4096
 """Cursors of the latest events, by which one that comes twice is known."""
 
-LONGEST_QUERY = 2000
+MAX_QUERY_CHARS = 2000
 """Characters of parameters that go into a URL; longer ones are sent as a form, which no proxy cuts."""
 
-SILENCE_SECONDS = 45.0
+MAX_SILENCE_SECONDS = 45.0
 """Three heartbeats of the server's default: a connection silent for longer is dead, whatever the kernel says."""
 
 
@@ -52,27 +52,27 @@ class StreamClient:
         since: str | None = None,
         framing: str = "sse",
         path: str = "/v1/stream",
-        control: bool = False,
-        silence_seconds: float = SILENCE_SECONDS,
+        include_control: bool = False,
+        silence_seconds: float = MAX_SILENCE_SECONDS,
         backoff: Backoff | None = None,
-        told: Callable[[str], None] | None = None,
+        on_connection_change: Callable[[str], None] | None = None,
     ) -> None:
         self.cursor = since
         self.connections = 0
         self._url = url.rstrip("/") + path
         self._token = token
         self._parameters = dict(parameters)
-        self._framing = FRAMINGS[framing]
-        self._control = control
+        self._make_parser = FRAME_PARSERS[framing]
+        self._include_control = include_control
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
         self._backoff = backoff or Backoff()
-        self._told = told or (lambda _: None)
+        self._on_connection_change = on_connection_change or (lambda _: None)
         self._failures = 0
         self._retry_seconds: float | None = None
-        self._goodbye: Message | None = None
-        self._order: deque[str] = deque()
+        self._goodbye: StreamMessage | None = None
+        self._seen_in_order: deque[str] = deque()
         self._seen: set[str] = set()
-        self._messages: AsyncGenerator[Message, None] | None = None
+        self._messages: AsyncGenerator[StreamMessage, None] | None = None
 
     async def __aenter__(self) -> Self:
         """The client; leaving the block closes its connection, also in the middle of a message."""
@@ -82,7 +82,7 @@ class StreamClient:
         if self._messages is not None:
             await self._messages.aclose()
 
-    def __aiter__(self) -> AsyncIterator[Message]:
+    def __aiter__(self) -> AsyncIterator[StreamMessage]:
         """The messages, without an end.
 
         Raises :class:`Unreachable` if the very first connection fails, ``Refused`` if the server will not have these
@@ -93,7 +93,7 @@ class StreamClient:
             self._messages = self._read()
         return self._messages
 
-    async def _read(self) -> AsyncGenerator[Message, None]:
+    async def _read(self) -> AsyncGenerator[StreamMessage, None]:
         async with aiohttp.ClientSession(timeout=self._timeout) as session:
             while True:
                 lost = "the server closed the connection"
@@ -101,31 +101,31 @@ class StreamClient:
                     async with aclosing(self._connection(session)) as messages:
                         async for message in messages:
                             yield message
-                except _Passing as error:
+                except _TemporaryFailure as error:
                     lost = str(error)
                     self._retry_seconds = error.retry_after
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    lost = _sentence(error)
+                    lost = _describe_error(error)
                     if not self.connections:
                         raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
-                await self._pause(lost)
+                await self._wait_before_reconnect(lost)
 
-    async def _connection(self, session: aiohttp.ClientSession) -> AsyncGenerator[Message, None]:
+    async def _connection(self, session: aiohttp.ClientSession) -> AsyncGenerator[StreamMessage, None]:
         """The messages of one connection, until it ends."""
-        framing = self._framing()
-        async with self._opened(session, framing) as response:
+        framing = self._make_parser()
+        async with self._open(session, framing) as response:
             async for chunk in response.content.iter_any():
                 for frame in framing.feed(chunk):
-                    message = self._take(frame)
+                    message = self._accept_frame(frame)
                     if message is not None:
                         yield message
 
     @asynccontextmanager
-    async def _opened(self, session: aiohttp.ClientSession, framing: Framing) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
         token = self._token if isinstance(self._token, str) else self._token()
-        headers = {"Authorization": f"Bearer {token}", "Accept": framing.media_type}
+        headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
-        method, shown, hidden = ("GET", query, None) if _short(query) else ("POST", None, query)
+        method, shown, hidden = ("GET", query, None) if _fits_in_url(query) else ("POST", None, query)
         # A redirect is not followed: the token would go wherever it points.
         async with session.request(
             method, self._url, params=shown, data=hidden, headers=headers, allow_redirects=False
@@ -133,62 +133,64 @@ class StreamClient:
             if response.status != 200:
                 raise await self._refusal(response)
             if self.connections:
-                self._told("connected again")
+                self._on_connection_change("connected again")
             self.connections += 1
             yield response
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> Exception:
-        refused = refusal(response.status, response.headers.get("Retry-After"), await response.content.read(65536))
-        if refused.passing and self.connections:
-            return _Passing(str(refused), refused.retry_after)
+        refused = parse_refusal(
+            response.status, response.headers.get("Retry-After"), await response.content.read(65536)
+        )
+        if refused.is_temporary and self.connections:
+            return _TemporaryFailure(str(refused), refused.retry_after)
         if refused.code == "token_expired" and not isinstance(self._token, str) and self.connections:
-            return _Passing(str(refused), None)
+            return _TemporaryFailure(str(refused), None)
         return refused
 
-    def _take(self, frame: Frame) -> Message | None:
+    def _accept_frame(self, frame: Frame) -> StreamMessage | None:
         """Move the cursor; the frame's message if it is one to be yielded."""
         if frame.retry_ms is not None:
             self._retry_seconds = frame.retry_ms / 1000
         if frame.data is None:
             self.cursor = frame.cursor or self.cursor
             return None
-        message = parse(frame.data)
+        message = parse_message(frame.data)
         if message.kind not in {"hello", "goodbye"}:
             self._failures = 0  # it lives; a server that only greets and leaves is not alive
         if message.kind == "goodbye":
             self._goodbye = message
-        if not message.control and self._is_repeated(message.cursor):
+        if not message.is_control and self._is_repeated(message.cursor):
             return None
         self.cursor = message.cursor
-        return message if self._control or not message.control or message.kind == "gap" else None
+        return message if self._include_control or not message.is_control or message.kind == "gap" else None
 
     def _is_repeated(self, cursor: str) -> bool:
         if cursor in self._seen:
             return True
         self._seen.add(cursor)
-        self._order.append(cursor)
-        if len(self._order) > REMEMBERED:
-            self._seen.discard(self._order.popleft())
+        self._seen_in_order.append(cursor)
+        if len(self._seen_in_order) > MAX_REMEMBERED_CURSORS:
+            self._seen.discard(self._seen_in_order.popleft())
         return False
 
-    async def _pause(self, lost: str) -> None:
+    async def _wait_before_reconnect(self, reason: str) -> None:
         """Wait as long as it was said or is wise; raises :class:`StreamEnded` if coming back is of no use."""
         named, self._retry_seconds = self._retry_seconds, None
         if self._goodbye is not None:
             said, self._goodbye = self._goodbye.data, None
-            lost, named = str(said.get("reason", "")), said.get("retry_after")
-            if named is None and not self._is_renewable(said):
-                raise StreamEnded(str(said.get("code", "")), lost)
+            reason, named = str(said.get("reason", "")), said.get("retry_after")
+            if named is None and not self._can_renew_token(said):
+                raise StreamEnded(str(said.get("code", "")), reason)
         delay = self._backoff.delay(self._failures, named)
         self._failures += 1
-        self._told(f"connection lost ({lost}), back in {delay:.1f} s")
+        self._on_connection_change(f"connection lost ({reason}), back in {delay:.1f} s")
         await asyncio.sleep(delay)
 
-    def _is_renewable(self, said: Mapping[str, object]) -> bool:
-        return said.get("code") == "token_expired" and not isinstance(self._token, str)
+    def _can_renew_token(self, goodbye: Mapping[str, object]) -> bool:
+        return goodbye.get("code") == "token_expired" and not isinstance(self._token, str)
 
 
-class _Passing(Exception):
+class _TemporaryFailure(Exception):
     """An answer other than 200 after which the same is asked again; ``retry_after`` in seconds."""
 
     def __init__(self, sentence: str, retry_after: float | None) -> None:
@@ -196,9 +198,9 @@ class _Passing(Exception):
         self.retry_after = retry_after
 
 
-def _short(query: Mapping[str, str]) -> bool:
-    return sum(len(name) + len(value) + 2 for name, value in query.items()) <= LONGEST_QUERY
+def _fits_in_url(query: Mapping[str, str]) -> bool:
+    return sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
 
 
-def _sentence(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -8,15 +8,15 @@ import click
 
 from stream_server import config
 from stream_server.commands import backstage, settings
-from stream_server.commands.exits import USAGE, Failure
+from stream_server.commands.exits import USAGE, CommandFailure
 from stream_server.config import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SCOPES = frozenset({"read", "stream", "firehose"})
+STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
 """What a token signed for reading streams may do."""
 
-TTL_SECONDS = 3600
+TOKEN_TTL_SECONDS = 3600
 """How long it is valid; a longer reading signs another."""
 
 OPTIONS = (
@@ -24,7 +24,7 @@ OPTIONS = (
     click.option("--token", metavar="JWT", help="The token; others on this machine can see it, unlike a file."),
     click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input."),
     click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
-    settings.options(*settings.BACKSTAGE),
+    settings.options(*settings.ACCESS_SETTINGS),
 )
 
 
@@ -37,22 +37,22 @@ def options(command: Command) -> Command:
 
 def load(given: Mapping[str, Any]) -> Config:
     """The settings among the options of :func:`options`."""
-    return config.load({name: given.get(name) for name in settings.BACKSTAGE})
+    return config.load({name: given.get(name) for name in settings.ACCESS_SETTINGS})
 
 
 def token_source(given: Mapping[str, Any]) -> str | Callable[[], str]:
     """The token, or what signs a fresh one, out of the options of :func:`options`."""
     chosen = [name for name in ("token", "token_file", "user") if given[name]]
     if len(chosen) != 1:
-        raise Failure("who is asking? Give one of --token, --token-file and --user", USAGE)
+        raise CommandFailure("who is asking? Give one of --token, --token-file and --user", USAGE)
     if given["token"]:
         return str(given["token"]).strip()
     if given["token_file"]:
         return str(given["token_file"].read()).strip()
-    return asyncio.run(_signer(load(given), given["user"]))
+    return asyncio.run(_make_signer(load(given), given["user"]))
 
 
-async def _signer(settled: Config, login: str) -> Callable[[], str]:
-    async with backstage.opened(settled) as stage:
-        user_id = await stage.user(login)
-    return lambda: stage.token(user_id, SCOPES, TTL_SECONDS)
+async def _make_signer(settled: Config, login: str) -> Callable[[], str]:
+    async with backstage.open_server_access(settled) as stage:
+        user_id = await stage.find_user(login)
+    return lambda: stage.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from stream_server import config, note
 from stream_server.commands import backstage, checks, settings
-from stream_server.commands.checks import Finding, State
+from stream_server.commands.checks import CheckResult, CheckState
 from stream_server.commands.exits import FAILED, OK
 from stream_server.config import Config
 
-MARKS = {State.GOOD: ("✓", "green"), State.ADVICE: ("!", "yellow"), State.BROKEN: ("✗", "bold red")}
+MARKS = {CheckState.GOOD: ("✓", "green"), CheckState.ADVICE: ("!", "yellow"), CheckState.BROKEN: ("✗", "bold red")}
 
-ASCII = {State.GOOD: "ok", State.ADVICE: "!!", State.BROKEN: "NO"}
+ASCII_MARKS = {CheckState.GOOD: "ok", CheckState.ADVICE: "!!", CheckState.BROKEN: "NO"}
 """The marks where the terminal has no others."""
 
 EPILOG = """
@@ -30,7 +30,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000.")
-@settings.options(*settings.BACKSTAGE, "redis_read", "write_replicas")
+@settings.options(*settings.ACCESS_SETTINGS, "redis_read", "write_replicas")
 @click.pass_context
 def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
@@ -38,47 +38,47 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
     ✓ is well, ! could be better, ✗ is broken; the exit code is 1 if anything is broken.
     """
     settled = config.load(flags)
-    findings = asyncio.run(examine(settled, _server_to_ask(url, settled)))
+    findings = asyncio.run(run_checks(settled, _server_url(url, settled)))
     console = Console(highlight=False, soft_wrap=True)
     for finding in findings:
-        console.print(_line(finding, unicode=console.encoding.startswith("utf")))
-    context.exit(FAILED if any(finding.state is State.BROKEN for finding in findings) else OK)
+        console.print(_format_result(finding, unicode=console.encoding.startswith("utf")))
+    context.exit(FAILED if any(finding.state is CheckState.BROKEN for finding in findings) else OK)
 
 
-def _server_to_ask(url: str | None, settled: Config) -> str | None:
+def _server_url(url: str | None, settled: Config) -> str | None:
     """The address; None where a data folder was named on which no server runs: another one would be no answer."""
     stopped = url is None and settled.data_dir and note.read(settled.data_dir) is None
-    return None if stopped else backstage.address(url, settled)
+    return None if stopped else backstage.server_address(url, settled)
 
 
-async def examine(settled: Config, url: str | None) -> list[Finding]:
+async def run_checks(settled: Config, url: str | None) -> list[CheckResult]:
     """All findings, in the order in which a person would look."""
-    server = checks.no_server(settled.data_dir) if url is None else await checks.server(url)
-    redis_url = settled.redis or _embedded(settled, server)
+    server = checks.no_server_running(settled.data_dir) if url is None else await checks.check_server(url)
+    redis_url = settled.redis or _embedded_redis_url(settled, server)
     return [
-        checks.python(),
-        checks.redis_binary(needed=not settled.redis),
+        checks.check_python(),
+        checks.check_redis_binary(needed=not settled.redis),
         *([checks.languages()] if settled.detect_language == "on" else []),
-        checks.descriptors(),
-        *checks.data_folder(settled.data_dir),
-        checks.key(settled),
-        *(await _redis(settled, redis_url) if redis_url else []),
+        checks.check_descriptors(),
+        *checks.check_data_folder(settled.data_dir),
+        checks.check_token_key(settled),
+        *(await _check_redis(settled, redis_url) if redis_url else []),
         server,
     ]
 
 
-async def _redis(settled: Config, url: str) -> list[Finding]:
+async def _check_redis(settled: Config, url: str) -> list[CheckResult]:
     seconds = settled.redis_timeout_seconds
-    asked = await checks.sentinels(url, seconds) + await checks.redis(url, seconds)
-    return asked + await checks.replicas(settled, url)
+    asked = await checks.check_sentinels(url, seconds) + await checks.check_redis(url, seconds)
+    return asked + await checks.check_replicas(settled, url)
 
 
-def _embedded(settled: Config, server: Finding) -> str:
+def _embedded_redis_url(settled: Config, server: CheckResult) -> str:
     """The Redis of the server on the data folder; one that has stopped has left its note behind, and no Redis."""
     left = note.read(settled.data_dir) if settled.data_dir else None
-    return left.redis if left is not None and server.state is not State.ADVICE else ""
+    return left.redis if left is not None and server.state is not CheckState.ADVICE else ""
 
 
-def _line(finding: Finding, *, unicode: bool) -> Text:
+def _format_result(finding: CheckResult, *, unicode: bool) -> Text:
     mark, style = MARKS[finding.state]
-    return Text.assemble((mark if unicode else ASCII[finding.state], style), " ", finding.sentence)
+    return Text.assemble((mark if unicode else ASCII_MARKS[finding.state], style), " ", finding.sentence)

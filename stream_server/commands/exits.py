@@ -18,7 +18,7 @@ INTERRUPTED = 130
 """Ended by Ctrl-C, as shells count it."""
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """One sentence on stderr and an exit code, without a traceback."""
 
     def __init__(self, sentence: str, code: int = FAILED) -> None:

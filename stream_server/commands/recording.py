@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-PLACE_CHARS = 100
+MAX_PLACE_CHARS = 100
 """The longest place name that the API takes; profiles have longer ones, which are cut: they are no addresses."""
 
 
-class Unreadable(NamedTuple):
+class UnreadableLine(NamedTuple):
     """A line that is no status, and why."""
 
     line: int
     reason: str
 
 
-class Recorded(NamedTuple):
+class RecordedStatus(NamedTuple):
     """One status of a recording; ``posted`` is Unix time, ``body`` what is sent."""
 
     line: int
@@ -43,25 +43,27 @@ class _Row(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def read(path: Path) -> Iterator[Recorded | Unreadable]:
+def read_recording(path: Path) -> Iterator[RecordedStatus | UnreadableLine]:
     """The statuses of the file in its order; blank lines are passed over."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield _read(number, line)
+                yield _parse_line(number, line)
 
 
-def _read(number: int, line: bytes) -> Recorded | Unreadable:
+def _parse_line(number: int, line: bytes) -> RecordedStatus | UnreadableLine:
     try:
         row = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Unreadable(number, str(error))
+        return UnreadableLine(number, str(error))
     if not row.author.strip():
-        return Unreadable(number, "`author` is empty")
-    return Recorded(number, row.author, _unix(row.posted), {"message": row.message, **_optional(row)})
+        return UnreadableLine(number, "`author` is empty")
+    return RecordedStatus(
+        number, row.author, _unix_time(row.posted), {"message": row.message, **_optional_members(row)}
+    )
 
 
-def _optional(row: _Row) -> dict[str, Any]:
+def _optional_members(row: _Row) -> dict[str, Any]:
     """The members that the API may be given, as it names them."""
     found: dict[str, Any] = {}
     if row.location is not None:
@@ -69,13 +71,13 @@ def _optional(row: _Row) -> dict[str, Any]:
     if isinstance(row.place, dict):
         found["place"] = row.place
     elif row.place is not None and row.place.strip():
-        found["place"] = {"name": row.place.strip()[:PLACE_CHARS]}
+        found["place"] = {"name": row.place.strip()[:MAX_PLACE_CHARS]}
     if row.lang is not None:
         found["lang"] = row.lang
     return found
 
 
-def _unix(posted: datetime | None) -> float | None:
+def _unix_time(posted: datetime | None) -> float | None:
     if posted is None:
         return None
     return (posted if posted.tzinfo is not None else posted.replace(tzinfo=UTC)).timestamp()

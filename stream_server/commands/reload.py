@@ -9,13 +9,13 @@ import click
 
 from stream_server import config, note
 from stream_server.commands import settings
-from stream_server.commands.exits import UNREACHABLE, USAGE, Failure
-from stream_server.note import Note
+from stream_server.commands.exits import UNREACHABLE, USAGE, CommandFailure
+from stream_server.note import RunFile
 
-ANSWER_SECONDS = 10.0
+REPLY_TIMEOUT_SECONDS = 10.0
 """How long a server may take to say what it did; reading a file takes it a millisecond."""
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 EPILOG = """
 \b
@@ -39,52 +39,52 @@ def reload(pid: int | None, **flags: Any) -> None:
     """
     if pid is not None:
         if flags["data_dir"] is not None:
-            raise Failure("give --pid or --data-dir, not both", USAGE)
-        _hang_up(_server(pid))
+            raise CommandFailure("give --pid or --data-dir, not both", USAGE)
+        _send_sighup(_check_is_server(pid))
         click.echo(f"process {pid} was told; its log says what came of it")
         return
     data_dir = config.load(flags).data_dir
     if not data_dir:
-        raise Failure("which server? Give its --data-dir, or its --pid", USAGE)
-    _report(_told(data_dir))
+        raise CommandFailure("which server? Give its --data-dir, or its --pid", USAGE)
+    _print_outcome(_request_reload(data_dir))
 
 
-def _server(pid: int) -> int:
+def _check_is_server(pid: int) -> int:
     """``pid``, if that is a server: any other program would end at this signal."""
-    words = note.command(pid)
+    words = note.process_command_line(pid)
     if "serve" not in words.split() or not ("stream-server" in words or "stream_server" in words):
-        raise Failure(f"process {pid} is no stream-server that serves", UNREACHABLE)
+        raise CommandFailure(f"process {pid} is no stream-server that serves", UNREACHABLE)
     return pid
 
 
-def _told(data_dir: str) -> Note:
+def _request_reload(data_dir: str) -> RunFile:
     """The note of the server on the folder, after it was told."""
     left = note.read(data_dir)
     if left is None:
-        raise Failure(f"no server is running on the data folder {data_dir}", UNREACHABLE)
-    if not left.born or note.birth(left.pid) != left.born:
-        raise Failure(f"the server that left its note in {data_dir} runs no more", UNREACHABLE)
-    _hang_up(left.pid)
-    ends = time.monotonic() + ANSWER_SECONDS
+        raise CommandFailure(f"no server is running on the data folder {data_dir}", UNREACHABLE)
+    if not left.born or note.process_started_at(left.pid) != left.born:
+        raise CommandFailure(f"the server that left its note in {data_dir} runs no more", UNREACHABLE)
+    _send_sighup(left.pid)
+    ends = time.monotonic() + REPLY_TIMEOUT_SECONDS
     while time.monotonic() < ends:
         now = note.read(data_dir)
         if now is not None and now.pid == left.pid and now.reloads > left.reloads:
             return now
-        time.sleep(LOOK_SECONDS)
-    raise Failure(f"the server did not say within {ANSWER_SECONDS:g} s what came of it; look at its log")
+        time.sleep(POLL_SECONDS)
+    raise CommandFailure(f"the server did not say within {REPLY_TIMEOUT_SECONDS:g} s what came of it; look at its log")
 
 
-def _hang_up(pid: int) -> None:
+def _send_sighup(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGHUP)
     except ProcessLookupError:
-        raise Failure(f"process {pid} runs no more", UNREACHABLE) from None
+        raise CommandFailure(f"process {pid} runs no more", UNREACHABLE) from None
     except PermissionError:
-        raise Failure(f"process {pid} is another user's") from None
+        raise CommandFailure(f"process {pid} is another user's") from None
 
 
-def _report(left: Note) -> None:
+def _print_outcome(left: RunFile) -> None:
     if left.refused:
-        raise Failure("; ".join(left.told))
+        raise CommandFailure("; ".join(left.told))
     for sentence in left.told:
         click.echo(sentence)

@@ -13,25 +13,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from stream_server import config
-from stream_server.client import ApiClient, ClientFailure, Refused
+from stream_server.client import ApiClient, ClientFailure, RequestRefused
 from stream_server.commands import accounts, backstage, pace, recording, settings
-from stream_server.commands.backstage import Backstage
-from stream_server.commands.exits import UNREACHABLE, USAGE, Failure
-from stream_server.commands.lanes import Lanes
-from stream_server.commands.recording import Recorded, Unreadable
-from stream_server.commands.tally import Tally
+from stream_server.commands.backstage import ServerAccess
+from stream_server.commands.exits import UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.lanes import OrderedWorkers
+from stream_server.commands.recording import RecordedStatus, UnreadableLine
+from stream_server.commands.tally import ReplaySummary
 from stream_server.config import Config
 
-TOLD = 20
+MAX_SHOWN_LINES = 20
 """Lines that were not posted are told one by one up to so many, then only counted."""
 
-TTL_SECONDS = 600
+TOKEN_TTL_SECONDS = 600
 """Tokens are signed anew for each post, and outlive its repetitions."""
 
-ATTEMPTS = 10
+MAX_ATTEMPTS = 10
 """A post is tried so often, for about 20 s in all: as long as a server takes to start again on much data."""
 
-ADMINISTRATOR = "replay"
+ADMIN_LOGIN = "replay"
 """The account that makes the others."""
 
 EPILOG = """
@@ -53,7 +53,7 @@ A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z"
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses a second.")
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Times the file's own pace.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Posts at once.")
-@settings.options(*settings.BACKSTAGE)
+@settings.options(*settings.ACCESS_SETTINGS)
 @click.pass_context
 def replay(
     context: click.Context,
@@ -70,12 +70,12 @@ def replay(
     Accounts are made for the authors. The posts of one author keep their order.
     """
     if rate is not None and speed is not None:
-        raise Failure("--rate and --speed contradict each other: give one of them", USAGE)
+        raise CommandFailure("--rate and --speed contradict each other: give one of them", USAGE)
     settled = config.load(flags)
-    due = pace.Steady(rate) if rate else pace.Original(speed) if speed else pace.at_once
-    run = Replay(file, due, concurrency)
+    due = pace.SteadyPace(rate) if rate else pace.OriginalPace(speed) if speed else pace.at_once
+    run = ReplayRun(file, due, concurrency)
     try:
-        asyncio.run(run.run(settled, backstage.address(url, settled)))
+        asyncio.run(run.run(settled, backstage.server_address(url, settled)))
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
@@ -85,90 +85,94 @@ def replay(
 
 
 @dataclass(slots=True)
-class Replay:
+class ReplayRun:
     """One replay of a file: accounts first, then the posts."""
 
     file: Path
-    due: pace.Due
+    due: pace.DueTime
     concurrency: int
-    tally: Tally = field(default_factory=Tally)
+    tally: ReplaySummary = field(default_factory=ReplaySummary)
     _console: Console = field(default_factory=lambda: Console(stderr=True))
-    _name: str = field(default_factory=lambda: secrets.token_hex(8))
-    _ids: dict[str, str] = field(default_factory=dict)
+    _run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    _user_ids: dict[str, str] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, settled: Config, url: str) -> None:
         """Do it, until the end of the file, Ctrl-C (once: what is under way is finished), or the loss of the server."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        client = ApiClient(url, attempts=ATTEMPTS, connections=self.concurrency)
-        async with backstage.opened(settled) as stage, client as api:
-            self._ids = await self._accounts(api, stage)
+        client = ApiClient(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
+        async with backstage.open_server_access(settled) as stage, client as api:
+            self._user_ids = await self._create_accounts(api, stage)
             started = loop.time()
             try:
                 await self._post_all(api, stage)
             finally:
                 self.tally.seconds = loop.time() - started
                 self.tally.repeated = api.repeats
-        if self.tally.lost is not None:
-            raise Failure(self.tally.lost, UNREACHABLE)
+        if self.tally.server_lost is not None:
+            raise CommandFailure(self.tally.server_lost, UNREACHABLE)
 
-    async def _accounts(self, api: ApiClient, stage: Backstage) -> dict[str, str]:
+    async def _create_accounts(self, api: ApiClient, access: ServerAccess) -> dict[str, str]:
         """Lower-case login → user id of everyone in the file, made in batches; tells what cannot be read."""
         people: dict[str, tuple[str, str]] = {}
-        for found in recording.read(self.file):
+        for found in recording.read_recording(self.file):
             self.tally.total += 1
-            if isinstance(found, Unreadable):
+            if isinstance(found, UnreadableLine):
                 self.tally.unreadable += 1
-                self._tell(found.line, found.reason, self.tally.unreadable)
+                self._print_skipped_line(found.line, found.reason, self.tally.unreadable)
             else:
-                login = accounts.login(found.author)
-                people.setdefault(login.lower(), (login, accounts.name(found.author)))
+                login = accounts.login_of_author(found.author)
+                people.setdefault(login.lower(), (login, accounts.name_of_author(found.author)))
         if not people:
             return {}
-        admin = stage.token(await stage.user(ADMINISTRATOR, create=True), frozenset({"admin"}), TTL_SECONDS)
-        return await api.add_users(list(people.values()), token=admin)
+        admin = access.sign_token(
+            await access.find_user(ADMIN_LOGIN, create=True), frozenset({"admin"}), TOKEN_TTL_SECONDS
+        )
+        return await api.create_users(list(people.values()), token=admin)
 
-    async def _post_all(self, api: ApiClient, stage: Backstage) -> None:
+    async def _post_all(self, api: ApiClient, access: ServerAccess) -> None:
         with self._progress() as progress:
             bar = progress.add_task("posting", total=self.tally.total - self.tally.unreadable)
 
-            async def work(status: Recorded) -> None:
-                if self.tally.lost is None:
-                    await self._post(api, stage, status)
+            async def work(status: RecordedStatus) -> None:
+                if self.tally.server_lost is None:
+                    await self._post(api, access, status)
                 progress.advance(bar)
 
-            async with Lanes(self.concurrency, work) as lanes:
-                await self._read_on(lanes)
+            async with OrderedWorkers(self.concurrency, work) as lanes:
+                await self._dispatch_when_due(lanes)
 
-    async def _read_on(self, lanes: Lanes[Recorded]) -> None:
+    async def _dispatch_when_due(self, workers: OrderedWorkers[RecordedStatus]) -> None:
         """Hand each status over when it is due, until the end or a stop."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        statuses = (found for found in recording.read(self.file) if isinstance(found, Recorded))
+        statuses = (found for found in recording.read_recording(self.file) if isinstance(found, RecordedStatus))
         for number, status in enumerate(statuses):
             wait = started + self.due(number, status.posted) - loop.time()
             if wait > 0:
-                await self._stopped_within(wait)
+                await self._wait_or_stop(wait)
             if self._stop.is_set():
                 return
-            await lanes.put(status.author, status)
+            await workers.put(status.author, status)
 
-    async def _post(self, api: ApiClient, stage: Backstage, status: Recorded) -> None:
-        token = stage.token(self._ids[accounts.login(status.author).lower()], frozenset({"write"}), TTL_SECONDS)
+    async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
+        token = access.sign_token(
+            self._user_ids[accounts.login_of_author(status.author).lower()], frozenset({"write"}), TOKEN_TTL_SECONDS
+        )
         try:
             # The key names the line of this run: a repetition of the request is the same post.
-            await api.post(**status.body, token=token, key=f"{self._name}-{status.line}")
-        except Refused as refused:
+            await api.post(**status.body, token=token, key=f"{self._run_id}-{status.line}")
+        except RequestRefused as refused:
             self.tally.refused += 1
-            self._tell(status.line, f"refused: {refused}", self.tally.refused)
+            self._print_skipped_line(status.line, f"refused: {refused}", self.tally.refused)
         except ClientFailure as error:
-            self.tally.lost = str(error)
+            self.tally.server_lost = str(error)
             self._stop.set()
         else:
             self.tally.posted += 1
 
-    async def _stopped_within(self, seconds: float) -> None:
+    async def _wait_or_stop(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
@@ -180,18 +184,18 @@ class Replay:
         self._stop.set()
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # the second one ends it at once
 
-    def _tell(self, line: int, reason: str, count: int) -> None:
-        if count <= TOLD:
+    def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
+        if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
-        if count == TOLD:
+        if count == MAX_SHOWN_LINES:
             self._console.print("… more like these are only counted", markup=False)
 
     def _progress(self) -> Progress:
-        columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+        columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), PostRateColumn(), TimeRemainingColumn())
         return Progress(*columns, console=self._console)
 
 
-class Rate(ProgressColumn):
+class PostRateColumn(ProgressColumn):
     """Posts a second, lately."""
 
     def render(self, task: Task) -> Text:

@@ -15,11 +15,11 @@ from filters.rules.error import RuleError
 from filters.rules.explain import Explanation
 from filters.rules.rule import Rule
 from stream_server.commands import screen
-from stream_server.commands.exits import FAILED, OK, USAGE, Failure
-from stream_server.detection import detected
+from stream_server.commands.exits import FAILED, OK, USAGE, CommandFailure
+from stream_server.detection import detect_language
 from stream_server.errors import ApiError
-from stream_server.trial import NOBODY, event, made_up
-from stream_server.view import Facts, MalformedEntry, Person, Status
+from stream_server.trial import ANONYMOUS_STATUS, make_trial_status, trial_event
+from stream_server.view import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 
 EPILOG = """
 \b
@@ -32,22 +32,22 @@ FILE holds a status as the API takes or gives it; "author": {"login", "id", "bio
 may stand in it, too. Exit codes: 0 it matches, 1 it does not, 2 the rule, or what it is tried on, is wrong.
 """
 
-OPTIONS = {"message": "--text", "lang": "--lang"}
+OPTION_OF_MEMBER = {"message": "--text", "lang": "--lang"}
 """Which options stand for which members of a status."""
 
 
-class _Author(Person, frozen=True):
+class _TrialAuthor(AuthorSnapshot, frozen=True):
     """Who wrote a status, as far as that is said."""
 
-    id: str = NOBODY["id"]
-    login: str = NOBODY["login"]
+    id: str = ANONYMOUS_STATUS["id"]
+    login: str = ANONYMOUS_STATUS["login"]
 
 
-class _Answered(Status):
+class _ApiStatus(StatusFields):
     """As much of a status that the API gave as is looked at, with its author beside it."""
 
-    uid: str = NOBODY["uid"]
-    author: _Author | None = None
+    uid: str = ANONYMOUS_STATUS["uid"]
+    author: _TrialAuthor | None = None
 
 
 @click.group()
@@ -63,43 +63,43 @@ def rules() -> None:
 @click.pass_context
 def explain(context: click.Context, /, rule: str, text: str | None, file: Path | None, lang: str | None) -> None:
     """Say part by part whether RULE matches a status, and why."""
-    parsed = _parsed(rule)
+    parsed = _parse_rule(rule)
     if text is None and file is None:
-        raise Failure("Give --text, or a status by --status", USAGE)
+        raise CommandFailure("Give --text, or a status by --status", USAGE)
     given = {name: one for name, one in (("message", text), ("lang", lang)) if one is not None}
     try:
-        seen = _event(_read(file) | _checked(given, OPTIONS))
+        seen = _make_event(_read_status(file) | _check_members(given, OPTION_OF_MEMBER))
     except RecursionError:
-        raise Failure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
+        raise CommandFailure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
     told = parsed.explain(seen)
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    for line in _lines(told, 0):
-        console.print(screen.harmless(line))
+    for line in _format_explanation(told, 0):
+        console.print(screen.escape_controls(line))
     context.exit(OK if told.matched else FAILED)
 
 
-def _parsed(text: str) -> Rule:
+def _parse_rule(text: str) -> Rule:
     """The rule; one that is none ends the command, with a caret under the column at fault."""
     try:
         return Rule.parse(text, Registry.from_entry_points())
     except RuleError as error:
-        shown = screen.harmless(text)
-        caret = " " * cell_len(screen.harmless(text[: error.column - 1])) + "^"
-        raise Failure(f"{error.message}\n  {shown}\n  {caret}", USAGE) from None
+        shown = screen.escape_controls(text)
+        caret = " " * cell_len(screen.escape_controls(text[: error.column - 1])) + "^"
+        raise CommandFailure(f"{error.message}\n  {shown}\n  {caret}", USAGE) from None
 
 
-def _read(file: Path | None) -> dict[str, Any]:
+def _read_status(file: Path | None) -> dict[str, Any]:
     """The status in the file; only one that the API gave has an id, and more in it than the API takes."""
     if file is None:
         return {}
     try:
         members: dict[str, Any] = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
-        raise Failure(f"--status {file}: {error}", USAGE) from None
-    return _checked(members, {}, _Answered if "id" in members else None)
+        raise CommandFailure(f"--status {file}: {error}", USAGE) from None
+    return _check_members(members, {}, _ApiStatus if "id" in members else None)
 
 
-def _checked(
+def _check_members(
     members: dict[str, Any], options: Mapping[str, str], kind: type[msgspec.Struct] | None = None
 ) -> dict[str, Any]:
     """``members`` if they are those of a ``kind``, or of what the API takes.
@@ -111,34 +111,34 @@ def _checked(
     from stream_server.web.shapes.rules import TrialStatus  # noqa: PLC0415 - see above
 
     try:
-        schema.decode(kind or TrialStatus, msgspec.json.encode(members))
+        schema.decode_body(kind or TrialStatus, msgspec.json.encode(members))
     except ApiError as error:
         option = options.get(error.param or "")
         said = (option, error.message) if option else ("--status", error.param, error.message)
-        raise Failure(": ".join(filter(None, said)), USAGE) from None
+        raise CommandFailure(": ".join(filter(None, said)), USAGE) from None
     except UnicodeEncodeError:
-        raise Failure("--text and --lang must be UTF-8", USAGE) from None
+        raise CommandFailure("--text and --lang must be UTF-8", USAGE) from None
     return members
 
 
-def _event(members: dict[str, Any]) -> Event:
+def _make_event(members: dict[str, Any]) -> Event:
     """What the filters see of a status; what it lacks is nobody's and nowhere."""
     author = members.pop("author", None)
     try:
-        person = None if author is None else msgspec.convert(author, _Author)
+        person = None if author is None else msgspec.convert(author, _TrialAuthor)
         if person is not None:
             members = {"uid": person.id, "login": person.login, **members}
         if members.get("in_reply_to") is not None:
             members = {"in_reply_to_uid": "0", **members}
         if members.get("original") is not None:
             members = {"origin": "0", **members}
-        return event(made_up(members, detected), Facts(author=person))
+        return trial_event(make_trial_status(members, detect_language), EntryFacts(author=person))
     except (msgspec.MsgspecError, MalformedEntry) as error:
-        raise Failure(f"--status: this is no status: {error}", USAGE) from None
+        raise CommandFailure(f"--status: this is no status: {error}", USAGE) from None
 
 
-def _lines(told: Explanation, depth: int) -> list[str]:
+def _format_explanation(explanation: Explanation, depth: int) -> list[str]:
     """A line a part: a tick or a cross, the part, why, and where in the message."""
-    where = "".join(f" [{start}, {end}]" for start, end in told.indices)
-    line = f"{'  ' * depth}{'✓' if told.matched else '✗'} {told.text}: {told.why}{where}"
-    return [line, *(inner for part in told.parts for inner in _lines(part, depth + 1))]
+    where = "".join(f" [{start}, {end}]" for start, end in explanation.indices)
+    line = f"{'  ' * depth}{'✓' if explanation.matched else '✗'} {explanation.text}: {explanation.why}{where}"
+    return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1))]

@@ -12,9 +12,9 @@ from typing import Any
 
 from rich.text import Text
 
-from stream_server.client import Message
+from stream_server.client import StreamMessage
 
-DANGEROUS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
 """C0 and C1 controls, DEL, line and paragraph separators, overrides of direction, lone surrogates."""
 
 HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
@@ -23,17 +23,17 @@ HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https
 _READABLE = {"\n": "⏎ ", "\r": "", "\t": " "}
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""``text`` on one line, with what a terminal would obey shown as ``\x1b`` and the like."""
-    return DANGEROUS.sub(_shown, text)
+    return CONTROL_CHARACTERS.sub(_escape_character, text)
 
 
-def harmless_json(line: bytes) -> str:
+def escape_json_controls(line: bytes) -> str:
     r"""A JSON line of the same value, with what a terminal would obey written as ``\u001b`` escapes."""
-    return DANGEROUS.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode(errors="replace"))
+    return CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode(errors="replace"))
 
 
-def _shown(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     character = found[0]
     if character in _READABLE:
         return _READABLE[character]
@@ -41,41 +41,41 @@ def _shown(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def render(message: Message) -> Text:
+def render_message(message: StreamMessage) -> Text:
     """One line for a message: when, what, who, which."""
-    line = Text.assemble((harmless(message.at[11:19]), "dim"), " ")
-    return line.append_text(RENDERERS.get(message.kind, _other)(message.data))
+    line = Text.assemble((escape_controls(message.at[11:19]), "dim"), " ")
+    return line.append_text(RENDERERS.get(message.kind, _render_other)(message.data))
 
 
-def _post(data: dict[str, Any]) -> Text:
+def _render_post(data: dict[str, Any]) -> Text:
     status = _member(data, "status")
     line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
     if status.get("origin"):
         verb, end = ("quotes", ": ") if status.get("message") else ("reposts", " ")
         line.append(f"{verb} @{_text(_member(status, 'original'), 'login')}{end}", style="green")
-    said = Text(harmless(_said(status)))
+    said = Text(escape_controls(_status_text(status)))
     for pattern, style in HIGHLIGHTS:
         said.highlight_regex(pattern, style)
-    return line.append_text(said).append(_where(status), style="yellow")
+    return line.append_text(said).append(_status_place(status), style="yellow")
 
 
-def _said(status: dict[str, Any]) -> str:
+def _status_text(status: dict[str, Any]) -> str:
     return str(status.get("message") or _member(status, "original").get("message") or "")
 
 
-def _where(status: dict[str, Any]) -> str:
+def _status_place(status: dict[str, Any]) -> str:
     point = status.get("location")
     named = _text(_member(status, "place"), "name")
     if isinstance(point, dict):
         named = f"{named} {point.get('lat')}, {point.get('lon')}".strip()
-    return f"  ({harmless(named)})" if named else ""
+    return f"  ({escape_controls(named)})" if named else ""
 
 
-def _delete(data: dict[str, Any]) -> Text:
+def _render_delete(data: dict[str, Any]) -> Text:
     return Text(f"status {_text(_member(data, 'status'), 'id')} was deleted", style="red")
 
 
-def _relation(verb: str) -> Callable[[dict[str, Any]], Text]:
+def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
     def render_relation(data: dict[str, Any]) -> Text:
         source, target = _text(_member(data, "source"), "login"), _text(_member(data, "target"), "login")
         return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
@@ -83,15 +83,15 @@ def _relation(verb: str) -> Callable[[dict[str, Any]], Text]:
     return render_relation
 
 
-def _gap(data: dict[str, Any]) -> Text:
+def _render_gap(data: dict[str, Any]) -> Text:
     count = data.get("count")
     lost = f"{count} events" if isinstance(count, int) else "events"
     return Text(f"GAP: {lost} cannot be delivered ({_text(data, 'reason')})", style="bold red")
 
 
-def _other(data: dict[str, Any]) -> Text:
+def _render_other(data: dict[str, Any]) -> Text:
     shown = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
-    return Text(harmless(json.dumps(shown, ensure_ascii=False)), style="dim")
+    return Text(escape_controls(json.dumps(shown, ensure_ascii=False)), style="dim")
 
 
 def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
@@ -100,14 +100,14 @@ def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any], name: str) -> str:
-    return harmless(str(data.get(name) or ""))
+    return escape_controls(str(data.get(name) or ""))
 
 
 RENDERERS: dict[str, Callable[[dict[str, Any]], Text]] = {
-    "post": _post,
-    "delete": _delete,
-    "follow": _relation("follows"),
-    "unfollow": _relation("no longer follows"),
-    "gap": _gap,
+    "post": _render_post,
+    "delete": _render_delete,
+    "follow": _relation_renderer("follows"),
+    "unfollow": _relation_renderer("no longer follows"),
+    "gap": _render_gap,
 }
 """How each kind is shown; others as they are."""

@@ -6,10 +6,10 @@ import click
 
 from stream_server import config
 from stream_server.commands import settings
-from stream_server.commands.exits import UNREACHABLE, Failure
-from stream_server.embedded import EmbeddedFailed
+from stream_server.commands.exits import UNREACHABLE, CommandFailure
+from stream_server.embedded import EmbeddedRedisError
 from stream_server.errors import Unavailable
-from stream_server.store.store import TooOld
+from stream_server.store.store import RedisTooOld
 from stream_server.supervisor import CannotListen
 
 EPILOG = """
@@ -47,16 +47,16 @@ def serve(
 
     settled = config.load(flags)
     try:
-        worker = None if supervised is None else process.Supervised(supervised, listening)
-        code = process.serve(settled, flags, with_demo=demo, announce=_say, supervised=worker)
-    except (EmbeddedFailed, CannotListen, TooOld) as error:
-        raise Failure(str(error)) from None
+        worker = None if supervised is None else process.WorkerDescriptors(supervised, listening)
+        code = process.run_server(settled, flags, with_demo=demo, print_text=_print_text, descriptors=worker)
+    except (EmbeddedRedisError, CannotListen, RedisTooOld) as error:
+        raise CommandFailure(str(error)) from None
     except OSError as error:
-        raise Failure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
+        raise CommandFailure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
     except Unavailable:
-        raise Failure("the Redis of --redis cannot be reached", UNREACHABLE) from None
+        raise CommandFailure("the Redis of --redis cannot be reached", UNREACHABLE) from None
     context.exit(code)
 
 
-def _say(text: str) -> None:
+def _print_text(text: str) -> None:
     click.echo(text)

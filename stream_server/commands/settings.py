@@ -9,11 +9,11 @@ from stream_server.config import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
+CLICK_TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
-FINDING = {"redis", "data_dir", "settings_file"}
+LOCATING_SETTINGS = {"redis", "data_dir", "settings_file"}
 
-BACKSTAGE = tuple(s.name for s in SETTINGS if s.name in FINDING or s.name.startswith("jwt_"))
+ACCESS_SETTINGS = tuple(s.name for s in SETTINGS if s.name in LOCATING_SETTINGS or s.name.startswith("jwt_"))
 """The settings by which a command finds a running server's Redis and key."""
 
 
@@ -26,23 +26,23 @@ def options(*names: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for setting in reversed(chosen):
-            command = _option(setting)(command)
+            command = _make_option(setting)(command)
         return command
 
     return decorate
 
 
-def _option(setting: Setting) -> Callable[[Command], Command]:
+def _make_option(setting: Setting) -> Callable[[Command], Command]:
     return click.option(
         setting.flag,
         setting.name,
-        type=TYPES[type(setting.default)],
+        type=CLICK_TYPES[type(setting.default)],
         default=None,
         metavar=setting.unit.upper().replace(" ", "-"),
-        help=_help(setting),
+        help=_help_text(setting),
     )
 
 
-def _help(setting: Setting) -> str:
+def _help_text(setting: Setting) -> str:
     default = f"Default {setting.default}. " if setting.default != "" else ""
-    return f"{setting.help}  [{default}{setting.variable}]"
+    return f"{setting.help}  [{default}{setting.environment_variable}]"

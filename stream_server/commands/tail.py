@@ -10,11 +10,11 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from stream_server.client import Message, StreamClient
+from stream_server.client import StreamClient, StreamMessage
 from stream_server.commands import backstage, credential, screen
-from stream_server.commands.exits import USAGE, Failure
+from stream_server.commands.exits import USAGE, CommandFailure
 
-FILTERS = {
+FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
     "follow": "User ids, or @me for those whom you follow.",
     "locations": "Boxes: west,south,east,north.",
@@ -26,7 +26,7 @@ FILTERS = {
     "partition": "k/n: one of n parts of the firehose.",
 }
 
-JOINED_BY = {"rule": "\n"}
+SEPARATORS = {"rule": "\n"}
 """What stands between the values of an option that is given several times; a comma, if not said."""
 
 EPILOG = """
@@ -40,14 +40,14 @@ Examples:
 """
 
 
-def _filters(command: Any) -> Any:
-    for name, text in reversed(FILTERS.items()):
+def _filter_options(command: Any) -> Any:
+    for name, text in reversed(FILTER_OPTIONS.items()):
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command
 
 
 @click.command(epilog=EPILOG)
-@_filters
+@_filter_options
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @click.option("--since", help="Start there: a cursor, an ISO time, or -15m.")
@@ -63,31 +63,39 @@ def tail(
     """
     parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
     token = credential.token_source(given)
-    url = backstage.address(given["url"], credential.load(given))
-    view = View(as_json=as_json)
-    client = StreamClient(url, token, parameters, since=since, framing=framing, control=True, told=view.tell)
-    asyncio.run(_show(client, view))
+    url = backstage.server_address(given["url"], credential.load(given))
+    view = TailOutput(as_json=as_json)
+    client = StreamClient(
+        url,
+        token,
+        parameters,
+        since=since,
+        framing=framing,
+        include_control=True,
+        on_connection_change=view.show_connection,
+    )
+    asyncio.run(_print_messages(client, view))
 
 
 def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
     """The stream's parameters out of the options; a repeated one is one list."""
-    parameters = {name: JOINED_BY.get(name, ",").join(given[name]) for name in FILTERS if given[name]}
+    parameters = {name: SEPARATORS.get(name, ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
     for pair in more:
         name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise Failure(f"--param {pair}: write NAME=VALUE", USAGE)
+            raise CommandFailure(f"--param {pair}: write NAME=VALUE", USAGE)
         parameters[name] = value
     return parameters
 
 
-async def _show(client: StreamClient, view: "View") -> None:
+async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
     with view.status or nullcontext():
         async with client:
             async for message in client:
                 view.show(message)
 
 
-class View:
+class TailOutput:
     """Lines on standard output; on a terminal with a status line under them, else with words about it on stderr."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -98,30 +106,30 @@ class View:
         self._events = 0
         self._lag_ms = 0.0
 
-    def show(self, message: Message) -> None:
+    def show(self, message: StreamMessage) -> None:
         """Print one message, and what the stream's own ones say."""
-        if self._as_json and (not message.control or message.kind == "gap"):
-            self._out.print(screen.harmless_json(message.raw))
-        elif not message.control or message.kind in {"gap", "warning", "effective"}:
-            self._out.print(screen.render(message))
+        if self._as_json and (not message.is_control or message.kind == "gap"):
+            self._out.print(screen.escape_json_controls(message.raw))
+        elif not message.is_control or message.kind in {"gap", "warning", "effective"}:
+            self._out.print(screen.render_message(message))
         elif message.kind == "hello":
-            self._say("connected")
-        self._count(message)
+            self._show_connection_text("connected")
+        self._update_status(message)
 
-    def tell(self, sentence: str) -> None:
+    def show_connection(self, text: str) -> None:
         """Say what happens to the connection."""
-        self._say(screen.harmless(sentence))
+        self._show_connection_text(screen.escape_controls(text))
 
-    def _say(self, sentence: str) -> None:
+    def _show_connection_text(self, sentence: str) -> None:
         if self.status is not None:
             self.status.update(sentence)
         elif sentence != "connected":
             self._err.print(sentence)
 
-    def _count(self, message: Message) -> None:
+    def _update_status(self, message: StreamMessage) -> None:
         if message.kind == "heartbeat":
             self._lag_ms = float(message.data.get("lag_ms") or 0)
-        elif not message.control:
+        elif not message.is_control:
             self._events += 1
             self._lag_ms = age_ms(message.at, datetime.now(UTC))
         if self.status is not None and message.kind not in {"hello", "goodbye"}:

@@ -8,7 +8,7 @@ from stream_server.commands.exits import FAILED, INTERRUPTED, OK, UNREACHABLE
 
 
 @dataclass(slots=True)
-class Tally:
+class ReplaySummary:
     """Counts of lines, and how it ended."""
 
     total: int = 0
@@ -18,12 +18,12 @@ class Tally:
     refused: int = 0
     seconds: float = 0.0
     interrupted: bool = False
-    lost: str | None = None
+    server_lost: str | None = None
 
     @property
     def exit_code(self) -> int:
         """0 only if every line was posted."""
-        if self.lost is not None:
+        if self.server_lost is not None:
             return UNREACHABLE
         if self.interrupted:
             return INTERRUPTED

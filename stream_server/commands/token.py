@@ -7,8 +7,8 @@ import click
 
 from stream_server import config
 from stream_server.commands import backstage, settings
-from stream_server.commands.duration import Duration
-from stream_server.commands.exits import USAGE, Failure
+from stream_server.commands.duration import DurationType
+from stream_server.commands.exits import USAGE, CommandFailure
 from stream_server.config import Config
 
 SCOPES = ("read", "write", "stream", "firehose", "admin")
@@ -24,22 +24,24 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--user", "login", required=True, metavar="LOGIN", help="Whose token it is.")
 @click.option("--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}.")
-@click.option("--ttl", type=Duration(), default="1h", show_default=True, help="Valid for: 90 (seconds), 15m, 1h, 30d.")
+@click.option(
+    "--ttl", type=DurationType(), default="1h", show_default=True, help="Valid for: 90 (seconds), 15m, 1h, 30d."
+)
 @click.option("--create", is_flag=True, help="Make the account, without a password, if there is none.")
-@settings.options(*settings.BACKSTAGE)
+@settings.options(*settings.ACCESS_SETTINGS)
 def token(login: str, scope: str, ttl: int, create: bool, **flags: Any) -> None:  # noqa: FBT001 - click's way
     """Print a token, signed with the running server's key."""
-    click.echo(asyncio.run(_token(config.load(flags), login, _scopes(scope), ttl, create=create)))
+    click.echo(asyncio.run(_sign_token(config.load(flags), login, _parse_scopes(scope), ttl, create=create)))
 
 
-async def _token(settled: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
-    async with backstage.opened(settled) as stage:
-        return stage.token(await stage.user(login, create=create), scopes, ttl)
+async def _sign_token(settled: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
+    async with backstage.open_server_access(settled) as stage:
+        return stage.sign_token(await stage.find_user(login, create=create), scopes, ttl)
 
 
-def _scopes(text: str) -> frozenset[str]:
+def _parse_scopes(text: str) -> frozenset[str]:
     scopes = frozenset(text.replace(",", " ").split())
     unknown = sorted(scopes - set(SCOPES))
     if unknown or not scopes:
-        raise Failure(f"--scope: {' '.join(unknown) or 'it'} is none of {' '.join(SCOPES)}", USAGE)
+        raise CommandFailure(f"--scope: {' '.join(unknown) or 'it'} is none of {' '.join(SCOPES)}", USAGE)
     return scopes

@@ -14,14 +14,14 @@ from rich.text import Text
 from stream_server import config
 from stream_server.commands import backstage, settings
 from stream_server.config import Config
-from stream_server.jobs import Receivers
-from stream_server.store.retention import Bounds
-from stream_server.trimmer import Trimmer
+from stream_server.jobs import JobWorkers
+from stream_server.store.retention import RetentionLimits
+from stream_server.trimmer import LogTrimmer
 
-SHOWN_SECONDS = 0.5
+REFRESH_SECONDS = 0.5
 """How often the line is written anew."""
 
-SETTINGS = (
+WORKER_SETTINGS = (
     "redis", "data_dir", "receivers", "timeline_max", "pass_size", "log_max_entries", "log_max_seconds",
     "log_max_bytes", "redis_timeout_seconds", "settings_file",
 )  # fmt: skip
@@ -38,23 +38,25 @@ Give it the --timeline-max, --pass-size and --log-max-… of the servers.
 
 
 @click.command(epilog=EPILOG, short_help="Do what writes have left to be done.")
-@settings.options(*SETTINGS)
+@settings.options(*WORKER_SETTINGS)
 def worker(**flags: Any) -> None:
     """Do what writes have left to be done: timelines of many followers, clean-ups, refills; and trim the log.
 
     Every server does so too unless it has --receivers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
     another, or by the next one.
     """
-    settled = backstage.find(config.load(flags))
-    asyncio.run(work(settled, Console(highlight=False)))
+    settled = backstage.with_server_redis(config.load(flags))
+    asyncio.run(run_worker(settled, Console(highlight=False)))
 
 
-async def work(settled: Config, console: Console) -> None:
+async def run_worker(settled: Config, console: Console) -> None:
     """Receive until SIGTERM or SIGINT, and show what was done."""
-    async with backstage.store(settled) as store:
-        receivers = Receivers(store.jobs, store.passes, random.Random())
-        trimmer = Trimmer(store.retention, Bounds(settled.log_max_seconds, settled.log_max_bytes), random.Random())
-        line = asyncio.create_task(_show(receivers, console), name="worker: line")
+    async with backstage.open_store(settled) as store:
+        receivers = JobWorkers(store.job_queue, store.job_runner, random.Random())
+        trimmer = LogTrimmer(
+            store.retention, RetentionLimits(settled.log_max_seconds, settled.log_max_bytes), random.Random()
+        )
+        line = asyncio.create_task(_show_progress(receivers, console), name="worker: line")
         duties = [
             asyncio.create_task(receivers.run(settled.receivers or 1), name="receivers"),
             asyncio.create_task(trimmer.run(), name="trimmer"),
@@ -71,21 +73,21 @@ async def work(settled: Config, console: Console) -> None:
                 await duty
 
 
-async def _show(receivers: Receivers, console: Console) -> None:
+async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
     console.print("receiving jobs; Ctrl-C ends it", style="dim")
     try:
-        with Live(_line(receivers), console=console, auto_refresh=False, transient=True) as live:
+        with Live(_format_progress(job_workers), console=console, auto_refresh=False, transient=True) as live:
             while True:
-                await asyncio.sleep(SHOWN_SECONDS)
-                live.update(_line(receivers), refresh=console.is_terminal)
+                await asyncio.sleep(REFRESH_SECONDS)
+                live.update(_format_progress(job_workers), refresh=console.is_terminal)
     finally:
-        console.print(_line(receivers))
+        console.print(_format_progress(job_workers))
 
 
-def _line(receivers: Receivers) -> Text:
-    waiting = receivers.waiting
+def _format_progress(job_workers: JobWorkers) -> Text:
+    waiting = job_workers.queue_depth
     parts = [
-        f"jobs done {receivers.done:,}", f"passes {receivers.passes:,}", f"failed {receivers.failures:,}",
+        f"jobs done {job_workers.jobs_done:,}", f"passes {job_workers.passes_done:,}", f"failed {job_workers.failed_passes:,}",
         f"due {waiting.due:,}", f"parked {waiting.parked:,}",
     ]  # fmt: skip
     return Text(" · ".join(parts))

@@ -3,20 +3,20 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-PREVIEWS = 2
+MAX_CONCURRENT_PREVIEWS = 2
 """So many previews of rules run at once, the others wait: each takes a slice of every turn of the loop."""
 
 
-WARN_SHARE = 0.6
+SLOW_WARNING_SHARE = 0.6
 """A live client with so much of its bound unsent is told that it falls behind."""
 
 
-PART_BYTES = 16_384
+CATCHUP_WRITE_BYTES = 16_384
 """How far a client has come is known in steps of this: the less, the sooner it is seen that a slow one gains."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HubLimits:
     """Bounds of a hub.
 
     ``buffer_bytes`` is what a client may have unsent here, live or not; the kernel's buffer is not in it. Nobody is
@@ -24,7 +24,7 @@ class Limits:
     is written whole behind what is unsent then, which is nothing (at most half). Beside it there may be one ``gap``,
     one ``warning`` and the ``goodbye``, a few hundred bytes each.
 
-    ``behind_entries`` is how far from the head is far, ``slow_seconds`` the window in which a client that is far behind
+    ``far_behind_entries`` is how far from the head is far, ``slow_window_seconds`` the window in which a client that is far behind
     has to gain something.
     """
 
@@ -34,30 +34,30 @@ class Limits:
     goodbye_seconds: float
     ring_bytes: int
     ring_seconds: float
-    behind_entries: int = 100_000
-    slow_seconds: float = 60.0
+    far_behind_entries: int = 100_000
+    slow_window_seconds: float = 60.0
 
     @property
-    def easy_bytes(self) -> int:
+    def warning_bytes(self) -> int:
         """So much unsent is nothing to speak of."""
-        return int(self.buffer_bytes * WARN_SHARE)
+        return int(self.buffer_bytes * SLOW_WARNING_SHARE)
 
     @property
-    def part_bytes(self) -> int:
+    def catchup_write_bytes(self) -> int:
         """Who catches up is written so much at a time, unless one message is more, once half of the bound is free."""
-        return min(PART_BYTES, self.buffer_bytes // 2)
+        return min(CATCHUP_WRITE_BYTES, self.buffer_bytes // 2)
 
 
 @dataclass(slots=True)
-class Counts:
+class HubCounters:
     """What happened since the start; the metrics read them.
 
-    ``ended`` counts streams by how they did: the code of their ``goodbye``; ``left`` without one; ``aborted`` because
-    no byte was taken or acknowledged for too long, or no goodbye; ``failed`` through a fault of our own.
+    ``ended_streams`` counts streams by how they did: the code of their ``goodbye``; ``left`` without one; ``aborted`` because
+    no byte was taken or acknowledged for too long, or no goodbye; ``filter_failures`` through a fault of our own.
     """
 
     published: int = 0
     malformed: int = 0
-    refused: int = 0
-    failed: int = 0
-    ended: Counter[str] = field(default_factory=Counter)
+    slow_demotions: int = 0
+    filter_failures: int = 0
+    ended_streams: Counter[str] = field(default_factory=Counter)

@@ -6,14 +6,14 @@ from stream_server.events import Entry, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub import control
 from stream_server.hub.control import Gap
-from stream_server.hub.group import Group
+from stream_server.hub.group import ClientGroup
 
 if TYPE_CHECKING:
     from stream_server.hub.hub import Hub
-    from stream_server.hub.member import Member
+    from stream_server.hub.member import Client
 
 
-class Losses:
+class RollbackNotices:
     """Where one hub's log does not go on as it was: what was heard is gone, or what others heard and this hub did not.
 
     Of the second the log has an entry of its own, ``rollback``, which passes here like any other.
@@ -22,71 +22,73 @@ class Losses:
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
 
-    def jump(self, to: Position, reason: str, missed: int | None) -> None:
-        """As :meth:`Hub.jump` says."""
+    def move_head(self, to: Position, reason: str, missed_count: int | None) -> None:
+        """As :meth:`Hub.move_head` says."""
         hub = self._hub
-        lost = Gap(hub.head.cursor, to, reason, missed)
-        for group in hub.groups():
-            hub.outflow.settle(group)
-            for member in tuple(group.members):
+        lost = Gap(hub.head.cursor, to, reason, missed_count)
+        for group in hub.live_groups():
+            hub.flusher.flush_group(group)
+            for member in tuple(group.clients):
                 # What comes after it has lower numbers than members joined at, perhaps.
-                member.joined_n = min(member.joined_n, to.n)
-                member.lost = (to, hub.head) if reason == control.ROLLED_BACK else None
-            if group.members:
-                self._tell(group, lost)
-        hub.ring.cut(to)
+                member.joined_at_number = min(member.joined_at_number, to.n)
+                member.last_rollback = (to, hub.head) if reason == control.ROLLED_BACK else None
+            if group.clients:
+                self._queue_gap(group, lost)
+        hub.ring.cut_after(to)
         hub.head = to
-        self._resync()
+        self._disconnect_personal_clients()
 
-    def hear(self, word: Entry) -> None:
+    def announce_rollback(self, rollback_entry: Entry) -> None:
         """Others had heard what the log lost: whoever was not told of it by a jump learns that it is nowhere.
 
         Nothing that was sent is taken back, so nobody's place changes. Raises MalformedEntry.
         """
-        start, end = word.lost()
-        self._doubt(start, word.position)
-        for group in self._hub.groups():
-            unaware = [member for member in group.members if not member.knows_of(start, end)]
-            if unaware and len(unaware) == len(group.members):
-                self._tell(group, gap_of(word))
+        start, end = rollback_entry.lost_range()
+        self._disconnect_stale_clients(start, rollback_entry.position)
+        for group in self._hub.live_groups():
+            unaware = [member for member in group.clients if not member.knows_rollback(start, end)]
+            if unaware and len(unaware) == len(group.clients):
+                self._queue_gap(group, rollback_gap(rollback_entry))
             else:
                 for member in unaware:  # it shares its frames with some who know: it reads the word by itself
-                    self._hub.send_back(member)
+                    self._hub.demote(member)
 
-    def _doubt(self, start: Position, end: Position) -> None:
+    def _disconnect_stale_clients(self, start: Position, end: Position) -> None:
         """Sets that were read ahead of this hub may hold a block, a follow or a rule that is lost.
 
         Who goes by such ends before the word, comes back with that cursor and is told there.
         """
         hub = self._hub
-        hub.viewers.forget_read_between(start, end)
-        for member in hub.people.members():
-            viewer, known = member.ask.viewer, member.ask.rules_known
-            if (viewer is not None and not hub.viewers.trusts(viewer)) or (member.ruled and start < known < end):
-                hub.retire(member)
-                member.close(reasons.RESYNC)
+        hub.viewer_cache.forget_read_between(start, end)
+        for member in hub.registry.list_clients():
+            viewer, known = member.request.viewer, member.request.rules_read_at
+            if (viewer is not None and not hub.viewer_cache.is_current(viewer)) or (
+                member.uses_saved_rules and start < known < end
+            ):
+                hub.leave_live(member)
+                member.disconnect(reasons.RESYNC)
 
-    def _resync(self) -> None:
+    def _disconnect_personal_clients(self) -> None:
         """What was lost may have been a block: nobody is shown another entry by sets that may be wrong."""
         hub = self._hub
-        hub.viewers.forget()
-        for member in hub.people.members():
-            if member.ask.viewer is not None or member.ruled:
-                hub.retire(member)
-                member.close(reasons.RESYNC)
+        hub.viewer_cache.clear()
+        for member in hub.registry.list_clients():
+            if member.request.viewer is not None or member.uses_saved_rules:
+                hub.leave_live(member)
+                member.disconnect(reasons.RESYNC)
 
-    def _tell(self, group: Group, lost: Gap) -> None:
+    def _queue_gap(self, group: ClientGroup, gap: Gap) -> None:
         """The gap waits like any frame."""
         hub = self._hub
-        if group.offer_frame(group.framing.control(control.gap(lost, hub.now_ms())), hub.head):
-            hub.outflow.mark(group)
+        if group.queue_control_frame(group.framing.encode_control(control.gap_message(gap, hub.now_ms())), hub.head):
+            hub.flusher.schedule_group(group)
 
 
-def gap_of(word: Entry) -> Gap:
+def rollback_gap(rollback_entry: Entry) -> Gap:
     """What a ``rollback`` entry tells who had not heard what is lost; raises MalformedEntry."""
-    return Gap(word.lost()[0].cursor, word.position, control.ROLLED_BACK, None)
+    return Gap(rollback_entry.lost_range()[0].cursor, rollback_entry.position, control.ROLLED_BACK, None)
 
 
-def told_by(word: Entry, member: "Member") -> Gap | None:
+def unseen_rollback_gap(rollback_entry: Entry, client: "Client") -> Gap | None:
     """The same for one who reads past it, None for who was told already; raises MalformedEntry."""
-    return None if member.knows_of(*word.lost()) else gap_of(word)
+    return None if client.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)

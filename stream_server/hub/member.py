@@ -4,226 +4,229 @@ import math
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
-from filters.base import Failed
+from filters.base import FilterFailure
 from filters.combine import Subscription
 from filters.key import Key
 from filters.rule import SavedRules
-from stream_server.events import START, Entry, MalformedEntry, Position
-from stream_server.hub.closing import Closing
-from stream_server.hub.control import Control, Notice
-from stream_server.hub.personal import Personal
+from stream_server.events import LOG_START, Entry, MalformedEntry, Position
+from stream_server.hub.closing import DisconnectReason
+from stream_server.hub.control import ControlMessage, StreamNotice
+from stream_server.hub.personal import PrivateView
 from stream_server.hub.viewer import Viewer
 
 if TYPE_CHECKING:
-    from stream_server.hub.group import Framing, Group
+    from stream_server.hub.group import ClientGroup, Framing
 
 FALLING_BEHIND = "falling_behind"
 """The ``warning`` of a stream that reads too slowly; at 100 percent it is live no more, and reads on from the log."""
 
-WARN_SECONDS = 300.0
+SLOW_WARNING_INTERVAL_SECONDS = 300.0
 """A stream is told at most so often that it falls behind, as Twitter did."""
 
 FILTER_DISABLED = "filter_disabled"
 """The ``warning`` of a stream one of whose filters, or of whose rules, has raised: that matches nothing any more."""
 
 
-class Ask(NamedTuple):
+class SubscribeRequest(NamedTuple):
     """One request for events: who asks, for what, in which framing, from where.
 
-    ``viewer`` is what the asking user may see, None where everybody is given the same; ``personal`` is there from the
-    beginning where the filter is the user's own. ``rules_known`` is the head at which the user's saved rules were
+    ``viewer`` is what the asking user may see, None where everybody is given the same; ``private_view`` is there from the
+    beginning where the filter is the user's own. ``rules_read_at`` is the head at which the user's saved rules were
     read, if the subscription has them. The stream ends at ``until``, if that is said.
     """
 
-    connection: str
+    connection_id: str
     user_id: str
     jti: str
     subscription: Subscription
     framing: "Framing"
     position: Position
     viewer: Viewer | None = None
-    personal: Personal | None = None
-    rules_known: Position = START
+    private_view: PrivateView | None = None
+    rules_read_at: Position = LOG_START
     until: Position | None = None
 
 
-def _nothing() -> float:
+def _unknown_zero() -> float:
     """Nothing is known of whoever only reads."""
     return 0
 
 
-class Member:
+class Client:
     """A client of the hub; ``group`` is None while it catches up.
 
     ``position`` is the last entry *scanned* for it, matched or not; while it is live that is the hub's head.
-    ``joined_n`` is the head's number when it went live. ``write`` never waits, ``backlog`` is in bytes,
-    ``on_wake`` is called when the hub has something to say: frames were refused, or it is over. ``polls`` says that
-    it refuses everything, so that it is no slow client; ``refused``, that it has since it was last told; ``stuck``,
-    that it is to take a byte before it is live again; ``vanished``, that its machine is gone without a word.
-    ``held`` and ``silence`` are the kernel's word, see ``Sink``; they cost a system call.
-    ``lost`` is the last loss of the log's end that it was told of: where the log goes on, and up to where it was lost.
-    ``personal`` is None as long as its view is everybody's. ``subscription`` is what it asks for by now: saved rules
+    ``joined_at_number`` is the head's number when it went live. ``write`` never waits, ``buffered_bytes`` is in bytes,
+    ``on_wake`` is called when the hub has something to say: frames were refused, or it is over. ``is_poll`` says that
+    it refuses everything, so that it is no slow client; ``overflowed``, that it has since it was last told; ``must_show_progress``,
+    that it is to take a byte before it is live again; ``is_peer_dead``, that its machine is gone without a word.
+    ``kernel_unacked_bytes`` and ``peer_silent_seconds`` are the kernel's word, see ``Sink``; they cost a system call.
+    ``last_rollback`` is the last loss of the log's end that it was told of: where the log goes on, and up to where it was lost.
+    ``private_view`` is None as long as its view is everybody's. ``subscription`` is what it asks for by now: saved rules
     change, and filters fail.
     """
 
     __slots__ = (
-        "_sought", "_sought_by", "_warn_at", "ask", "backlog", "closing", "group", "held", "joined_n", "lost",
-        "on_wake", "personal", "polls", "position", "refused", "silence", "stuck", "subscription", "vanished", "write",
+        "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason", "group", "is_peer_dead", "is_poll", "joined_at_number", "kernel_unacked_bytes",
+        "last_rollback", "must_show_progress", "on_wake", "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
     )  # fmt: skip
 
     def __init__(
         self,
-        ask: Ask,
+        request: SubscribeRequest,
         write: Callable[[bytes], None],
-        backlog: Callable[[], float],
+        buffered_bytes: Callable[[], float],
         on_wake: Callable[[], None],
         *,
-        held: Callable[[], float] = _nothing,
-        silence: Callable[[], float] = _nothing,
-        polls: bool = False,
+        kernel_unacked_bytes: Callable[[], float] = _unknown_zero,
+        peer_silent_seconds: Callable[[], float] = _unknown_zero,
+        is_poll: bool = False,
     ) -> None:
-        self.ask = ask
+        self.request = request
         self.write = write
-        self.backlog = backlog
+        self.buffered_bytes = buffered_bytes
         self.on_wake = on_wake
-        self.held = held
-        self.silence = silence
-        self.polls = polls
-        self.refused = False
-        self.stuck = False
-        self.vanished = False
-        self._warn_at = -math.inf
-        self._sought: frozenset[Key] | None = None
-        self._sought_by: Subscription | None = None
-        self.position = ask.position
-        self.subscription = ask.subscription
-        self.personal = ask.personal
-        self.group: Group | None = None
-        self.joined_n = 0
-        self.lost: tuple[Position, Position] | None = None
-        self.closing: Closing | None = None
+        self.kernel_unacked_bytes = kernel_unacked_bytes
+        self.peer_silent_seconds = peer_silent_seconds
+        self.is_poll = is_poll
+        self.overflowed = False
+        self.must_show_progress = False
+        self.is_peer_dead = False
+        self._next_warning_at = -math.inf
+        self._search_keys: frozenset[Key] | None = None
+        self._search_keys_subscription: Subscription | None = None
+        self.position = request.position
+        self.subscription = request.subscription
+        self.private_view = request.private_view
+        self.group: ClientGroup | None = None
+        self.joined_at_number = 0
+        self.last_rollback: tuple[Position, Position] | None = None
+        self.disconnect_reason: DisconnectReason | None = None
 
     @property
     def group_key(self) -> Hashable:
         """Clients with equal keys share their frames; who has a filter or a view of their own, shares with nobody."""
-        ask = self.ask
-        return ask.connection if self.personal is not None else (self.subscription.key, ask.framing)
+        ask = self.request
+        return ask.connection_id if self.private_view is not None else (self.subscription.canonical_form, ask.framing)
 
     @property
-    def ruled(self) -> bool:
+    def uses_saved_rules(self) -> bool:
         """Whether it goes by saved rules, which change."""
-        return self.subscription.base(SavedRules.name) is not None
+        return self.subscription.find_base(SavedRules.name) is not None
 
     @property
-    def sought(self) -> frozenset[Key] | None:
+    def search_keys(self) -> frozenset[Key] | None:
         """Keys of which each event that it asks for has one; None where every event has to be looked at.
 
         Worked out once: the filters are what they were made, but for those that follow a graph or saved rules.
         """
-        if self.personal is not None or self.ruled:
+        if self.private_view is not None or self.uses_saved_rules:
             return None
-        if self._sought_by is not self.subscription:
-            self._sought_by, self._sought = self.subscription, _keys(self.subscription)
-        return self._sought
+        if self._search_keys_subscription is not self.subscription:
+            self._search_keys_subscription, self._search_keys = (
+                self.subscription,
+                _compute_search_keys(self.subscription),
+            )
+        return self._search_keys
 
-    def outdated(self, reached: Position) -> bool:
-        """Whether a gap up to ``reached`` may have held a change of what it asks for."""
-        if self.personal is not None and self.personal.outdated(reached):
+    def is_outdated_by_gap(self, gap_end: Position) -> bool:
+        """Whether a gap up to ``gap_end`` may have held a change of what it asks for."""
+        if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
             return True
-        return reached.n > self.ask.rules_known.n and self.ruled
+        return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules
 
-    def knows_of(self, start: Position, end: Position) -> bool:
+    def knows_rollback(self, start: Position, end: Position) -> bool:
         """Whether it was told that the log lost what came after ``start``, up to ``end`` at least."""
-        return self.lost is not None and self.lost[0] == start and end <= self.lost[1]
+        return self.last_rollback is not None and self.last_rollback[0] == start and end <= self.last_rollback[1]
 
-    def ruled_by(self, entry: Entry) -> bool:
+    def is_changed_by_rules_entry(self, entry: Entry) -> bool:
         """Whether this entry changes the saved rules that this stream goes by; one that is malformed changes none."""
-        if entry.kind != "rules" or entry.position.n <= self.ask.rules_known.n or not self.ruled:
+        if entry.kind != "rules" or entry.position.n <= self.request.rules_read_at.n or not self.uses_saved_rules:
             return False
         try:
-            return entry.rules_change().uid == self.ask.user_id
+            return entry.rules_change().uid == self.request.user_id
         except MalformedEntry:
             return False  # counted when it was published
 
-    def disable(self, failed: Failed, position: Position) -> Notice:
+    def disable_filter(self, failed: FilterFailure, position: Position) -> StreamNotice:
         """From this position on do without what has failed; gives what to tell."""
-        self.subscription = self.subscription.without(failed)
-        members: dict[str, object] = {"code": FILTER_DISABLED, "filter": failed.culprit.name}
-        if failed.part is not None:
-            members["rule"] = failed.part
-        return Notice("warning", position, members)
+        self.subscription = self.subscription.without_failed(failed)
+        members: dict[str, object] = {"code": FILTER_DISABLED, "filter": failed.filter.name}
+        if failed.rule_id is not None:
+            members["rule"] = failed.rule_id
+        return StreamNotice("warning", position, members)
 
-    def falls_behind(self, position: Position, full: float, now: float) -> Notice | None:
-        """What to tell a stream of whose bound ``full`` is unsent (1 is all); None if it was told of late."""
-        if now < self._warn_at:
+    def slow_warning(self, position: Position, unsent_share: float, now: float) -> StreamNotice | None:
+        """What to tell a stream of whose bound ``unsent_share`` is unsent (1 is all); None if it was told of late."""
+        if now < self._next_warning_at:
             return None
-        self._warn_at = now + WARN_SECONDS
-        return Notice("warning", position, {"code": FALLING_BEHIND, "percent": min(100, int(full * 100))})
+        self._next_warning_at = now + SLOW_WARNING_INTERVAL_SECONDS
+        return StreamNotice("warning", position, {"code": FALLING_BEHIND, "percent": min(100, int(unsent_share * 100))})
 
-    def unsent(self) -> float:
+    def unacked_bytes(self) -> float:
         """Bytes handed over that the client's machine has not acknowledged, wherever they wait.
 
         None where the transport is closed already, which is noticed by itself.
         """
         try:
-            return self.backlog() + self.held()
+            return self.buffered_bytes() + self.kernel_unacked_bytes()
         except RuntimeError:
             return 0
 
-    def backed_up(self) -> bool:
+    def has_buffered_bytes(self) -> bool:
         """Whether bytes wait in this process: the kernel takes no more."""
         try:
-            return self.backlog() > 0
+            return self.buffered_bytes() > 0
         except RuntimeError:
             return False
 
-    def tell(self, message: Control) -> None:
+    def send_control(self, message: ControlMessage) -> None:
         """Write a message to this one client; nothing where the stream's protocol has no word for it."""
-        data = self.ask.framing.control(message)
+        data = self.request.framing.encode_control(message)
         if data:
-            self.write(self.ask.framing.wrap(data))
+            self.write(self.request.framing.wrap(data))
 
-    def attend(self) -> None:
+    def use_private_view_if_needed(self) -> None:
         """Have a view of one's own from here on, if something personal concerns the user; it is not given up again."""
-        viewer = self.ask.viewer
-        if self.personal is None and viewer is not None and not viewer.plain:
-            self.stand_apart()
+        viewer = self.request.viewer
+        if self.private_view is None and viewer is not None and not viewer.sees_public_view:
+            self.use_private_view()
 
-    def stand_apart(self) -> None:
+    def use_private_view(self) -> None:
         """Have a view of one's own from here on."""
-        if self.ask.viewer is not None:
-            self.personal = Personal(self.ask.viewer, self.position)
+        if self.request.viewer is not None:
+            self.private_view = PrivateView(self.request.viewer, self.position)
 
-    def close(self, closing: Closing) -> None:
+    def disconnect(self, reason: DisconnectReason) -> None:
         """End this client's stream; the first reason holds."""
-        if self.closing is None:
-            self.closing = closing
+        if self.disconnect_reason is None:
+            self.disconnect_reason = reason
             self.on_wake()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Wake nobody any more: whom it woke holds it, and a circle lives until some later garbage collection."""
-        self.on_wake = _asleep
+        self.on_wake = _ignore_wake
 
 
-def _asleep() -> None:
+def _ignore_wake() -> None:
     """Nobody is woken who is gone."""
 
 
-def without_socket(ask: Ask, on_wake: Callable[[], None]) -> Member:
+def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None]) -> Client:
     """A member for whoever only reads: it takes no byte, so every frame is refused, which wakes it where it stands."""
-    return Member(ask, _never, _always_full, on_wake, polls=True)
+    return Client(request, _discard_bytes, _infinite_bytes, on_wake, is_poll=True)
 
 
-def _never(data: bytes) -> None:
+def _discard_bytes(data: bytes) -> None:
     """Nothing is written where nothing is taken."""
 
 
-def _always_full() -> float:
+def _infinite_bytes() -> float:
     return math.inf
 
 
-def _keys(subscription: Subscription) -> frozenset[Key] | None:
+def _compute_search_keys(subscription: Subscription) -> frozenset[Key] | None:
     try:
-        return subscription.keys()
+        return subscription.candidate_keys()
     except Exception:  # noqa: BLE001 - a third party's filter may raise anything; then it is asked about every event
         return None

@@ -2,80 +2,80 @@
 
 import math
 
-LOOKS = 8
+CHECKS_PER_WINDOW = 8
 """So many looks a window, so that one burst of the log spoils one of them and not the whole window."""
 
 
-class Stall:
+class StallTimer:
     """Whether of what a client is to take nothing was taken for ``deadline`` seconds; slowly is not never."""
 
-    __slots__ = ("_deadline", "_least", "_since")
+    __slots__ = ("_deadline_seconds", "_last_progress_at", "_lowest_unsent_bytes")
 
-    def __init__(self, deadline: float) -> None:
-        self._deadline = deadline
-        self._least = math.inf
-        self._since = 0.0
+    def __init__(self, deadline_seconds: float) -> None:
+        self._deadline_seconds = deadline_seconds
+        self._lowest_unsent_bytes = math.inf
+        self._last_progress_at = 0.0
 
-    def over(self, unsent: float, now: float) -> bool:
-        """Ask while nothing more is written to the client, which has ``unsent`` bytes to take."""
-        if unsent < self._least:
-            self._least, self._since = unsent, now
+    def is_over(self, unsent_bytes: float, now: float) -> bool:
+        """Ask while nothing more is written to the client, which has ``unsent_bytes`` bytes to take."""
+        if unsent_bytes < self._lowest_unsent_bytes:
+            self._lowest_unsent_bytes, self._last_progress_at = unsent_bytes, now
             return False
-        return now - self._since >= self._deadline
+        return now - self._last_progress_at >= self._deadline_seconds
 
 
-class Silence:
+class PeerSilence:
     """For how long a client's machine has acknowledged nothing of what it was sent, as far as it was looked at."""
 
-    __slots__ = ("_since",)
+    __slots__ = ("_silent_since",)
 
     def __init__(self) -> None:
-        self._since = -math.inf
+        self._silent_since = -math.inf
 
-    def lasted(self, silence: float, now: float) -> float:
-        """In seconds, counted from a look on that found something to acknowledge; ``silence`` is what the socket says.
+    def measure_seconds(self, reported_seconds: float, now: float) -> float:
+        """In seconds, counted from a look on that found something to acknowledge; ``reported_seconds`` is what the socket says.
 
         What was written after an hour without a word is not unacknowledged for an hour.
         """
-        if not silence:
-            self._since = -math.inf  # what is to be acknowledged at the next look will have been written later
-        elif silence < now - self._since:
-            self._since = now  # it has acknowledged something since, or this is the first look
-        return max(0.0, now - self._since) if silence else 0.0
+        if not reported_seconds:
+            self._silent_since = -math.inf  # what is to be acknowledged at the next look will have been written later
+        elif reported_seconds < now - self._silent_since:
+            self._silent_since = now  # it has acknowledged something since, or this is the first look
+        return max(0.0, now - self._silent_since) if reported_seconds else 0.0
 
 
-class Pace:
+class SlowClientDetector:
     """Whether a client that reads on is hopeless: far from the head, and nothing gained on it in a whole window.
 
-    Gaining or holding its ground in one of the window's :data:`LOOKS` is enough to stay, and who is near is never
+    Gaining or holding its ground in one of the window's :data:`CHECKS_PER_WINDOW` is enough to stay, and who is near is never
     judged. Ground is the distance to the head, in entries scanned and not matched, so a filter that is seldom met is
     not taken for slowness; while the log stands still nobody loses any. A window in which nobody looked (the log was
     away, or the machine) says nothing.
     """
 
-    __slots__ = ("_behind", "_far", "_gained_at", "_looked_at", "_window")
+    __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
 
     def __init__(self, far_entries: int, window_seconds: float) -> None:
-        self._far = far_entries
-        self._window = window_seconds
-        self._behind: int | None = None
-        self._gained_at = 0.0
-        self._looked_at = 0.0
+        self._far_entries = far_entries
+        self._window_seconds = window_seconds
+        self._last_distance: int | None = None
+        self._last_gain_at = 0.0
+        self._last_check_at = 0.0
 
-    def judge_by(self, far_entries: int, window_seconds: float) -> None:
+    def set_limits(self, far_entries: int, window_seconds: float) -> None:
         """From now on so far is far, and the window so long."""
-        self._far = far_entries
-        self._window = window_seconds
+        self._far_entries = far_entries
+        self._window_seconds = window_seconds
 
-    def hopeless(self, behind: int, now: float) -> bool:
-        """Ask often: after each page, and while waiting for the client; ``behind`` is in entries."""
-        if behind <= self._far:
-            self._behind = None
+    def is_too_slow(self, behind_entries: int, now: float) -> bool:
+        """Ask often: after each page, and while waiting for the client; ``behind_entries`` is in entries."""
+        if behind_entries <= self._far_entries:
+            self._last_distance = None
             return False
-        if self._behind is None:
-            self._behind, self._gained_at, self._looked_at = behind, now, now
-        elif now - self._looked_at >= self._window / LOOKS:
-            if behind <= self._behind or now - self._looked_at >= self._window:
-                self._gained_at = now  # or nobody looked: that is no sign of slowness, and the window begins anew
-            self._behind, self._looked_at = behind, now
-        return now - self._gained_at >= self._window
+        if self._last_distance is None:
+            self._last_distance, self._last_gain_at, self._last_check_at = behind_entries, now, now
+        elif now - self._last_check_at >= self._window_seconds / CHECKS_PER_WINDOW:
+            if behind_entries <= self._last_distance or now - self._last_check_at >= self._window_seconds:
+                self._last_gain_at = now  # or nobody looked: that is no sign of slowness, and the window begins anew
+            self._last_distance, self._last_check_at = behind_entries, now
+        return now - self._last_gain_at >= self._window_seconds

@@ -4,100 +4,104 @@ import asyncio
 from typing import TypeVar
 
 from stream_server.events import Entry, MalformedEntry
-from stream_server.hub.closing import Closing
-from stream_server.hub.group import Group
-from stream_server.hub.member import Member
+from stream_server.hub.closing import DisconnectReason
+from stream_server.hub.group import ClientGroup
+from stream_server.hub.member import Client
 
 _Item = TypeVar("_Item")
 
-REMEMBERED = 10_000
+MAX_REVOKED_TOKENS = 10_000
 """So many of the last revoked tokens are remembered here."""
 
 
-class People:
+class ClientRegistry:
     """All members, live or catching up, and the groups of those whose filter follows the graph.
 
-    ``nobody`` is set while there is no member.
+    ``empty`` is set while there is no member.
     """
 
     def __init__(self) -> None:
-        self._members: dict[str, set[Member]] = {}
-        self._groups: dict[str, set[Group]] = {}
-        self._revoked: dict[tuple[str, str], Closing] = {}
-        self.nobody = asyncio.Event()
-        self.nobody.set()
+        self._clients: dict[str, set[Client]] = {}
+        self._following_groups: dict[str, set[ClientGroup]] = {}
+        self._revoked_tokens: dict[tuple[str, str], DisconnectReason] = {}
+        self.empty = asyncio.Event()
+        self.empty.set()
 
     def __len__(self) -> int:
-        return sum(map(len, self._members.values()))
+        return sum(map(len, self._clients.values()))
 
-    def add(self, member: Member) -> None:
-        """``member`` is here; at once ended if its token was revoked between its check and this moment."""
-        self._members.setdefault(member.ask.user_id, set()).add(member)
-        self.nobody.clear()
-        revoked = self._revoked.get((member.ask.user_id, member.ask.jti))
+    def add(self, client: Client) -> None:
+        """``client`` is here; at once ended if its token was revoked between its check and this moment."""
+        self._clients.setdefault(client.request.user_id, set()).add(client)
+        self.empty.clear()
+        revoked = self._revoked_tokens.get((client.request.user_id, client.request.jti))
         if revoked is not None:
-            member.close(revoked)
+            client.disconnect(revoked)
 
-    def discard(self, member: Member) -> None:
-        """``member`` is gone."""
-        _discard(self._members, member.ask.user_id, member)
-        if not self._members:
-            self.nobody.set()
+    def discard(self, client: Client) -> None:
+        """``client`` is gone."""
+        _discard_item(self._clients, client.request.user_id, client)
+        if not self._clients:
+            self.empty.set()
 
-    def members(self) -> list[Member]:
+    def list_clients(self) -> list[Client]:
         """Everyone, as a list of its own: ending a member changes who is here."""
-        return [member for members in self._members.values() for member in members]
+        return [member for members in self._clients.values() for member in members]
 
-    def of(self, user_id: str) -> tuple[Member, ...]:
+    def clients_of(self, user_id: str) -> tuple[Client, ...]:
         """A user's members, as they are at this moment."""
-        return tuple(self._members.get(user_id, ()))
+        return tuple(self._clients.get(user_id, ()))
 
-    def close(self, user_id: str, jti: str | None, closing: Closing) -> None:
+    def disconnect(self, user_id: str, jti: str | None, reason: DisconnectReason) -> None:
         """End the streams of one token, or all of a user's where ``jti`` is None."""
         if jti is not None:
-            self._revoked[user_id, jti] = closing
-            if len(self._revoked) > REMEMBERED:
-                del self._revoked[next(iter(self._revoked))]
-        for member in self.of(user_id):
-            if jti is None or member.ask.jti == jti:
-                member.close(closing)
+            self._revoked_tokens[user_id, jti] = reason
+            if len(self._revoked_tokens) > MAX_REVOKED_TOKENS:
+                del self._revoked_tokens[next(iter(self._revoked_tokens))]
+        for member in self.clients_of(user_id):
+            if jti is None or member.request.jti == jti:
+                member.disconnect(reason)
 
-    def add_group(self, group: Group) -> None:
+    def add_following_group(self, group: ClientGroup) -> None:
         """A live group; kept if its filter follows the graph."""
-        if group.personal is not None and group.personal.following is not None:
-            self._groups.setdefault(group.personal.user_id, set()).add(group)
+        if group.private_view is not None and group.private_view.following is not None:
+            self._following_groups.setdefault(group.private_view.user_id, set()).add(group)
 
-    def discard_group(self, group: Group) -> None:
+    def discard_following_group(self, group: ClientGroup) -> None:
         """The group has nobody live any more."""
-        if group.personal is not None:
-            _discard(self._groups, group.personal.user_id, group)
+        if group.private_view is not None:
+            _discard_item(self._following_groups, group.private_view.user_id, group)
 
-    def groups(self) -> list[Group]:
+    def following_groups(self) -> list[ClientGroup]:
         """All live groups whose filter follows the graph."""
-        return [group for groups in self._groups.values() for group in groups]
+        return [group for groups in self._following_groups.values() for group in groups]
 
-    def own_groups(self, entry: Entry) -> list[Group]:
+    def addressed_groups(self, entry: Entry) -> list[ClientGroup]:
         """The live groups of streams of what concerns their user, for an entry that is for certain users only."""
-        if entry.group is None:
-            found = [group for user_id in entry.addressees for group in self._groups.get(user_id, ())]
+        if entry.audience_group is None:
+            found = [group for user_id in entry.audience_users for group in self._following_groups.get(user_id, ())]
         else:
-            found = self.groups()  # who is in a group of people is known to viewers; a stream each asks its own
-        return [group for group in found if group.personal is not None and group.personal.own]
+            found = (
+                self.following_groups()
+            )  # who is in a group of people is known to viewers; a stream each asks its own
+        return [group for group in found if group.private_view is not None and group.private_view.is_own_stream]
 
-    def groups_concerned(self, entry: Entry) -> list[Group]:
+    def groups_changing_follows(self, entry: Entry) -> list[ClientGroup]:
         """The live groups whose person follows or unfollows in ``entry``."""
-        if not self._groups:
+        if not self._following_groups:
             return []
         try:
-            groups = self._groups.get(entry.event.author or "", ())
+            groups = self._following_groups.get(entry.event.author or "", ())
         except MalformedEntry:
             return []
-        return [group for group in groups if group.personal is not None and group.personal.concerns(entry)]
+        return [
+            group for group in groups if group.private_view is not None and group.private_view.is_follow_change(entry)
+        ]
 
 
-def _discard(sets: dict[str, set[_Item]], key: str, item: _Item) -> None:
-    items = sets.get(key)
+def _discard_item(items_by_user: dict[str, set[_Item]], user_id: str, item: _Item) -> None:
+    items = items_by_user.get(user_id)
     if items is not None:
         items.discard(item)
         if not items:
-            del sets[key]
+            del items_by_user[user_id]

@@ -9,58 +9,58 @@ remembered for its end: a delete or an ``uncomment`` must come to whoever was sh
 from collections.abc import MutableSet
 
 from filters.combine import Subscription
-from stream_server.events import BRINGS, FOLLOWERS, PUBLIC, TAKES_BACK, Entry, Position
+from stream_server.events import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE, Entry, Position
 from stream_server.hub.viewer import Viewer
 
-REMEMBERED = 4096
+MAX_REMEMBERED_SUBJECTS = 4096
 """So many of the last delivered statuses and comments are remembered, for their ends."""
 
 
-class Personal:
+class PrivateView:
     """The state of a stream that is not the same for everyone who asks for the same.
 
     ``following`` is None where the filter does not follow the graph; ``known`` is the head at which it was copied:
     graph entries up to it are in the set already. ``start`` is where the stream begins: what was said after it and
-    is not remembered was never sent. ``own`` says that it is the stream of what concerns its user.
+    is not remembered was never sent. ``is_own_stream`` says that it is the stream of what concerns its user.
     """
 
     def __init__(
         self,
         viewer: Viewer,
-        start: Position,
+        start_position: Position,
         *,
         following: MutableSet[str] | None = None,
-        known: Position | None = None,
-        own: bool = False,
+        following_read_at: Position | None = None,
+        is_own_stream: bool = False,
     ) -> None:
         self.viewer = viewer
         self.following = following
-        self.own = own
-        self._known = start if known is None else known
-        self._sent: dict[str, None] = {}
-        self._complete_after = start.status_number
+        self.is_own_stream = is_own_stream
+        self._following_read_at = start_position if following_read_at is None else following_read_at
+        self._sent_subjects: dict[str, None] = {}
+        self._memory_complete_after = start_position.status_number
 
     @property
     def user_id(self) -> str:
         """Whose stream it is."""
         return self.viewer.user_id
 
-    def concerns(self, entry: Entry) -> bool:
+    def is_follow_change(self, entry: Entry) -> bool:
         """Whether this entry changes whom this stream's filter follows."""
         return (
             self.following is not None
             and entry.kind in ("follow", "unfollow")
             and entry.event.author == self.user_id
-            and entry.position.n > self._known.n
+            and entry.position.n > self._following_read_at.n
         )
 
-    def outdated(self, reached: Position) -> bool:
-        """Whether a gap up to ``reached`` may have held a follow or an unfollow that is not in the set."""
-        return self.following is not None and reached.n > self._known.n
+    def is_outdated_by_gap(self, gap_end: Position) -> bool:
+        """Whether a gap up to ``gap_end`` may have held a follow or an unfollow that is not in the set."""
+        return self.following is not None and gap_end.n > self._following_read_at.n
 
-    def apply(self, entry: Entry) -> str | None:
+    def apply_follow_change(self, entry: Entry) -> str | None:
         """Follow or unfollow as the entry says; gives the user id whose key changed, None if nothing did."""
-        target = next(iter(entry.event.people - {self.user_id}), None)
+        target = next(iter(entry.event.user_ids - {self.user_id}), None)
         if target is None or self.following is None:
             return None
         if entry.kind == "follow":
@@ -69,63 +69,71 @@ class Personal:
             self.following.discard(target)
         return target
 
-    def pick(
-        self, entry: Entry, subscription: Subscription, *, gone: bool = False, original_gone: bool = False
+    def render(
+        self, entry: Entry, subscription: Subscription, *, is_deleted: bool = False, is_original_deleted: bool = False
     ) -> Entry | None:
         """The entry as it is for this stream, None if it is not; a post or a comment is remembered for its end.
 
-        So is one that could be seen when it was written, though not today, or is ``gone``, deleted by now: its end
+        So is one that could be seen when it was written, though not today, or is ``is_deleted``, deleted by now: its end
         says nothing of it but ids. A quote whose original is gone is told without it.
         """
-        if entry.kind in TAKES_BACK:
-            return self.viewer.hears_end(entry, own_stream=self.own) if self._wants_end(entry, subscription) else None
-        if not self._may_ask_for(entry, subscription):
+        if entry.kind in CREATION_KINDS:
+            return (
+                self.viewer.render_removal(entry, own_stream=self.is_own_stream)
+                if self._should_send_removal(entry, subscription)
+                else None
+            )
+        if not self._may_match(entry, subscription):
             return None
-        shown = None if gone else self.viewer.shows(entry, own_stream=self.own)
-        if shown is entry and original_gone and entry.quoted is not None:
+        shown = None if is_deleted else self.viewer.render_if_visible(entry, own_stream=self.is_own_stream)
+        if shown is entry and is_original_deleted and entry.quoted_author is not None:
             shown = entry.without_original()
-        shown = self._asked(entry, shown, subscription)
-        if entry.kind in BRINGS and (shown or self._asked(entry, self.viewer.reached(entry), subscription)):
-            self._remember(entry.subject or "")
+        shown = self._match_rendered(entry, shown, subscription)
+        if entry.kind in DELETION_KINDS and (
+            shown or self._match_rendered(entry, self.viewer.render_at_post_time(entry), subscription)
+        ):
+            self._remember(entry.subject_id or "")
         if shown is not None and entry.kind == "notification":
-            self._remember_told(entry)
+            self._remember_notification(entry)
         return shown
 
-    def _may_ask_for(self, entry: Entry, subscription: Subscription) -> bool:
+    def _may_match(self, entry: Entry, subscription: Subscription) -> bool:
         """Of a quote it is not known before it is seen how it is told."""
-        return entry.quoted is not None or self._asks_for(entry, subscription)
+        return entry.quoted_author is not None or self._matches(entry, subscription)
 
-    def _asked(self, entry: Entry, told: Entry | None, subscription: Subscription) -> Entry | None:
+    def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
         """``entry`` as it is told, if a quote is asked for as it is told: a rule looks at what a quote shows."""
-        if told is None or entry.quoted is None:
-            return told
-        return told if self._asks_for(told, subscription) else None
+        if rendered is None or entry.quoted_author is None:
+            return rendered
+        return rendered if self._matches(rendered, subscription) else None
 
-    def _asks_for(self, entry: Entry, subscription: Subscription) -> bool:
+    def _matches(self, entry: Entry, subscription: Subscription) -> bool:
         """By the filter; what is for certain people only is asked for by being one of them, on one's own stream."""
-        if entry.audience == PUBLIC or entry.audience.startswith(FOLLOWERS):
+        if entry.audience == PUBLIC_AUDIENCE or entry.audience.startswith(FOLLOWERS_PREFIX):
             return subscription.matches(entry.event)
-        return self.own and entry.kind in subscription.kinds
+        return self.is_own_stream and entry.kind in subscription.kinds
 
-    def _wants_end(self, entry: Entry, subscription: Subscription) -> bool:
+    def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
         """Who was sent what it takes back hears of it, following or not; who surely was not, does not."""
-        subject = entry.subject or ""
-        if subject in self._sent:
+        subject = entry.subject_id or ""
+        if subject in self._sent_subjects:
             return entry.kind in subscription.kinds
-        surely_unsent = TAKES_BACK[entry.kind] in subscription.kinds and int(subject or 0) > self._complete_after
-        if surely_unsent or not self._may_ask_for(entry, subscription):
+        surely_unsent = (
+            CREATION_KINDS[entry.kind] in subscription.kinds and int(subject or 0) > self._memory_complete_after
+        )
+        if surely_unsent or not self._may_match(entry, subscription):
             return False
-        return self._asked(entry, self.viewer.reached(entry), subscription) is not None
+        return self._match_rendered(entry, self.viewer.render_at_post_time(entry), subscription) is not None
 
-    def _remember_told(self, entry: Entry) -> None:
+    def _remember_notification(self, entry: Entry) -> None:
         """Who was shown a status or a comment by being told of it, hears of its end as well."""
-        for subject in (entry.shown.status, entry.shown.comment):
+        for subject in (entry.shown_ids.status, entry.shown_ids.comment):
             if subject is not None:
                 self._remember(subject)
 
     def _remember(self, subject: str) -> None:
-        self._sent[subject] = None
-        if len(self._sent) > REMEMBERED:
-            forgotten = next(iter(self._sent))
-            del self._sent[forgotten]
-            self._complete_after = max(self._complete_after, int(forgotten))
+        self._sent_subjects[subject] = None
+        if len(self._sent_subjects) > MAX_REMEMBERED_SUBJECTS:
+            forgotten = next(iter(self._sent_subjects))
+            del self._sent_subjects[forgotten]
+            self._memory_complete_after = max(self._memory_complete_after, int(forgotten))

@@ -5,113 +5,115 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stream_server.errors import Unavailable
 from stream_server.events import Position
-from stream_server.hub.closing import Closing
-from stream_server.hub.control import Gap, Notice
-from stream_server.hub.member import Ask, without_socket
-from stream_server.hub.reader import Picked
+from stream_server.hub.closing import DisconnectReason
+from stream_server.hub.control import Gap, StreamNotice
+from stream_server.hub.member import SubscribeRequest, socketless_client
+from stream_server.hub.reader import Delivery
 
 if TYPE_CHECKING:
     from stream_server.hub.hub import Hub
 
 
-SCAN_SECONDS = 1.0
+MAX_SCAN_SECONDS = 1.0
 """A filter that matches nothing of a long log is answered after this long, with `more` and the cursor it got to."""
 
 
-ANSWER_BYTES = 1 << 20
+MAX_ANSWER_BYTES = 1 << 20
 """An answer ends after the page that goes beyond this, with `more`: nobody holds ten megabytes of us by not reading."""
 
 
-class Polled(NamedTuple):
+class PollResult(NamedTuple):
     """The answer: ``cursor`` is the last position scanned, or that of the last entry if ``limit`` cut."""
 
-    items: list[Picked | Gap | Notice]
+    items: list[Delivery | Gap | StreamNotice]
     position: Position
-    more: bool
-    closing: Closing | None
+    has_more: bool
+    disconnect_reason: DisconnectReason | None
 
 
-class Poll:
+class LongPoll:
     """A member that takes no bytes: every frame is refused, which wakes it where it stands, and it reads on."""
 
-    def __init__(self, hub: "Hub", ask: Ask, *, limit: int, lost: Gap | None) -> None:
+    def __init__(self, hub: "Hub", request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
         self._hub = hub
         self._limit = limit
-        self._items: list[Picked | Gap | Notice] = [] if lost is None else [lost]
-        self._entries = 0
-        self._bytes = 0
-        self._waits = True
+        self._items: list[Delivery | Gap | StreamNotice] = [] if initial_gap is None else [initial_gap]
+        self._entry_count = 0
+        self._byte_count = 0
+        self._may_wait = True
         self._loop = asyncio.get_running_loop()
-        self.member = without_socket(ask, self._wake)
-        self._woken: asyncio.Future[None] | None = None
-        self._patience: asyncio.Timeout | None = None
+        self.client = socketless_client(request, self._on_wake)
+        self._wake_future: asyncio.Future[None] | None = None
+        self._timeout: asyncio.Timeout | None = None
 
-    async def run(self, wait_seconds: float) -> Polled:
+    async def run(self, wait_seconds: float) -> PollResult:
         """As soon as there is something, or after ``wait_seconds`` (0: at once, or errors.Unavailable)."""
-        member = self.member
-        self._waits = wait_seconds > 0
-        self._hub.enter(member)
+        member = self.client
+        self._may_wait = wait_seconds > 0
+        self._hub.register(member)
         try:
-            async with asyncio.timeout(wait_seconds or None) as self._patience:
-                await self._until_something()
+            async with asyncio.timeout(wait_seconds or None) as self._timeout:
+                await self._read_until_result()
         except TimeoutError:
             pass  # the end of the wait, or of the member: the answer is what there is by now, with its cursor
         finally:
-            self._patience = None
-            self._hub.exit(member)
+            self._timeout = None
+            self._hub.unregister(member)
         more = member.position != self._hub.head
-        return Polled(self._items, member.position, more, member.closing)
+        return PollResult(self._items, member.position, more, member.disconnect_reason)
 
-    async def _until_something(self) -> None:
-        while not await self._scan() and self._waits:
-            await self._rest()
+    async def _read_until_result(self) -> None:
+        while not await self._scan() and self._may_wait:
+            await self._wait_live()
 
-    async def _rest(self) -> None:
+    async def _wait_live(self) -> None:
         """Be live until there is something; the caller saw the head and did not await since."""
-        if self.member.closing is None:
-            self._woken = self._loop.create_future()
-            self._hub.join(self.member)
+        if self.client.disconnect_reason is None:
+            self._wake_future = self._loop.create_future()
+            self._hub.join_live(self.client)
             try:
-                await self._woken
+                await self._wake_future
             finally:
-                self._hub.retire(self.member)
+                self._hub.leave_live(self.client)
 
-    def _wake(self) -> None:
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
-        patience = self._patience
-        if self.member.closing is not None and patience is not None and not patience.expired():
+    def _on_wake(self) -> None:
+        if self._wake_future is not None and not self._wake_future.done():
+            self._wake_future.set_result(None)
+        patience = self._timeout
+        if self.client.disconnect_reason is not None and patience is not None and not patience.expired():
             patience.reschedule(self._loop.time())  # it may read a log that is away; raises if it is over in this turn
 
     async def _scan(self) -> bool:
         """Read to the head, or until there is enough or it took too long; True if there is an answer."""
-        member = self.member
-        ends = self._loop.time() + SCAN_SECONDS
-        while member.closing is None and member.position != self._hub.head and self._entries < self._limit:
+        member = self.client
+        ends = self._loop.time() + MAX_SCAN_SECONDS
+        while (
+            member.disconnect_reason is None and member.position != self._hub.head and self._entry_count < self._limit
+        ):
             await self._read_page()
-            if self._loop.time() > ends or self._bytes > ANSWER_BYTES:
+            if self._loop.time() > ends or self._byte_count > MAX_ANSWER_BYTES:
                 return True
-        return bool(self._items or member.closing)
+        return bool(self._items or member.disconnect_reason)
 
     async def _read_page(self) -> None:
-        member = self.member
+        member = self.client
         try:
-            page = await self._hub.reader.page(member, lambda: self._hub.head)
+            page = await self._hub.catchup_reader.read_page(member, lambda: self._hub.head)
         except Unavailable:
-            if not self._waits:
+            if not self._may_wait:
                 raise
             await self._hub.wait_for_log(self._hub.limits.heartbeat_seconds)
             return
-        if member.closing is not None:
+        if member.disconnect_reason is not None:
             return  # matched by sets that may be wrong by now
         if page.gap is not None:
             self._items.append(page.gap)
-        room = self._limit - self._entries
-        self._items += page.wanted[:room]
-        self._entries += len(page.wanted[:room])
-        self._bytes += sum(picked.entry.size for picked in page.wanted[:room])
-        cut = len(page.wanted) > room
-        member.position = page.wanted[room - 1].entry.position if cut else page.upto
+        room = self._limit - self._entry_count
+        self._items += page.deliveries[:room]
+        self._entry_count += len(page.deliveries[:room])
+        self._byte_count += sum(picked.entry.size for picked in page.deliveries[:room])
+        cut = len(page.deliveries) > room
+        member.position = page.deliveries[room - 1].entry.position if cut else page.end_position
         if page.notice is not None and not cut:
             self._items.append(page.notice)
         await asyncio.sleep(0)

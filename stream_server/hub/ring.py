@@ -3,39 +3,39 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from stream_server.events import TAKES_BACK, Entry, MalformedEntry, Position
+from stream_server.events import CREATION_KINDS, Entry, MalformedEntry, Position
 
-CUTS = 16
+MAX_REMEMBERED_CUTS = 16
 """So many lost ends of the log are remembered."""
 
 
 class Ring:
     """Contiguous entries up to the head, bounded by ``max_bytes`` and ``max_age_ms``.
 
-    ``floor`` is the position after which everything is here. ``deleted`` holds the ids of statuses and comments
-    whose end is here: nothing in the ring that shows one of them may be replayed as it was. ``cuts`` counts how often
+    ``floor`` is the position after which everything is here. ``deleted_ids`` holds the ids of statuses and comments
+    whose end is here: nothing in the ring that shows one of them may be replayed as it was. ``cut_count`` counts how often
     an end of it was taken back.
 
     What the log lost is remembered by its ends: with the clock set back, new entries stand among lost ones.
 
-    Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`cool` but
+    Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`drop_unread_caches` but
     one is warm, all others are their bytes only: a crowd that returns reads the same entries for longer than one beat.
     """
 
     def __init__(self, floor: Position, *, max_bytes: int, max_age_ms: float, now_ms: Callable[[], int]) -> None:
         self.floor = floor
-        self.bytes = 0
-        self.cuts = 0
-        self.deleted: set[str] = set()
+        self.size_bytes = 0
+        self.cut_count = 0
+        self.deleted_ids: set[str] = set()
         self._entries: deque[Entry] = deque()
-        self._cuts: deque[tuple[Position, Position]] = deque(maxlen=CUTS)
-        self._warm: dict[Entry, None] = {}
-        self._cooling: dict[Entry, None] = {}
+        self._cuts: deque[tuple[Position, Position]] = deque(maxlen=MAX_REMEMBERED_CUTS)
+        self._recently_read: dict[Entry, None] = {}
+        self._previously_read: dict[Entry, None] = {}
         self._max_bytes = max_bytes
         self._max_age_ms = max_age_ms
         self._now_ms = now_ms
 
-    def bound(self, *, max_bytes: int, max_age_ms: float) -> None:
+    def set_limits(self, *, max_bytes: int, max_age_ms: float) -> None:
         """From now on these bounds hold."""
         self._max_bytes = max_bytes
         self._max_age_ms = max_age_ms
@@ -55,13 +55,13 @@ class Ring:
         if entry.position.n != last.n + 1 or entry.position <= last:
             raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
         self._entries.append(entry)
-        self._warm[entry] = None
-        self.bytes += entry.size
-        if entry.kind in TAKES_BACK:
-            self.deleted.add(_subject(entry))
+        self._recently_read[entry] = None
+        self.size_bytes += entry.size
+        if entry.kind in CREATION_KINDS:
+            self.deleted_ids.add(_subject_id(entry))
         self._trim()
 
-    def reaches(self, position: Position) -> bool:
+    def covers(self, position: Position) -> bool:
         """Whether all that follows ``position`` is here, and it stands where its number does.
 
         It may name a place between two entries: what comes before the first entry of a trimmed log is one.
@@ -70,89 +70,89 @@ class Ring:
         if not 0 <= index <= len(self._entries):
             return False
         below = self._entries[index - 1].position if index else self.floor
-        if index == len(self._entries) or self._lost(position) is not None:
+        if index == len(self._entries) or self._find_cut(position) is not None:
             return position == below
         return below[:2] <= position[:2] < self._entries[index].position[:2]
 
-    def holds(self, position: Position) -> bool:
+    def contains(self, position: Position) -> bool:
         """Whether the entry at ``position`` is here."""
         index = position.n - self.floor.n - 1
         return 0 <= index < len(self._entries) and self._entries[index].position == position
 
-    def after(self, position: Position, *, most: int, most_bytes: int) -> list[Entry]:
+    def read_after(self, position: Position, *, max_entries: int, max_bytes: int) -> list[Entry]:
         """The entries that follow ``position``, which the ring reaches, at most so many."""
         page: list[Entry] = []
         weight = 0
         for index in range(position.n - self.floor.n, len(self._entries)):
             entry = self._entries[index]  # from the nearer end, 64 at a step; islice would walk from the oldest
             weight += entry.size
-            if page and (len(page) >= most or weight > most_bytes):
+            if page and (len(page) >= max_entries or weight > max_bytes):
                 break
             page.append(entry)
-            self._warm[entry] = None
+            self._recently_read[entry] = None
         return page
 
-    def between(self, first: int, last: int) -> Iterator[Entry]:
+    def iter_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
         """The entries with these numbers, both here."""
-        for n in range(first, last + 1):
+        for n in range(first_number, last_number + 1):
             entry = self._entries[n - self.floor.n - 1]
-            self.touch(entry)
+            self.mark_read(entry)
             yield entry
 
-    def touch(self, entry: Entry) -> None:
+    def mark_read(self, entry: Entry) -> None:
         """It is read, and so warm."""
-        self._warm[entry] = None
+        self._recently_read[entry] = None
 
-    def below(self, position: Position) -> Position:
+    def resume_position_for(self, position: Position) -> Position:
         """Where the log went on for whoever had ``position``, which it lost; else the newest place with a lower id."""
-        survivor = self._lost(position)
+        survivor = self._find_cut(position)
         if survivor is not None:
             return survivor
-        return next((known for known in self.newest_first() if known[:2] < position[:2]), self.floor)
+        return next((known for known in self.positions_newest_first() if known[:2] < position[:2]), self.floor)
 
-    def newest_first(self) -> Iterator[Position]:
+    def positions_newest_first(self) -> Iterator[Position]:
         """The places of all entries here."""
         return (entry.position for entry in reversed(self._entries))
 
-    def cut(self, to: Position) -> None:
-        """The log goes on after ``to``: forget what came behind it, or everything if it is not here."""
+    def cut_after(self, position: Position) -> None:
+        """The log goes on after ``position``: forget what came behind it, or everything if it is not here."""
         last = self.head
-        self.cuts += 1
-        if to < last:
-            self._cuts.append((to, last))
-        while self._entries and self._entries[-1].position != to:
-            self._drop(self._entries.pop())
+        self.cut_count += 1
+        if position < last:
+            self._cuts.append((position, last))
+        while self._entries and self._entries[-1].position != position:
+            self._forget(self._entries.pop())
         if not self._entries:
-            self.floor = to
+            self.floor = position
 
-    def cool(self) -> None:
+    def drop_unread_caches(self) -> None:
         """Let go of what was decoded and framed, where nobody has read it since the last time."""
-        for entry in self._cooling:
-            if entry not in self._warm:
-                entry.cool()
-        self._cooling, self._warm = self._warm, {}
+        for entry in self._previously_read:
+            if entry not in self._recently_read:
+                entry.drop_caches()
+        self._previously_read, self._recently_read = self._recently_read, {}
 
-    def _lost(self, position: Position) -> Position | None:
+    def _find_cut(self, position: Position) -> Position | None:
         """The place behind which this one was cut off, None if it was not."""
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:
         oldest_ms = self._now_ms() - self._max_age_ms
         entries = self._entries
-        while entries and (self.bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
+        while entries and (self.size_bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
             self.floor = entries[0].position
-            self._drop(entries.popleft())
+            self._forget(entries.popleft())
 
-    def _drop(self, entry: Entry) -> None:
-        self.bytes -= entry.size
-        self._warm.pop(entry, None)
-        self._cooling.pop(entry, None)
-        if entry.kind in TAKES_BACK:
-            self.deleted.discard(_subject(entry))
+    def _forget(self, entry: Entry) -> None:
+        self.size_bytes -= entry.size
+        self._recently_read.pop(entry, None)
+        self._previously_read.pop(entry, None)
+        if entry.kind in CREATION_KINDS:
+            self.deleted_ids.discard(_subject_id(entry))
 
 
-def _subject(entry: Entry) -> str:
+def _subject_id(entry: Entry) -> str:
     try:
-        return entry.subject or ""
+        return entry.subject_id or ""
     except MalformedEntry:
         return ""

@@ -5,17 +5,17 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from stream_server.hub.pace import Silence
+from stream_server.hub.pace import PeerSilence
 
 if TYPE_CHECKING:
     from stream_server.hub.hub import Hub
-    from stream_server.hub.member import Member
+    from stream_server.hub.member import Client
 
-CALLS = 512
+MAX_CHECKS_PER_ITERATION = 512
 """So many are asked for in one turn of the loop, about 1 ms of it: then others have theirs."""
 
 
-class Roll:
+class DeadPeerCheck:
     """The live clients that are asked for, and those that did not answer.
 
     The kernel is asked, since a living machine's acknowledges what comes and answers a closed window's probes, however
@@ -27,44 +27,44 @@ class Roll:
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Member] = deque()
-        self._turn: asyncio.Handle | None = None
-        self._silent: dict[Member, Silence] = {}
-        self._quiet_seconds = 0.0
+        self._queue: deque[Client] = deque()
+        self._next_run: asyncio.Handle | None = None
+        self._silent_clients: dict[Client, PeerSilence] = {}
+        self._min_silence_seconds = 0.0
 
-    def call(self, members: Iterable["Member"], quiet_seconds: float) -> None:
+    def check(self, clients: Iterable["Client"], min_silence_seconds: float) -> None:
         """Ask for these, some each turn; who has acknowledged something within so many seconds is there."""
-        self._quiet_seconds = quiet_seconds
-        self._waiting.extend(member for member in members if not member.polls)
-        if self._turn is None:
-            self._ask()
+        self._min_silence_seconds = min_silence_seconds
+        self._queue.extend(member for member in clients if not member.is_poll)
+        if self._next_run is None:
+            self._run()
 
-    def recall(self) -> None:
+    def recheck_silent(self) -> None:
         """Ask again for who was silent; who still is, for a whole write deadline, is gone."""
         now, deadline = self._loop.time(), self._hub.limits.write_timeout_seconds
-        for member, silence in list(self._silent.items()):
-            lasted = 0.0 if member.group is None else silence.lasted(member.silence(), now)
+        for member, silence in list(self._silent_clients.items()):
+            lasted = 0.0 if member.group is None else silence.measure_seconds(member.peer_silent_seconds(), now)
             if not lasted:
-                del self._silent[member]
+                del self._silent_clients[member]
             elif lasted >= deadline:
-                del self._silent[member]
-                member.vanished = True
-                self._hub.send_back(member)
+                del self._silent_clients[member]
+                member.is_peer_dead = True
+                self._hub.demote(member)
 
     def stop(self) -> None:
         """Nobody is asked for any more."""
-        if self._turn is not None:
-            self._turn.cancel()
-        self._waiting.clear()
+        if self._next_run is not None:
+            self._next_run.cancel()
+        self._queue.clear()
 
-    def _ask(self) -> None:
+    def _run(self) -> None:
         now = self._loop.time()
-        for _ in range(min(CALLS, len(self._waiting))):
-            member = self._waiting.popleft()
-            if member.group is None or member in self._silent:
+        for _ in range(min(MAX_CHECKS_PER_ITERATION, len(self._queue))):
+            member = self._queue.popleft()
+            if member.group is None or member in self._silent_clients:
                 continue
-            silent_seconds = member.silence()
-            if silent_seconds and silent_seconds >= self._quiet_seconds:
-                self._silent[member] = silence = Silence()
-                silence.lasted(silent_seconds, now)
-        self._turn = self._loop.call_soon(self._ask) if self._waiting else None
+            silent_seconds = member.peer_silent_seconds()
+            if silent_seconds and silent_seconds >= self._min_silence_seconds:
+                self._silent_clients[member] = silence = PeerSilence()
+                silence.measure_seconds(silent_seconds, now)
+        self._next_run = self._loop.call_soon(self._run) if self._queue else None

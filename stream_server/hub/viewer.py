@@ -1,33 +1,41 @@
 """What one person may see in streams: the sets of the graph around them, kept at the hub's head.
 
 All streams of a person on this worker share one object; it lives as long as one of them refers to it. It answers by
-:func:`stream_server.sight.sight`, from sets instead of keys: there is no second truth.
+:func:`stream_server.sight.decide_visibility`, from sets instead of keys: there is no second truth.
 """
 
 from collections.abc import Mapping
 from typing import Protocol
 
 from stream_server import sight
-from stream_server.events import PUBLIC, START, TAKES_BACK, Entry, Position, made_ms
-from stream_server.hub.standing import Standing
-from stream_server.sight import Fact
+from stream_server.events import CREATION_KINDS, LOG_START, PUBLIC_AUDIENCE, Entry, Position, created_ms
+from stream_server.hub.standing import AccountStatus
+from stream_server.sight import VisibilityFact
 
-NOW = 1 << 62
+TODAY_MS = 1 << 62
 """Later than all that ever was: a question about today, in the place of a time."""
 
-LATE = NOW + 1
+NEVER_MS = TODAY_MS + 1
 """When that began which is not so."""
 
-_SHOWN = tuple(digit == str(sight.Sight.SHOWN.value) for digit in sight.table())
+_IS_SHOWN = tuple(digit == str(sight.Visibility.VISIBLE.value) for digit in sight.visibility_table())
 """By the bits of the facts; looked up, since flags of an enum cost more than all the rest."""
 
-_OWN, _FOLLOWER, _BLOCKED, _MUTED = Fact.OWN.value, Fact.FOLLOWER.value, Fact.BLOCKED.value, Fact.MUTED.value
-_SUSPENDED, _PROTECTED = Fact.SUSPENDED.value, Fact.PROTECTED.value
-_AMONG_MEMBERS, _AMONG_PARTY = (Fact.CLOSED | Fact.MEMBER).value, (Fact.DIRECT | Fact.PARTY).value
-_PARTY = Fact.PARTY.value
+_OWN, _FOLLOWER, _BLOCKED, _MUTED = (
+    VisibilityFact.AUTHOR.value,
+    VisibilityFact.FOLLOWER.value,
+    VisibilityFact.BLOCKED.value,
+    VisibilityFact.MUTED.value,
+)
+_SUSPENDED, _PROTECTED = VisibilityFact.SUSPENDED.value, VisibilityFact.PROTECTED.value
+_GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = (
+    (VisibilityFact.PRIVATE_GROUP | VisibilityFact.GROUP_MEMBER).value,
+    (VisibilityFact.DIRECT_MESSAGE | VisibilityFact.PARTICIPANT).value,
+)
+_PARTY = VisibilityFact.PARTICIPANT.value
 
 
-class Graph(Protocol):
+class RelationSnapshot(Protocol):
     """What was read of a user in one step: each id with when it began (ms since 1970), and the head then."""
 
     @property
@@ -45,123 +53,131 @@ class Graph(Protocol):
 
 
 class Viewer:
-    """The sets of one user. ``known`` is the head at which they were read: entries up to it are in them already.
+    """The sets of one user. ``read_at`` is the head at which they were read: entries up to it are in them already.
 
     Before :meth:`load` it is empty, and keeps the entries that pass meanwhile.
     """
 
     __slots__ = (
-        "__weakref__", "_early", "_standing", "blockers", "blocks", "following", "groups", "known", "loaded", "mutes",
+        "__weakref__", "_account_status", "_entries_before_load", "blockers", "blocks", "following", "groups", "is_loaded", "mutes", "read_at",
         "user_id",
     )  # fmt: skip
 
-    def __init__(self, user_id: str, standing: Standing) -> None:
+    def __init__(self, user_id: str, account_status: AccountStatus) -> None:
         self.user_id = user_id
         self.following: dict[str, int] = {}
         self.blocks: dict[str, int] = {}
         self.blockers: dict[str, int] = {}
         self.mutes: dict[str, int] = {}
         self.groups: dict[str, int] = {}
-        self.known = START
-        self.loaded = False
-        self._standing = standing
-        self._early: list[Entry] = []
+        self.read_at = LOG_START
+        self.is_loaded = False
+        self._account_status = account_status
+        self._entries_before_load: list[Entry] = []
 
-    def load(self, graph: Graph) -> None:
+    def load(self, relations: RelationSnapshot) -> None:
         """Begin with what was read, and with what has passed since."""
-        self.following, self.groups = dict(graph.following), dict(graph.groups)
-        self.blocks, self.blockers, self.mutes = dict(graph.blocks), dict(graph.blockers), dict(graph.mutes)
-        self.known, self.loaded = graph.head, True
-        for entry in self._early:
+        self.following, self.groups = dict(relations.following), dict(relations.groups)
+        self.blocks, self.blockers, self.mutes = dict(relations.blocks), dict(relations.blockers), dict(relations.mutes)
+        self.read_at, self.is_loaded = relations.head, True
+        for entry in self._entries_before_load:
             self.apply(entry)
-        self._early.clear()
+        self._entries_before_load.clear()
 
     @property
-    def plain(self) -> bool:
+    def sees_public_view(self) -> bool:
         """Whether nothing personal concerns this user, who is then shown what everybody is shown."""
         if self.blocks or self.blockers or self.mutes:
             return False
-        protected = self._standing.protected
+        protected = self._account_status.protected
         return not protected or (self.user_id not in protected and self.following.keys().isdisjoint(protected))
 
-    def trusted_by(self, owner: str, then_ms: int = NOW) -> bool:
-        """Whether what ``owner`` writes for followers is for this user, at ``then_ms`` as far as is still known."""
-        return owner == self.user_id or self.following.get(owner, LATE) <= then_ms
+    def may_read_followers_only(self, owner: str, at_ms: int = TODAY_MS) -> bool:
+        """Whether what ``owner`` writes for followers is for this user, at ``at_ms`` as far as is still known."""
+        return owner == self.user_id or self.following.get(owner, NEVER_MS) <= at_ms
 
     # What may be seen.
 
-    def shows(self, entry: Entry, *, own_stream: bool = False) -> Entry | None:
+    def render_if_visible(self, entry: Entry, *, own_stream: bool = False) -> Entry | None:
         """The entry as this user may see it today: whole, without what it quotes, or not at all.
 
         On the stream of what concerns one (``own_stream``) whoever follows one is told, protected or not.
         """
-        if not self._is_for(entry, NOW):
+        if not self._is_in_audience(entry, TODAY_MS):
             return None
-        return _without(entry, self._hidden(entry, NOW, self._company(entry, own_stream=own_stream)))
+        return _without_hidden(
+            entry, self._hidden_users(entry, TODAY_MS, self._context_facts(entry, own_stream=own_stream))
+        )
 
-    def tells(self, entry: Entry) -> Entry | None:
-        """For a stream that remembers nothing: :meth:`shows`, and what takes back what :meth:`reached` this user."""
-        if entry.audience != PUBLIC and entry.owner is None:
+    def render_today(self, entry: Entry) -> Entry | None:
+        """For a stream that remembers nothing: :meth:`render_if_visible`, and what takes back what :meth:`render_at_post_time` this user."""
+        if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             return None
-        if entry.kind in TAKES_BACK:
-            return self.hears_end(entry) if self.reached(entry) is not None else None
-        return self.shows(entry)
+        if entry.kind in CREATION_KINDS:
+            return self.render_removal(entry) if self.render_at_post_time(entry) is not None else None
+        return self.render_if_visible(entry)
 
-    def hears_end(self, entry: Entry, *, own_stream: bool = False) -> Entry:
+    def render_removal(self, entry: Entry, *, own_stream: bool = False) -> Entry:
         """What takes something back that was shown to this user, without the status around it if that is hidden now.
 
         A quote is taken back as it was shown; where that is forgotten, without its original.
         """
         if entry.kind == "delete":
-            return entry if entry.quoted is None else self.reached(entry) or entry.without_original()
-        return entry if self.shows(entry, own_stream=own_stream) is not None else entry.without_status()
+            return entry if entry.quoted_author is None else self.render_at_post_time(entry) or entry.without_original()
+        return entry if self.render_if_visible(entry, own_stream=own_stream) is not None else entry.without_status()
 
-    def reached(self, entry: Entry) -> Entry | None:
+    def render_at_post_time(self, entry: Entry) -> Entry | None:
         """The status or the comment that an entry brings or takes back, as it was shown to this user at the time.
 
         As far as is still known: what began since then is not counted, what ended since then is forgotten.
         """
-        then_ms = made_ms(int(entry.subject or 0))
-        if not self._is_for(entry, then_ms):
+        then_ms = created_ms(int(entry.subject_id or 0))
+        if not self._is_in_audience(entry, then_ms):
             return None
-        return _without(entry, self._hidden(entry, then_ms, self._company(entry, own_stream=False)))
+        return _without_hidden(entry, self._hidden_users(entry, then_ms, self._context_facts(entry, own_stream=False)))
 
-    def _hidden(self, entry: Entry, then_ms: int, company: int) -> list[str]:
+    def _hidden_users(self, entry: Entry, at_ms: int, context_facts: int) -> list[str]:
         """Those shown by the entry whom this user is not to see."""
-        return [uid for uid in entry.actors if not _SHOWN[self._facts(uid, then_ms) | company]]
+        return [uid for uid in entry.actors if not _IS_SHOWN[self._relation_facts(uid, at_ms) | context_facts]]
 
-    def _is_for(self, entry: Entry, then_ms: int) -> bool:
+    def _is_in_audience(self, entry: Entry, at_ms: int) -> bool:
         """Whether the audience of the entry has this user in it."""
-        if entry.audience == PUBLIC:
+        if entry.audience == PUBLIC_AUDIENCE:
             return True
-        if (owner := entry.owner) is not None:
-            return self.trusted_by(owner, then_ms)
-        if (group := entry.group) is not None:
-            return self.groups.get(group, LATE) <= then_ms or (
+        if (owner := entry.audience_owner) is not None:
+            return self.may_read_followers_only(owner, at_ms)
+        if (group := entry.audience_group) is not None:
+            return self.groups.get(group, NEVER_MS) <= at_ms or (
                 entry.kind in ("group_join", "group_leave", "group_create") and entry.event.author == self.user_id
             )
-        return self.user_id in entry.addressees
+        return self.user_id in entry.audience_users
 
-    def _company(self, entry: Entry, *, own_stream: bool) -> int:
+    def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
         """The facts that come from where it was said, not from who said it."""
-        if entry.audience == PUBLIC:
+        if entry.audience == PUBLIC_AUDIENCE:
             told = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
             return _PARTY if told else 0
-        return 0 if entry.owner is not None else _AMONG_MEMBERS if entry.group is not None else _AMONG_PARTY
+        return (
+            0
+            if entry.audience_owner is not None
+            else _GROUP_MEMBER_FACTS
+            if entry.audience_group is not None
+            else _MESSAGE_PARTY_FACTS
+        )
 
-    def _facts(self, uid: str, then_ms: int) -> int:
+    def _relation_facts(self, uid: str, at_ms: int) -> int:
         """The facts between this user and another; standing is one of today's only, since audiences keep the past."""
         bits = _OWN if uid == self.user_id else 0
-        if self.following.get(uid, LATE) <= then_ms:
+        if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER
-        if self.blocks.get(uid, LATE) <= then_ms or self.blockers.get(uid, LATE) <= then_ms:
+        if self.blocks.get(uid, NEVER_MS) <= at_ms or self.blockers.get(uid, NEVER_MS) <= at_ms:
             bits |= _BLOCKED
-        if self.mutes.get(uid, LATE) <= then_ms:
+        if self.mutes.get(uid, NEVER_MS) <= at_ms:
             bits |= _MUTED
-        if then_ms == NOW:
-            if uid in self._standing.suspended:
+        if at_ms == TODAY_MS:
+            if uid in self._account_status.suspended:
                 bits |= _SUSPENDED
-            if uid in self._standing.protected:
+            if uid in self._account_status.protected:
                 bits |= _PROTECTED
         return bits
 
@@ -169,35 +185,41 @@ class Viewer:
 
     def apply(self, entry: Entry) -> None:
         """Change as an entry says that concerns this user."""
-        if not self.loaded:
-            self._early.append(entry)
-        elif entry.position.n > self.known.n:
-            self._change(entry)
+        if not self.is_loaded:
+            self._entries_before_load.append(entry)
+        elif entry.position.n > self.read_at.n:
+            self._apply_change(entry)
 
-    def _change(self, entry: Entry) -> None:
+    def _apply_change(self, entry: Entry) -> None:
         kind, author, when = entry.kind, entry.event.author or "", entry.position.ms
         if kind.startswith("group_"):
-            _set(self.groups, entry.group or "", None if kind in ("group_leave", "group_delete") else when)
+            _set_relation(
+                self.groups, entry.audience_group or "", None if kind in ("group_leave", "group_delete") else when
+            )
             return
-        other = next(iter(entry.event.people - {self.user_id}), "")
+        other = next(iter(entry.event.user_ids - {self.user_id}), "")
         began = None if kind.startswith("un") else when
         if kind in ("follow", "unfollow") and author == self.user_id:
-            _set(self.following, other, began)
+            _set_relation(self.following, other, began)
         elif kind in ("block", "unblock"):
-            _set(self.blocks if author == self.user_id else self.blockers, other, began)
+            _set_relation(self.blocks if author == self.user_id else self.blockers, other, began)
         elif kind in ("mute", "unmute") and author == self.user_id:
-            _set(self.mutes, other, began)
+            _set_relation(self.mutes, other, began)
 
 
-def _without(entry: Entry, hidden: list[str]) -> Entry | None:
+def _without_hidden(entry: Entry, hidden_users: list[str]) -> Entry | None:
     """The entry without those who must be hidden: a quote can do without its original, and nothing else can."""
-    if not hidden:
+    if not hidden_users:
         return entry
-    return entry.without_original() if hidden == [entry.quoted] and entry.quoted != entry.event.author else None
+    return (
+        entry.without_original()
+        if hidden_users == [entry.quoted_author] and entry.quoted_author != entry.event.author
+        else None
+    )
 
 
-def _set(which: dict[str, int], key: str, when: int | None) -> None:
-    if when is None:
-        which.pop(key, None)
+def _set_relation(relation: dict[str, int], user_id: str, began_ms: int | None) -> None:
+    if began_ms is None:
+        relation.pop(user_id, None)
     else:
-        which[key] = when
+        relation[user_id] = began_ms

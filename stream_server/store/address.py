@@ -13,136 +13,141 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-PLAIN = ("redis", "rediss", "unix")
-WATCHED = ("redis+sentinel", "rediss+sentinel")
+PLAIN_SCHEMES = ("redis", "rediss", "unix")
+SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
 
 SENTINEL_PORT = 26379
 
-SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN, *WATCHED))
+SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES))
 
 
 PLAIN_OPTIONS = frozenset({"db", "username", "password"})
-THEIR_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
+SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 TLS_OPTIONS = frozenset({
     "ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_ciphers", "ssl_cert_reqs",
     "ssl_check_hostname",
 })  # fmt: skip
 """What may stand behind the question mark."""
 
-VERIFIED = ("none", "optional", "required")
-AFFIRMED = ("yes", "true")
-SAID = (*AFFIRMED, "no", "false")
+CERT_REQS_VALUES = ("none", "optional", "required")
+TRUE_VALUES = ("yes", "true")
+BOOLEAN_VALUES = (*TRUE_VALUES, "no", "false")
 
 
-class NoAddress(ValueError):
+class InvalidRedisUrl(ValueError):
     """It names no Redis; the message says what is wrong, as the end of a sentence about the setting."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SentinelService:
     """A service that Sentinels watch; ``sentinels`` are (host, port). What is secret is not in its repr."""
 
     sentinels: tuple[tuple[str, int], ...]
     service: str
     db: int
-    secure: bool
+    use_tls: bool
     credentials: Mapping[str, str] = field(repr=False)
     sentinel_credentials: Mapping[str, str] = field(repr=False)
-    tls: Mapping[str, str | bool] = field(repr=False)
+    tls_options: Mapping[str, str | bool] = field(repr=False)
 
 
-def check(url: str) -> None:
-    """Raises :class:`NoAddress` for what cannot be used."""
-    parts = _split(url)
-    if parts.scheme in WATCHED:
-        watched(url)
+def validate_redis_url(url: str) -> None:
+    """Raises :class:`InvalidRedisUrl` for what cannot be used."""
+    parts = _split_url(url)
+    if parts.scheme in SENTINEL_SCHEMES:
+        parse_sentinel_url(url)
     elif parts.scheme == "unix":
         if not parts.path.strip("/"):
-            raise NoAddress("must name a socket: unix:///run/redis.sock")
-        _options(parts.query, PLAIN_OPTIONS)
-    elif parts.scheme in PLAIN:
-        _host(parts.netloc.rpartition("@")[2] or "localhost", 6379)
-        _database(parts.path.strip("/"))
-        _options(parts.query, PLAIN_OPTIONS | (TLS_OPTIONS if parts.scheme == "rediss" else frozenset()))
+            raise InvalidRedisUrl("must name a socket: unix:///run/redis.sock")
+        _parse_options(parts.query, PLAIN_OPTIONS)
+    elif parts.scheme in PLAIN_SCHEMES:
+        _parse_host(parts.netloc.rpartition("@")[2] or "localhost", 6379)
+        _parse_database(parts.path.strip("/"))
+        _parse_options(parts.query, PLAIN_OPTIONS | (TLS_OPTIONS if parts.scheme == "rediss" else frozenset()))
     else:
         message = f"must begin with one of {SCHEMES}"
-        raise NoAddress(message)
+        raise InvalidRedisUrl(message)
 
 
-def may_hold_secrets(url: str) -> bool:
+def may_contain_password(url: str) -> bool:
     """Whether there may be a password in it: before the host, or behind the question mark."""
     return "@" in url or "password=" in unquote(url).lower()
 
 
-def watched(url: str) -> Watched | None:
-    """The service that a URL with Sentinels names, None for any other URL; raises :class:`NoAddress`."""
-    parts = _split(url)
-    if parts.scheme not in WATCHED:
+def parse_sentinel_url(url: str) -> SentinelService | None:
+    """The service that a URL with Sentinels names, None for any other URL; raises :class:`InvalidRedisUrl`."""
+    parts = _split_url(url)
+    if parts.scheme not in SENTINEL_SCHEMES:
         return None
     given, _, hosts = parts.netloc.rpartition("@")
     service, _, database = unquote(parts.path).strip("/").partition("/")
     if not service or not hosts:
-        raise NoAddress("must name Sentinels and a service: redis+sentinel://host:26379,host:26379/service")
+        raise InvalidRedisUrl("must name Sentinels and a service: redis+sentinel://host:26379,host:26379/service")
     secure = parts.scheme.startswith("rediss")
-    more = _options(parts.query, THEIR_OPTIONS | (TLS_OPTIONS if secure else frozenset()))
+    more = _parse_options(parts.query, SENTINEL_OPTIONS | (TLS_OPTIONS if secure else frozenset()))
     tls: dict[str, str | bool] = {name: value for name, value in more.items() if name in TLS_OPTIONS}
     if "ssl_check_hostname" in tls:
         tls["ssl_check_hostname"] = (
-            tls["ssl_check_hostname"] in AFFIRMED
+            tls["ssl_check_hostname"] in TRUE_VALUES
         )  # redis-py reads it as text in plain URLs only
-    theirs = {name.removeprefix("sentinel_"): value for name, value in more.items() if name in THEIR_OPTIONS}
-    return Watched(
-        sentinels=tuple(_host(each, SENTINEL_PORT) for each in hosts.split(",")),
+    theirs = {name.removeprefix("sentinel_"): value for name, value in more.items() if name in SENTINEL_OPTIONS}
+    return SentinelService(
+        sentinels=tuple(_parse_host(each, SENTINEL_PORT) for each in hosts.split(",")),
         service=service,
-        db=_database(database),
-        secure=secure,
-        credentials=_credentials(given),
+        db=_parse_database(database),
+        use_tls=secure,
+        credentials=_parse_credentials(given),
         sentinel_credentials=theirs,
-        tls=tls,
+        tls_options=tls,
     )
 
 
-def _options(query: str, allowed: frozenset[str]) -> dict[str, str]:
+def _parse_options(query: str, allowed: frozenset[str]) -> dict[str, str]:
     """What stands behind the question mark; redis-py would take any of its arguments there, in the place of ours."""
     more = dict(parse_qsl(query, keep_blank_values=True))
     if not more.keys() <= allowed:
-        raise NoAddress(f"may have {', '.join(sorted(allowed))} behind the question mark, and nothing else")
-    _database(more.get("db", ""))
-    if more.get("ssl_cert_reqs", "none") not in VERIFIED or more.get("ssl_check_hostname", "yes") not in SAID:
-        raise NoAddress(f"takes as ssl_cert_reqs {', '.join(VERIFIED)}, as ssl_check_hostname {', '.join(SAID)}")
+        raise InvalidRedisUrl(f"may have {', '.join(sorted(allowed))} behind the question mark, and nothing else")
+    _parse_database(more.get("db", ""))
+    if (
+        more.get("ssl_cert_reqs", "none") not in CERT_REQS_VALUES
+        or more.get("ssl_check_hostname", "yes") not in BOOLEAN_VALUES
+    ):
+        raise InvalidRedisUrl(
+            f"takes as ssl_cert_reqs {', '.join(CERT_REQS_VALUES)}, as ssl_check_hostname {', '.join(BOOLEAN_VALUES)}"
+        )
     return more
 
 
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     """Some versions of Python take no second host behind brackets, so they are shown none where several may stand."""
     scheme, colon, rest = url.partition("://")
-    several = scheme.lower() in WATCHED
+    several = scheme.lower() in SENTINEL_SCHEMES
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest)) if several else 0
     try:
         parts = urlsplit(f"{scheme}{colon}{rest[end:]}")
     except ValueError:
-        raise NoAddress("is no URL") from None
+        raise InvalidRedisUrl("is no URL") from None
     return parts._replace(netloc=rest[:end]) if several else parts
 
 
-def _credentials(given: str) -> dict[str, str]:
-    username, _, password = given.partition(":")
+def _parse_credentials(user_info: str) -> dict[str, str]:
+    username, _, password = user_info.partition(":")
     both = {"username": unquote(username), "password": unquote(password)}
     return {name: value for name, value in both.items() if value}
 
 
-def _host(text: str, port: int) -> tuple[str, int]:
+def _parse_host(text: str, default_port: int) -> tuple[str, int]:
     """``host``, ``host:port``, ``[::1]:port``; an unescaped slash in a password ends up here, too."""
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]"):
-        host, number = text, str(port)
+        host, number = text, str(default_port)
     host = unquote(host).removeprefix("[").removesuffix("]")
     if not host or not number.isdecimal() or not 0 < int(number) < 65_536:
-        raise NoAddress("must name hosts as host:port (percent-encode what is special in a password)")
+        raise InvalidRedisUrl("must name hosts as host:port (percent-encode what is special in a password)")
     return host, int(number)
 
 
-def _database(text: str) -> int:
+def _parse_database(text: str) -> int:
     if text and not text.isdecimal():
-        raise NoAddress("must end with the number of a database, or without one")
+        raise InvalidRedisUrl("must end with the number of a database, or without one")
     return int(text or 0)

@@ -1,10 +1,10 @@
 """Blocks: neither sees the other, nor follows the other, until the block is taken back."""
 
 from stream_server.store import keys
-from stream_server.store.page import Page, Piece, walk
-from stream_server.store.request import Request
+from stream_server.store.page import Page, PageRequest, read_page
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.scripts import Scripts
-from stream_server.store.syndication import Pair, Syndication
+from stream_server.store.syndication import Syndication, TimelineChange
 
 
 class Blocks:
@@ -14,25 +14,25 @@ class Blocks:
         self._scripts = scripts
         self._syndication = syndication
 
-    async def block(self, source: str, target: str, request: Request) -> None:
+    async def block(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
         """Block a user; follows and requests of both end, and both home timelines follow in the same call.
 
         Already so changes nothing. Raises BadRequest for oneself, and NotFound for whom one may not know of, which
         whoever blocks the source is among: so only one of two ever blocks the other.
         """
-        answer = await self._scripts.write("block", request, source, target)
-        if answer.again:
+        answer = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
+        if answer.is_repeat:
             return
-        fence, recent, fence_back, recent_back = answer.extra
-        await self._syndication.pair(
-            Pair("home", source, target, "remove", fence, recent),
-            Pair("home", target, source, "remove", fence_back, recent_back),
+        fence, recent, fence_back, recent_back = answer.first_time_extra
+        await self._syndication.apply_changes(
+            TimelineChange("home", uid, blocked_uid, "remove", fence, recent),
+            TimelineChange("home", blocked_uid, uid, "remove", fence_back, recent_back),
         )
 
-    async def unblock(self, source: str, target: str, request: Request) -> None:
+    async def unblock(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
         """Block no longer; what was cut stays cut. Raises as :meth:`block` does."""
-        await self._scripts.write("unblock", request, source, target)
+        await self._scripts.write("unblock", idempotency_key, uid, blocked_uid)
 
-    async def page(self, uid: str, piece: Piece) -> Page:
+    async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
         """Whom a user blocks, as JSON with ``since``, newest first; raises InvalidCursor."""
-        return await walk(self._scripts, "people", keys.named("blocks", uid), piece, uid, "", "")
+        return await read_page(self._scripts, "people", keys.key_for("blocks", uid), page_request, uid, "", "")

@@ -11,43 +11,43 @@ from contextvars import ContextVar
 from stream_server.errors import OutcomeUnknown, Unavailable
 
 
-class Budget:
-    """``left`` is in seconds; ``written`` is set by whoever was answered that something is on the log."""
+class TimeoutBudget:
+    """``remaining_seconds`` is in seconds; ``has_written`` is set by whoever was answered that something is on the log."""
 
-    __slots__ = ("left", "written")
+    __slots__ = ("has_written", "remaining_seconds")
 
     def __init__(self, seconds: float) -> None:
-        self.left = seconds
-        self.written = False
+        self.remaining_seconds = seconds
+        self.has_written = False
 
 
-_CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("budget", default=None)
 
 
-def current() -> Budget | None:
+def current_budget() -> TimeoutBudget | None:
     """That of the request that is being answered; None for everything else, which has each time-out anew."""
     return _CURRENT.get()
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def limit_total_wait(seconds: float) -> Iterator[None]:
     """All that is asked of Redis in here waits at most so long together.
 
     Unavailable promises that nothing was written: behind a write it leaves here as OutcomeUnknown.
     """
-    budget = Budget(seconds)
+    budget = TimeoutBudget(seconds)
     token = _CURRENT.set(budget)
     try:
         yield
     except Unavailable as error:
-        if not budget.written:
+        if not budget.has_written:
             raise
-        raise unknown() from error
+        raise outcome_unknown_error() from error
     finally:
         _CURRENT.reset(token)
 
 
-def unknown() -> OutcomeUnknown:
+def outcome_unknown_error() -> OutcomeUnknown:
     """What a caller is told who may have written."""
     return OutcomeUnknown(
         "the data store did not answer; it may have been written. Repeat it under the same Idempotency-Key: "

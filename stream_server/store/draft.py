@@ -9,14 +9,14 @@ from filters.entities import Entities
 _encode = msgspec.json.encode
 
 
-class Location(msgspec.Struct, frozen=True):
+class StatusLocation(msgspec.Struct, frozen=True):
     """Where the author was, in degrees (WGS 84)."""
 
     lon: float
     lat: float
 
 
-class Place(msgspec.Struct, frozen=True, omit_defaults=True):
+class StatusPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the author calls the place; ``box`` is west, south, east, north in degrees."""
 
     name: str
@@ -24,30 +24,30 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     box: tuple[float, float, float, float] | None = None
 
 
-class Media(msgspec.Struct, frozen=True):
+class StatusMedia(msgspec.Struct, frozen=True):
     """One attachment, by reference."""
 
     url: str
     type: str
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     """Checked by whoever made it. ``origin`` is what is reposted, ``meta`` a JSON object of the author's own.
 
     ``lang`` is a BCP 47 tag; without one the store is to tell it by the message.
     """
 
     message: str = ""
-    location: Location | None = None
-    place: Place | None = None
+    location: StatusLocation | None = None
+    place: StatusPlace | None = None
     in_reply_to: str | None = None
     origin: str | None = None
     lang: str | None = None
-    media: Sequence[Media] = ()
+    media: Sequence[StatusMedia] = ()
     meta: Mapping[str, object] | None = None
     group: str | None = None
 
-    def fields(self) -> dict[str, bytes]:
+    def hash_fields(self) -> dict[str, bytes]:
         """The natural fields of the hash that are the author's own; what there is not is left out."""
         fields = {"message": self.message.encode()}
         for name, value in (("location", self.location), ("place", self.place), ("media", self.media or None)):
@@ -61,34 +61,34 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         """The message as JSON."""
         return _encode(self.message)
 
-    def where(self) -> bytes:
+    def location_members(self) -> bytes:
         """The JSON members of where the author was."""
         return b'"location":%b,"place":%b' % (_encode(self.location), _encode(self.place))
 
-    def more(self) -> bytes:
+    def attachment_members(self) -> bytes:
         """The JSON members of what is attached."""
         return b'"media":%b,"meta":%b' % (_encode(self.media), _encode(self.meta))
 
 
-def mention_arguments(found: Entities) -> list[str | bytes | int]:
+def mention_arguments(entities: Entities) -> list[str | bytes | int]:
     """What ``lua/parts/mentions.lua`` takes: how many mentions, their logins, the entities in pieces."""
-    return [len(found.mentions), *(mention.login.lower() for mention in found.mentions), *entity_pieces(found)]
+    return [len(entities.mentions), *(mention.login.lower() for mention in entities.mentions), *entity_pieces(entities)]
 
 
-def entity_pieces(found: Entities) -> list[bytes]:
+def entity_pieces(entities: Entities) -> list[bytes]:
     """The entities of a status as JSON, cut after each mention's login: the script puts the users' ids there."""
-    mentions = [_encode({"login": m.login, "indices": m.indices}) for m in found.mentions]
-    heads = [b'{"login":%b' % _encode(m.login) for m in found.mentions]
+    mentions = [_encode({"login": m.login, "indices": m.indices}) for m in entities.mentions]
+    heads = [b'{"login":%b' % _encode(m.login) for m in entities.mentions]
     pieces, last = [], b'{"mentions":['
     for number, (mention, head) in enumerate(zip(mentions, heads, strict=True)):
         pieces.append(last + (b"," if number else b"") + head)
         last = mention[len(head) :]
     others = {
-        "hashtags": [{"text": tag.text, "indices": tag.indices} for tag in found.hashtags],
-        "cashtags": [{"text": tag.text, "indices": tag.indices} for tag in found.cashtags],
+        "hashtags": [{"text": tag.text, "indices": tag.indices} for tag in entities.hashtags],
+        "cashtags": [{"text": tag.text, "indices": tag.indices} for tag in entities.cashtags],
         "urls": [
             {"url": u.url, "display_url": u.display_url, "expanded_url": u.expanded_url, "indices": u.indices}
-            for u in found.urls
+            for u in entities.urls
         ],
     }
     return [*pieces, last + b"]," + _encode(others)[1:]]

@@ -1,7 +1,7 @@
 """Favorites: what users keep for themselves. Nobody is told, and nothing is counted; see ``timelines`` for the list."""
 
 from stream_server.store import keys
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.scripts import Scripts
 
 
@@ -11,14 +11,14 @@ class Favorites:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def keep(self, uid: str, status: str, request: Request) -> None:
+    async def add(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> None:
         """Keep a status; twice is once. Raises NotFound for what is not there or not to be seen."""
-        await self._scripts.write("favorite", request, uid, status)
+        await self._scripts.write("favorite", idempotency_key, uid, status)
 
-    async def drop(self, uid: str, status: str, request: Request) -> None:
-        """Keep it no longer; what is kept can be dropped also when it is gone. Raises NotFound as :meth:`keep` does."""
-        await self._scripts.write("unfavorite", request, uid, status)
+    async def remove(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> None:
+        """Keep it no longer; what is kept can be dropped also when it is gone. Raises NotFound as :meth:`add` does."""
+        await self._scripts.write("unfavorite", idempotency_key, uid, status)
 
-    async def has(self, uid: str, status: str) -> bool:
+    async def is_favorite(self, uid: str, status: str) -> bool:
         """Whether a user keeps a status; raises NotFound where it is not to be seen, though it may be kept."""
-        return bool(await self._scripts.read("has", keys.META, uid, status, uid, "favorites"))
+        return bool(await self._scripts.call("has", keys.META, uid, status, uid, "favorites"))

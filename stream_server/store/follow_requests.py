@@ -1,10 +1,10 @@
 """Requests to follow protected users: made by following them, withdrawn by not following, answered here."""
 
 from stream_server.store import keys
-from stream_server.store.page import Page, Piece, walk
-from stream_server.store.request import Request
+from stream_server.store.page import Page, PageRequest, read_page
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.scripts import Scripts
-from stream_server.store.syndication import Pair, Syndication
+from stream_server.store.syndication import Syndication, TimelineChange
 
 
 class FollowRequests:
@@ -14,24 +14,24 @@ class FollowRequests:
         self._scripts = scripts
         self._syndication = syndication
 
-    async def received(self, uid: str, piece: Piece) -> Page:
+    async def list_received(self, uid: str, page_request: PageRequest) -> Page:
         """Who asks to follow a user, as JSON with ``since``, newest first; raises InvalidCursor."""
-        return await walk(self._scripts, "people", keys.named("asks", uid), piece, uid, "", "")
+        return await read_page(self._scripts, "people", keys.key_for("asks", uid), page_request, uid, "", "")
 
-    async def sent(self, uid: str, piece: Piece) -> Page:
-        """Whom a user asks to follow, as :meth:`received`."""
-        return await walk(self._scripts, "people", keys.named("asked", uid), piece, uid, "", "")
+    async def list_sent(self, uid: str, page_request: PageRequest) -> Page:
+        """Whom a user asks to follow, as :meth:`list_received`."""
+        return await read_page(self._scripts, "people", keys.key_for("asked", uid), page_request, uid, "", "")
 
-    async def approve(self, uid: str, source: str, request: Request) -> None:
-        """Let ``source`` follow, who has asked to; the home timeline of ``source`` follows in the same call.
+    async def approve(self, uid: str, requester: str, idempotency_key: IdempotencyKey) -> None:
+        """Let ``requester`` follow, who has asked to; the home timeline of ``requester`` follows in the same call.
 
         Raises NotFound where nobody asks, any more or yet.
         """
-        answer = await self._scripts.write("approve", request, uid, source)
-        if not answer.again:
-            fence, recent = answer.extra
-            await self._syndication.pair(Pair("home", source, uid, "merge", fence, recent))
+        answer = await self._scripts.write("approve", idempotency_key, uid, requester)
+        if not answer.is_repeat:
+            fence, recent = answer.first_time_extra
+            await self._syndication.apply_changes(TimelineChange("home", requester, uid, "merge", fence, recent))
 
-    async def refuse(self, uid: str, source: str, request: Request) -> None:
-        """Do not let ``source`` follow; raises as :meth:`approve` does."""
-        await self._scripts.write("refuse", request, uid, source)
+    async def refuse(self, uid: str, requester: str, idempotency_key: IdempotencyKey) -> None:
+        """Do not let ``requester`` follow; raises as :meth:`approve` does."""
+        await self._scripts.write("refuse", idempotency_key, uid, requester)

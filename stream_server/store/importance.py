@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 HALF_LIFE_MS = 12 * 3_600_000
 
-STEPS = 1_000_000
+RANK_STEPS_PER_DOUBLING = 1_000_000
 """A rank is the logarithm of an importance in millionths, a whole number: equal ones are ordered by id."""
 
 
-class Figures(NamedTuple):
+class RankingInputs(NamedTuple):
     """What is known of a status; ``posted_ms`` since 1970, ``likes_given`` by the viewer to its author."""
 
     posted_ms: int
@@ -28,21 +28,21 @@ class Figures(NamedTuple):
     comments: int = 0
     reposts: int = 0
     likes_given: int = 0
-    mutual: bool = False
-    own: bool = False
+    is_mutual: bool = False
+    is_own: bool = False
 
 
-def importance(figures: Figures, now_ms: int) -> float:
+def importance(inputs: RankingInputs, now_ms: int) -> float:
     """How important a status is at a moment, for comparing with others at that moment."""
-    return _weight(figures) * exp2((figures.posted_ms - now_ms) / HALF_LIFE_MS)
+    return _timeless_weight(inputs) * exp2((inputs.posted_ms - now_ms) / HALF_LIFE_MS)
 
 
-def rank(figures: Figures) -> int:
+def rank(inputs: RankingInputs) -> int:
     """A number that orders statuses as :func:`importance` does at any moment; zero or more."""
-    return round(STEPS * (log2(_weight(figures)) + figures.posted_ms / HALF_LIFE_MS))
+    return round(RANK_STEPS_PER_DOUBLING * (log2(_timeless_weight(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
 
 
-def _weight(figures: Figures) -> float:
-    interest = 1 + log2(1 + figures.likes + 2 * figures.comments + 3 * figures.reposts)
-    closeness = 1.0 if figures.own else 1 + log2(1 + figures.likes_given) + figures.mutual
+def _timeless_weight(inputs: RankingInputs) -> float:
+    interest = 1 + log2(1 + inputs.likes + 2 * inputs.comments + 3 * inputs.reposts)
+    closeness = 1.0 if inputs.is_own else 1 + log2(1 + inputs.likes_given) + inputs.is_mutual
     return interest * closeness

@@ -16,7 +16,7 @@ class Key(NamedTuple):
     prefix: str
     tail: str
     type: str
-    content: str
+    description: str
 
     @property
     def pattern(self) -> str:
@@ -24,7 +24,7 @@ class Key(NamedTuple):
         return self.prefix + self.tail
 
 
-TRUTH: tuple[Key, ...] = (
+CORE_KEYS: tuple[Key, ...] = (
     Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the log's last entry, last `fence`"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of each lost end, by the id of its entry; capped"),
@@ -84,47 +84,47 @@ TRUTH: tuple[Key, ...] = (
 )
 """What cannot be rebuilt: one shard, changed by one script at a time."""
 
-DERIVED: tuple[Key, ...] = (
+DERIVED_KEYS: tuple[Key, ...] = (
     Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
     Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
     Key("connects", "connects:", "{<uid>}", "STRING", "how often a user connected in this window; expires with it"),
 )
 """What can be rebuilt from the truth: any shard."""
 
-TABLE = TRUTH + DERIVED
+ALL_KEYS = CORE_KEYS + DERIVED_KEYS
 
-_PREFIX = {key.name: key.prefix for key in TABLE}
+_PREFIX_BY_NAME = {key.name: key.prefix for key in ALL_KEYS}
 
-META = _PREFIX["meta"]
-LOG = _PREFIX["log"]
-ROLLBACKS = _PREFIX["rollbacks"]
-LOGINS = _PREFIX["logins"]
-EMAILS = _PREFIX["emails"]
-CONNECTS = _PREFIX["connects"].removesuffix(":")
+META = _PREFIX_BY_NAME["meta"]
+LOG = _PREFIX_BY_NAME["log"]
+ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
+LOGINS = _PREFIX_BY_NAME["logins"]
+EMAILS = _PREFIX_BY_NAME["emails"]
+CONNECTS_PREFIX = _PREFIX_BY_NAME["connects"].removesuffix(":")
 """How the keys of connects begin; the library that counts them puts the colon."""
 
 
-def named(name: str, *parts: str) -> str:
+def key_for(name: str, *parts: str) -> str:
     """The key of the table's row ``name`` for these ids, joined by colons: ``named("likes", "42")``."""
-    return _PREFIX[name] + ":".join(parts)
+    return _PREFIX_BY_NAME[name] + ":".join(parts)
 
 
-def home(uid: str) -> str:
+def home_timeline(uid: str) -> str:
     """The home timeline of a user."""
-    return f"{_PREFIX['home']}{{{uid}}}"
+    return f"{_PREFIX_BY_NAME['home']}{{{uid}}}"
 
 
-def timeline(list_id: str) -> str:
+def list_timeline(list_id: str) -> str:
     """The timeline of a list."""
-    return f"{_PREFIX['timeline']}{{{list_id}}}"
+    return f"{_PREFIX_BY_NAME['timeline']}{{{list_id}}}"
 
 
-def connects(uid: str) -> str:
-    """What follows :data:`CONNECTS` and a colon in the key of a user's connects."""
+def connects_suffix(uid: str) -> str:
+    """What follows :data:`CONNECTS_PREFIX` and a colon in the key of a user's connects."""
     return f"{{{uid}}}"
 
 
-def lua_table(used: Collection[str]) -> str:
+def lua_key_table(used_names: Collection[str]) -> str:
     """The names that a script uses, as the line of Lua that goes before it."""
-    rows = ",".join(f"{key.name}='{key.prefix}'" for key in TRUTH if key.name in used)
+    rows = ",".join(f"{key.name}='{key.prefix}'" for key in CORE_KEYS if key.name in used_names)
     return f"local KEY={{{rows}}}"

@@ -14,127 +14,129 @@ from itertools import count
 
 from stream_server.errors import Unavailable
 
-WIDTH = 42
+MAX_CONCURRENT = 42
 """So many of the crowd ask at once; half as many connections more are there for who writes."""
 
-STEPS = 4
+STREAM_OPEN_ROUND_TRIPS = 4
 """A stream that begins asks so often: who it is, where its cursor stands, what its user may see, the saved rules."""
 
-PATIENCE_SECONDS = 20.0
+MAX_QUEUE_SECONDS = 20.0
 """The longest wait for a turn: clients give up soon after, and come back anyway."""
 
-AWAY_SECONDS = 3.0
+REDIS_DOWN_AFTER_SECONDS = 3.0
 """When nobody was answered for so long while others wait, Redis is away: then nobody waits to be told so later."""
 
 
-class Lane:
+class ReadAdmission:
     """The turns of one process."""
 
-    def __init__(self, width: int = WIDTH) -> None:
-        self._free = width
-        self._answered_at = 0.0
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._tickets = count()
+    def __init__(self, max_concurrent: int = MAX_CONCURRENT) -> None:
+        self._free_slots = max_concurrent
+        self._last_reply_at = 0.0
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._sequence = count()
 
     @asynccontextmanager
-    async def turn(self, asked: int) -> AsyncIterator[None]:
-        """While inside it is the turn of one who has ``asked`` so often before.
+    async def slot(self, prior_round_trips: int) -> AsyncIterator[None]:
+        """While inside it is the turn of one who has ``prior_round_trips`` so often before.
 
         Raises Unavailable if that takes long, or while nobody is answered.
         """
-        if self._free:
-            self._free -= 1
+        if self._free_slots:
+            self._free_slots -= 1
         else:
-            await self._wait(asked)
+            await self._wait_for_slot(prior_round_trips)
         try:
             yield
-            self._answered_at = asyncio.get_running_loop().time()
+            self._last_reply_at = asyncio.get_running_loop().time()
         except Exception:
-            self._look()
+            self._fail_waiters_if_down()
             raise
         finally:
-            self._pass_on()
+            self._grant_next_slot()
 
-    def _look(self) -> None:
+    def _fail_waiters_if_down(self) -> None:
         """One is late in a crowd, or all are."""
-        if asyncio.get_running_loop().time() - self._answered_at >= AWAY_SECONDS:
-            for _, _, turn in self._waiting:
+        if asyncio.get_running_loop().time() - self._last_reply_at >= REDIS_DOWN_AFTER_SECONDS:
+            for _, _, turn in self._waiters:
                 if not turn.done():
                     message = "the data store cannot be reached; nothing was written"
                     turn.set_exception(Unavailable(message, retry_after=1))
-            self._waiting.clear()
+            self._waiters.clear()
 
-    async def _wait(self, asked: int) -> None:
+    async def _wait_for_slot(self, prior_round_trips: int) -> None:
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
-        if not self._waiting:
-            self._answered_at = loop.time()  # nobody was there to be answered before
-        heappush(self._waiting, (-asked, next(self._tickets), turn))
+        if not self._waiters:
+            self._last_reply_at = loop.time()  # nobody was there to be answered before
+        heappush(self._waiters, (-prior_round_trips, next(self._sequence), turn))
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(MAX_QUEUE_SECONDS):
                 await turn
         except TimeoutError:
-            self._give_back(turn)
+            self._return_slot(turn)
             message = "too many streams begin at once; nothing was written"
             raise Unavailable(message, retry_after=1) from None
         except asyncio.CancelledError:
-            self._give_back(turn)
+            self._return_slot(turn)
             raise
 
-    def _give_back(self, turn: asyncio.Future[None]) -> None:
+    def _return_slot(self, waiter: asyncio.Future[None]) -> None:
         """Who gives up may have been given its turn at that very moment."""
-        if turn.done() and not turn.cancelled() and turn.exception() is None:
-            self._pass_on()
+        if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            self._grant_next_slot()
 
-    def _pass_on(self) -> None:
-        while self._waiting:
-            turn = heappop(self._waiting)[2]
+    def _grant_next_slot(self) -> None:
+        while self._waiters:
+            turn = heappop(self._waiters)[2]
             if not turn.done():
                 turn.set_result(None)
                 return
-        self._free += 1
+        self._free_slots += 1
 
 
-class Place:
+class RequestAdmission:
     """One request's place in a lane."""
 
-    __slots__ = ("_asked", "_lane")
+    __slots__ = ("_admission", "_round_trips")
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane: Lane | None = lane
-        self._asked = 0
+    def __init__(self, admission: ReadAdmission) -> None:
+        self._admission: ReadAdmission | None = admission
+        self._round_trips = 0
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def slot(self) -> AsyncIterator[None]:
         """While inside it is its turn to ask; at once for what the request began and left behind."""
-        if self._lane is None:
+        if self._admission is None:
             yield
             return
-        begun = self._asked if self._asked < STEPS else 0  # who asks on and on comes behind those who begin
-        async with self._lane.turn(begun):
-            self._asked += 1
+        begun = (
+            self._round_trips if self._round_trips < STREAM_OPEN_ROUND_TRIPS else 0
+        )  # who asks on and on comes behind those who begin
+        async with self._admission.slot(begun):
+            self._round_trips += 1
             yield
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """The request is over; what it began goes its own way."""
-        self._lane = None
+        self._admission = None
 
 
-_CURRENT: ContextVar[Place | None] = ContextVar("lane", default=None)
+_CURRENT: ContextVar[RequestAdmission | None] = ContextVar("lane", default=None)
 
 
-def current() -> Place | None:
+def current_admission() -> RequestAdmission | None:
     """That of the request that is being answered; None for all that is no crowd."""
     return _CURRENT.get()
 
 
 @contextmanager
-def along(lane: Lane) -> Iterator[None]:
+def admit_through(admission: ReadAdmission) -> Iterator[None]:
     """All that is asked of Redis in here goes along this lane."""
-    place = Place(lane)
+    place = RequestAdmission(admission)
     token = _CURRENT.set(place)
     try:
         yield
     finally:
-        place.leave()
+        place.detach()
         _CURRENT.reset(token)

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from stream_server.store import keys, words
-from stream_server.store.page import Page, Piece, walk
-from stream_server.store.request import Request
-from stream_server.store.scripts import Answer, Scripts
-from stream_server.store.syndication import Pair, Syndication
+from stream_server.store.page import Page, PageRequest, read_page
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.scripts import Scripts, WriteReply
+from stream_server.store.syndication import Syndication, TimelineChange
 
 _encode = msgspec.json.encode
 
@@ -24,64 +24,77 @@ class Lists:
         self._scripts = scripts
         self._syndication = syndication
 
-    async def create(self, uid: str, name: str, description: str, private: bool, request: Request) -> bytes:  # noqa: FBT001 - the member of the body
+    async def create(
+        self, uid: str, name: str, description: str, private: bool, idempotency_key: IdempotencyKey
+    ) -> bytes:  # noqa: FBT001 - the member of the body
         """A new list, as JSON; raises TooLarge ``too_many``."""
         answer = await self._scripts.write(
-            "list_create", request, uid, _flag(private), name, description, _encode(name), _encode(description)
+            "list_create",
+            idempotency_key,
+            uid,
+            _flag_text(private),
+            name,
+            description,
+            _encode(name),
+            _encode(description),
         )
-        return words.json_of(answer)
+        return words.json_of_reply(answer)
 
-    async def update(self, uid: str, list_id: str, changes: Mapping[str, str | bool], request: Request) -> bytes:
+    async def update(
+        self, uid: str, list_id: str, changes: Mapping[str, str | bool], idempotency_key: IdempotencyKey
+    ) -> bytes:
         """Change ``name``, ``description`` or ``private``, as JSON; what is so already is no event."""
-        fields = words.pairs(**{name: word for name, word in changes.items() if isinstance(word, str)})
+        fields = words.hash_fields_with_json(**{name: word for name, word in changes.items() if isinstance(word, str)})
         for name, flag in changes.items():
             if isinstance(flag, bool):
-                fields += (name, _flag(flag))
-        return words.json_of(await self._scripts.write("list_update", request, uid, list_id, *fields))
+                fields += (name, _flag_text(flag))
+        return words.json_of_reply(await self._scripts.write("list_update", idempotency_key, uid, list_id, *fields))
 
-    async def delete(self, uid: str, list_id: str, request: Request) -> None:
+    async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
         """Nobody sees it any more; its timeline is cleared away by a job."""
-        await self._scripts.write("list_delete", request, uid, list_id)
+        await self._scripts.write("list_delete", idempotency_key, uid, list_id)
 
     async def get(self, viewer: str, list_id: str) -> bytes:
         """A list as JSON."""
-        found: bytes = await self._scripts.read("list_card", keys.META, viewer, list_id)
+        found: bytes = await self._scripts.call("list_card", keys.META, viewer, list_id)
         return found
 
-    async def of(self, viewer: str, uid: str, piece: Piece) -> Page:
+    async def list_owned(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """A user's lists, the newest first: all of one's own, another's public ones; raises NotFound, InvalidCursor."""
-        return await walk(self._scripts, "lists", keys.named("lists", uid), piece, viewer, uid)
+        return await read_page(self._scripts, "lists", keys.key_for("lists", uid), page_request, viewer, uid)
 
-    async def listed(self, viewer: str, uid: str, piece: Piece) -> Page:
-        """The lists that a user is on, the latest first, as far as the viewer may see them; raises as :meth:`of`."""
-        return await walk(self._scripts, "lists", keys.named("listed", uid), piece, viewer, uid)
+    async def list_containing(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
+        """The lists that a user is on, the latest first, as far as the viewer may see them; raises as :meth:`list_owned`."""
+        return await read_page(self._scripts, "lists", keys.key_for("listed", uid), page_request, viewer, uid)
 
-    async def add(self, uid: str, list_id: str, member: str, request: Request) -> bytes:
+    async def add_member(self, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Put a user on one's list, whose timeline has their posts by then; gives the list as JSON.
 
         Raises NotFound ``uid`` for whom one may not know of or blocks, TooLarge ``too_many``.
         """
-        answer = await self._scripts.write("list_add", request, uid, list_id, member)
-        await self._settle("merge", list_id, member, answer)
-        return words.json_of(answer)
+        answer = await self._scripts.write("list_add", idempotency_key, uid, list_id, member)
+        await self._update_timeline("merge", list_id, member, answer)
+        return words.json_of_reply(answer)
 
-    async def remove(self, uid: str, list_id: str, member: str, request: Request) -> bytes:
+    async def remove_member(self, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Take a user off one's list; gives the list as JSON. Raises NotFound ``uid`` for whom one may not know of."""
-        answer = await self._scripts.write("list_remove", request, uid, list_id, member)
-        await self._settle("remove", list_id, member, answer)
-        return words.json_of(answer)
+        answer = await self._scripts.write("list_remove", idempotency_key, uid, list_id, member)
+        await self._update_timeline("remove", list_id, member, answer)
+        return words.json_of_reply(answer)
 
-    async def members(self, viewer: str, list_id: str, piece: Piece) -> Page:
+    async def list_members(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
         """Who is on a list, as JSON with ``since``, the latest first; raises InvalidCursor."""
-        return await walk(self._scripts, "people", keys.named("members", list_id), piece, viewer, "list", list_id)
+        return await read_page(
+            self._scripts, "people", keys.key_for("members", list_id), page_request, viewer, "list", list_id
+        )
 
-    async def _settle(self, mode: str, list_id: str, member: str, answer: Answer) -> None:
+    async def _update_timeline(self, mode: str, list_id: str, member: str, reply: WriteReply) -> None:
         """The timeline follows in the same call; a repetition was answered before, and its job is under way."""
-        if answer.again:
+        if reply.is_repeat:
             return
-        fence, recent = answer.extra
-        await self._syndication.pair(Pair("list", list_id, member, mode, fence, recent))
+        fence, recent = reply.first_time_extra
+        await self._syndication.apply_changes(TimelineChange("list", list_id, member, mode, fence, recent))
 
 
-def _flag(value: bool) -> str:  # noqa: FBT001 - it is all there is
+def _flag_text(value: bool) -> str:  # noqa: FBT001 - it is all there is
     return "1" if value else "0"

@@ -4,208 +4,208 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stream_server.events import CHANNELS, PUBLIC, START, Entry, Position, make_entry
+from stream_server.events import CHANNELS, LOG_START, PUBLIC_AUDIENCE, Entry, Position, make_entry
 from stream_server.store import info, keys, position
-from stream_server.store.link import Command, Link
-from stream_server.store.near import Near
-from stream_server.store.portion import Portion
+from stream_server.store.link import Command, RedisClient
+from stream_server.store.near import ReplicaRouter
+from stream_server.store.portion import PageSizer
 from stream_server.store.scripts import Scripts
 
-STRANGERS = 8
+MAX_INVALID_ROWS = 8
 """So many rows in a row that are no entries of ours are passed over at the log's ends; nobody should write there."""
 
-FIRST: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", STRANGERS)
-LAST: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", STRANGERS)
+READ_FIRST_ROWS: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", MAX_INVALID_ROWS)
+READ_LAST_ROWS: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", MAX_INVALID_ROWS)
 
-PAGE = 1000
+PAGE_ENTRIES = 1000
 """So many rows are read at once by whoever goes back, at most."""
 
-SURVIVORS = 256
+POSITIONS_PER_LOOKUP = 256
 """So many places are looked up in one round trip."""
 
 
-class Located(NamedTuple):
+class LogLookup(NamedTuple):
     """The log's ends, and the entry at the place that was asked for; ``floor`` is None while the log is empty.
 
-    ``before`` is the newest entry below that place, None if there is none. ``survivor`` is the place after which the
+    ``previous`` is the newest entry below that place, None if there is none. ``rollback_start`` is the place after which the
     log goes on for whoever was told what is not there any more; None where no rollback is known of.
     """
 
     head: Position
     floor: Position | None
-    found: Entry | None
-    before: Position | None
-    survivor: Position | None = None
+    entry: Entry | None
+    previous: Position | None
+    rollback_start: Position | None = None
 
     @property
-    def resumed(self) -> Position | None:
+    def resume_position(self) -> Position | None:
         """The survivor, as long as nothing behind it was trimmed."""
-        if self.survivor is None or self.floor is None or self.survivor.n + 1 < self.floor.n:
+        if self.rollback_start is None or self.floor is None or self.rollback_start.n + 1 < self.floor.n:
             return None
-        return self.survivor
+        return self.rollback_start
 
-    def trimmed(self, place: Position) -> bool:
+    def was_trimmed(self, entry_position: Position) -> bool:
         """Whether an entry that is not on the log any more was taken off its front, where it was in its turn."""
-        return self.floor is not None and place[:2] < self.floor[:2] and place.n < self.floor.n
+        return self.floor is not None and entry_position[:2] < self.floor[:2] and entry_position.n < self.floor.n
 
 
-async def undoubted() -> None:
+async def nothing_to_verify() -> None:
     """Nobody listens, so nobody can have heard what is not there."""
 
 
-class Log:
-    """The log of one store: ``near`` is where it is heard and read from; where it ends the primary says.
+class EventLog:
+    """The log of one store: ``replica_router`` is where it is heard and read from; where it ends the primary says.
 
-    ``doubt`` is the feed's to set: whoever finds that a place is not where it should be has the feed look at its own
-    before going on. ``strangers`` counts the rows passed over that are no entries of ours, each time they are read.
-    ``portion`` says how many entries one page may have; whoever reads page by page asks it before each.
+    ``verify_feed`` is the feed's to set: whoever finds that a place is not where it should be has the feed look at its own
+    before going on. ``invalid_rows`` counts the rows passed over that are no entries of ours, each time they are read.
+    ``page_sizer`` says how many entries one page may have; whoever reads page by page asks it before each.
     """
 
-    def __init__(self, link: Link, scripts: Scripts, near: Near) -> None:
-        self._link = link
+    def __init__(self, redis: RedisClient, scripts: Scripts, replica_router: ReplicaRouter) -> None:
+        self._redis = redis
         self._scripts = scripts
-        self.near = near
-        self.doubt: Callable[[], Awaitable[None]] = undoubted
-        self.portion = Portion()
-        self.strangers = 0
+        self.replica_router = replica_router
+        self.verify_feed: Callable[[], Awaitable[None]] = nothing_to_verify
+        self.page_sizer = PageSizer()
+        self.invalid_rows = 0
 
     async def head(self) -> Position:
-        """The last entry; :data:`~stream_server.events.START` while there is none."""
-        (rows,) = await self._link.ask(LAST)
-        self.portion.weigh(rows)
-        return _position(rows) or START
+        """The last entry; :data:`~stream_server.events.LOG_START` while there is none."""
+        (rows,) = await self._redis.execute(READ_LAST_ROWS)
+        self.page_sizer.record_rows(rows)
+        return _first_position(rows) or LOG_START
 
     async def now_ms(self) -> int:
         """The time by the clock that writes the log, the primary's, in ms since 1970; the server's own may be off."""
-        ((seconds, microseconds),) = await self._link.ask(("TIME",))
+        ((seconds, microseconds),) = await self._redis.execute(("TIME",))
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     async def floor(self) -> Position | None:
         """The first entry that was not trimmed, None while there is none."""
-        (rows,) = await self._link.ask(FIRST)
-        return _position(rows)
+        (rows,) = await self._redis.execute(READ_FIRST_ROWS)
+        return _first_position(rows)
 
     async def read(
-        self, after: Position | str, count: int, upto: Position | None = None, *, sure: bool = False
+        self, after: Position | str, count: int, up_to: Position | None = None, *, from_primary: bool = False
     ) -> list[Entry]:
-        """Up to ``count`` entries after a place (or a stream id) and not beyond ``upto``, in order.
+        """Up to ``count`` entries after a place (or a stream id) and not beyond ``up_to``, in order.
 
-        ``sure`` reads them from the primary, for whoever has seen that they are not near.
+        ``from_primary`` reads them from the primary, for whoever has seen that they are not near.
         """
         start = after if isinstance(after, str) else after.entry_id
-        end = "+" if upto is None else upto.entry_id
-        link = self._link if sure else self.near.link
+        end = "+" if up_to is None else up_to.entry_id
+        link = self._redis if from_primary else self.replica_router.current
         while True:
-            (rows,) = await link.ask(("XRANGE", keys.LOG, f"({start}", end, "COUNT", count))
-            self.portion.weigh(rows)
-            entries = [entry for row in rows if (entry := _entry(row)) is not None]
-            self.strangers += len(rows) - len(entries)
+            (rows,) = await link.execute(("XRANGE", keys.LOG, f"({start}", end, "COUNT", count))
+            self.page_sizer.record_rows(rows)
+            entries = [entry for row in rows if (entry := _parse_row(row)) is not None]
+            self.invalid_rows += len(rows) - len(entries)
             if entries or len(rows) < count:
                 return entries
             start = rows[-1][0].decode()
 
-    async def locate(self, ms: int, seq: int) -> Located:
+    async def look_up(self, ms: int, seq: int) -> LogLookup:
         """The ends of the log and the entry with this id, in one round trip and one step."""
-        _, located = await self._inspect(ms, seq)
+        _, located = await self._look_up(ms, seq)
         return located
 
-    async def inspect(self, place: Position) -> tuple[str, Located]:
+    async def look_up_with_run_id(self, entry_position: Position) -> tuple[str, LogLookup]:
         """The same, and by which run of which Redis: after a restart and a failover it may be of another history."""
-        server, located = await self._inspect(place.ms, place.seq)
-        return info.fields(server).get("run_id", ""), located
+        server, located = await self._look_up(entry_position.ms, entry_position.seq)
+        return info.parse_info(server).get("run_id", ""), located
 
-    async def _inspect(self, ms: int, seq: int) -> tuple[bytes, Located]:
+    async def _look_up(self, ms: int, seq: int) -> tuple[bytes, LogLookup]:
         """What is next to a place weighs as what is read from there on will, more likely than anything else does."""
         number = Position(ms, seq, 0).status_number
-        head, floor, found, before, ranges, server = await self._scripts.read(
+        head, floor, found, before, ranges, server = await self._scripts.call(
             "locate", keys.META, f"{ms}-{seq}", number
         )
-        self.portion.weigh(found)
+        self.page_sizer.record_rows(found)
         beside = before or ([] if found else floor)
         if beside:
-            self.portion.learn(beside[1])
-        starts = (position.of_cursor(lost.partition(b" ")[0]) for lost in ranges)
+            self.page_sizer.record_entry_bytes(beside[1])
+        starts = (position.parse_cursor(lost.partition(b" ")[0]) for lost in ranges)
         survivor = min((start for start in starts if start[:2] < (ms, seq)), default=None)
-        entry = _entry(found[0]) if found else None
-        return server, Located(_end(head) or START, _end(floor), entry, _end(before), survivor)
+        entry = _parse_row(found[0]) if found else None
+        return server, LogLookup(_parse_end(head) or LOG_START, _parse_end(floor), entry, _parse_end(before), survivor)
 
-    async def back(self, posts: int, upto: Position) -> Position:
-        """The place behind which so many public posts up to ``upto`` are, or all there are if these are fewer.
+    async def position_before_posts(self, post_count: int, up_to: Position) -> Position:
+        """The place behind which so many public posts up to ``up_to`` are, or all there are if these are fewer.
 
         It reads them, in pages, which costs as much as sending them does.
         """
-        end, left = upto.entry_id, posts
+        end, left = up_to.entry_id, post_count
         while True:
-            most = self.portion.of(PAGE)
-            (rows,) = await self._link.ask(("XREVRANGE", keys.LOG, end, "-", "COUNT", most))
-            self.portion.weigh(rows)
-            for entry in filter(None, map(_entry, rows)):
+            most = self.page_sizer.page_entries(PAGE_ENTRIES)
+            (rows,) = await self._redis.execute(("XREVRANGE", keys.LOG, end, "-", "COUNT", most))
+            self.page_sizer.record_rows(rows)
+            for entry in filter(None, map(_parse_row, rows)):
                 if left == 0:
                     return entry.position
-                left -= entry.kind == "post" and entry.audience == PUBLIC
+                left -= entry.kind == "post" and entry.audience == PUBLIC_AUDIENCE
             if len(rows) < most:
                 floor = await self.floor()
-                return START if floor is None else floor.before()
+                return LOG_START if floor is None else floor.previous()
             end = f"({rows[-1][0].decode()}"
 
-    async def survivor(self, places: Iterable[Position]) -> Position | None:
+    async def find_first_present(self, positions: Iterable[Position]) -> Position | None:
         """The first of these places that is on the log; None if none is."""
-        asked = iter(places)
-        while batch := list(islice(asked, SURVIVORS)):
-            held = await self._held(batch)
+        asked = iter(positions)
+        while batch := list(islice(asked, POSITIONS_PER_LOOKUP)):
+            held = await self._find_present(batch)
             if held:
                 return held[0]
         return None
 
-    async def lost(self, places: Sequence[Position]) -> list[Position]:
+    async def find_missing(self, positions: Sequence[Position]) -> list[Position]:
         """Those of these places that are not on the log, in their order."""
         held: set[Position] = set()
-        for begin in range(0, len(places), SURVIVORS):
-            held.update(await self._held(places[begin : begin + SURVIVORS]))
-        return [place for place in places if place not in held]
+        for begin in range(0, len(positions), POSITIONS_PER_LOOKUP):
+            held.update(await self._find_present(positions[begin : begin + POSITIONS_PER_LOOKUP]))
+        return [place for place in positions if place not in held]
 
-    async def _held(self, places: Sequence[Position]) -> list[Position]:
-        told = await self._link.ask(*(("XRANGE", keys.LOG, p.entry_id, p.entry_id) for p in places))
-        return [place for place, rows in zip(places, told, strict=True) if _position(rows) == place]
+    async def _find_present(self, positions: Sequence[Position]) -> list[Position]:
+        told = await self._redis.execute(*(("XRANGE", keys.LOG, p.entry_id, p.entry_id) for p in positions))
+        return [place for place, rows in zip(positions, told, strict=True) if _first_position(rows) == place]
 
-    async def exists(self, status_ids: Iterable[str], comment_ids: Iterable[str] = ()) -> set[str]:
+    async def find_existing(self, status_ids: Iterable[str], comment_ids: Iterable[str] = ()) -> set[str]:
         """The ids of those of these statuses and comments that were not deleted: one round trip, or two.
 
         What a replica does not have may be deleted, or newer than all that it has, though a page showed it: that came
         from the primary, or from another replica behind the same address. So the primary is asked about it.
         """
-        named = {keys.named("status", one): one for one in status_ids}
-        named |= {keys.named("comment", one): one for one in comment_ids}
-        near = self.near.link
-        there = await _there(near, named)
-        if near is not self._link:
-            there |= await _there(self._link, named.keys() - there)
+        named = {keys.key_for("status", one): one for one in status_ids}
+        named |= {keys.key_for("comment", one): one for one in comment_ids}
+        near = self.replica_router.current
+        there = await _find_existing_keys(near, named)
+        if near is not self._redis:
+            there |= await _find_existing_keys(self._redis, named.keys() - there)
         return {named[key] for key in there}
 
-    def listen(self) -> AsyncGenerator[bytes | None, None]:
+    def subscribe(self) -> AsyncGenerator[bytes | None, None]:
         """The messages of all channels in order, on a connection of its own; None comes once, first: it is in force.
 
         Raises Unavailable when the link ends. Whatever was written before the None must be read from the log.
         """
-        return self.near.link.listen(CHANNELS)
+        return self.replica_router.current.subscribe(CHANNELS)
 
 
-async def _there(link: Link, asked: Collection[str]) -> set[str]:
+async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -> set[str]:
     """Those of these keys that this Redis has."""
-    told = await link.ask(*(("EXISTS", key) for key in asked)) if asked else []
-    return {key for key, found in zip(asked, told, strict=True) if found}
+    told = await redis.execute(*(("EXISTS", key) for key in candidates)) if candidates else []
+    return {key for key, found in zip(candidates, told, strict=True) if found}
 
 
-def _end(told: list[Any]) -> Position | None:
+def _parse_end(reply: list[Any]) -> Position | None:
     """What the script tells of an entry: its place and its weight, nothing where there is none."""
-    return position.parse(told[0]) if told else None
+    return position.parse_reply_position(reply[0]) if reply else None
 
 
-def _position(rows: list[Any]) -> Position | None:
-    return next((entry.position for row in rows if (entry := _entry(row)) is not None), None)
+def _first_position(rows: list[Any]) -> Position | None:
+    return next((entry.position for row in rows if (entry := _parse_row(row)) is not None), None)
 
 
-def _entry(row: list[Any]) -> Entry | None:
+def _parse_row(row: list[Any]) -> Entry | None:
     """Scripts write ``n k a e`` in this order; Redis keeps it. A row of anybody else is none."""
     entry_id, fields = row
     try:

@@ -7,28 +7,37 @@ that fails. But for what the user of Redis may not do: that is looked at for eac
 
 from redis.exceptions import ResponseError
 
-from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Internal, NotFound, TooLarge, Unavailable
+from stream_server.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InternalError,
+    NotFound,
+    TooLarge,
+    Unavailable,
+)
 from stream_server.store import budget
 
-REDIS = (
+UNAVAILABLE_CODES = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
 )  # fmt: skip
 """Redis cannot write now, and may later."""
 
-STOPPED = "killed by user"
+SCRIPT_KILLED_TEXT = "killed by user"
 """Somebody has ended the script by SCRIPT KILL, which Redis allows only before its first write."""
 
-DENIED = ("The user executing the script can't", "ACL failure in script")
+ACL_DENIED_TEXTS = ("The user executing the script can't", "ACL failure in script")
 """Redis' ACL forbids a command in the middle of a script; what came before it stays written."""
 
-NOT_YOURS = {
+NOT_YOURS_MESSAGES = {
     "group": "only members may post, comment or like in it, and only its owner may announce or change it",
     "list": "only its owner may change a list",
     "comment": "only its author, or that of its status, may delete a comment",
 }
 """What is said where a noun has another owner than an author."""
 
-TOO_MANY = {
+TOO_MANY_MESSAGES = {
     "lists": "at most 1,000 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
@@ -36,7 +45,7 @@ TOO_MANY = {
 }
 """What there may be no more of."""
 
-REFUSED = {
+BAD_REQUEST_MESSAGES = {
     "ONESELF": "somebody other than oneself",
     "BLOCKED": "you block them: unblock them first",
     "ELSEWHERE": "what is posted in a group is answered and repeated there only",
@@ -48,39 +57,41 @@ REFUSED = {
 """Words of scripts for a request that cannot be; the parameter at fault follows the word."""
 
 
-def refused(error: ResponseError) -> ApiError:
+def to_api_error(error: ResponseError) -> ApiError:
     """The error for a script's, or Redis', refusal."""
     word, _, what = str(error).partition(" ")
-    made = _of_script(word, what)
+    made = _parse_script_refusal(word, what)
     if made is not None:
         return made
-    if any(_says(error, name) for name in REDIS) or STOPPED in str(error):
+    if any(_has_code(error, name) for name in UNAVAILABLE_CODES) or SCRIPT_KILLED_TEXT in str(error):
         return Unavailable("the data store takes no writes at the moment; nothing was written", retry_after=1)
-    return Internal("the data store refused a command")
+    return InternalError("the data store refused a command")
 
 
-def refused_write(error: ResponseError) -> ApiError:
+def write_error_to_api_error(error: ResponseError) -> ApiError:
     """The same for a script that writes: one that was stopped in its middle may have written."""
-    return budget.unknown() if any(text in str(error) for text in DENIED) else refused(error)
+    return (
+        budget.outcome_unknown_error() if any(text in str(error) for text in ACL_DENIED_TEXTS) else to_api_error(error)
+    )
 
 
-def demoted(error: ResponseError) -> bool:
+def is_demoted_primary(error: ResponseError) -> bool:
     """Whether this is said by one that is no primary, or by a replica that has lost its own."""
-    return _says(error, "READONLY") or _says(error, "MASTERDOWN")
+    return _has_code(error, "READONLY") or _has_code(error, "MASTERDOWN")
 
 
-def _says(error: ResponseError, name: str) -> bool:
+def _has_code(error: ResponseError, code: str) -> bool:
     """redis-py keeps the word apart from the text where it knows it."""
-    return getattr(error, "status_code", None) == name or f"{name} " in str(error)
+    return getattr(error, "status_code", None) == code or f"{code} " in str(error)
 
 
-def _of_script(word: str, what: str) -> ApiError | None:
-    """``what`` is a noun, and after a blank the parameter that named it, if one did."""
-    noun, _, param = what.partition(" ")
+def _parse_script_refusal(code: str, details: str) -> ApiError | None:
+    """``details`` is a noun, and after a blank the parameter that named it, if one did."""
+    noun, _, param = details.partition(" ")
     named = param or None
-    if word in REFUSED:
-        return BadRequest(REFUSED[word], param=noun)
-    match word:
+    if code in BAD_REQUEST_MESSAGES:
+        return BadRequest(BAD_REQUEST_MESSAGES[code], param=noun)
+    match code:
         case "NOT_FOUND":
             made: ApiError | None = NotFound(f"there is no such {noun}", param=named)
         case "DECIDED":
@@ -90,9 +101,9 @@ def _of_script(word: str, what: str) -> ApiError | None:
         case "DUPLICATE":
             made = Conflict("this key was used before, with another request", code="duplicate", param=noun)
         case "NOT_YOURS":
-            made = Forbidden(NOT_YOURS.get(noun, "only its author may do this"), code="not_yours", param=named)
+            made = Forbidden(NOT_YOURS_MESSAGES.get(noun, "only its author may do this"), code="not_yours", param=named)
         case "TOO_MANY":
-            made = TooLarge(TOO_MANY[noun], code="too_many", param=named)
+            made = TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=named)
         case "SUSPENDED":
             made = Forbidden("this account is suspended", code="suspended")
         case _:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from stream_server.store import keys
-from stream_server.store.page import Page, Piece, walk
+from stream_server.store.page import Page, PageRequest, read_page
 from stream_server.store.scripts import Scripts
 
 
@@ -22,7 +22,7 @@ class Relationship(NamedTuple):
     muting: bool | None
 
     @property
-    def mutual(self) -> bool:
+    def is_mutual(self) -> bool:
         """Whether each follows the other."""
         return self.following and self.followed_by
 
@@ -33,12 +33,12 @@ class Relations:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def relationship(self, viewer: str, uid: str, other: str) -> Relationship:
+    async def get_relationship(self, viewer: str, uid: str, other: str) -> Relationship:
         """How ``uid`` stands to ``other``; raises NotFound for either, and BadRequest for the same user twice."""
-        found = [bool(one) for one in await self._scripts.read("relationship", keys.META, viewer, uid, other)]
+        found = [bool(one) for one in await self._scripts.call("relationship", keys.META, viewer, uid, other)]
         return Relationship(*found, *[None] * (6 - len(found)))
 
-    async def common_following(self, viewer: str, uid: str, other: str, piece: Piece) -> Page:
+    async def list_common_following(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
         """Whom both follow, as JSON with ``since`` when ``uid`` does, newest first.
 
         Where one of the sets has 4,096 members or fewer it is one round trip, and costs Redis one intersection (a few
@@ -46,13 +46,13 @@ class Relations:
         short then, or empty, its cursor goes on. Raises NotFound for either, InvalidCursor, and BadRequest for the
         same user twice.
         """
-        return await self._common("following", viewer, uid, other, piece)
+        return await self._list_common("following", viewer, uid, other, page_request)
 
-    async def common_followers(self, viewer: str, uid: str, other: str, piece: Piece) -> Page:
-        """Who follows both, as :meth:`common_following`; ``since`` is when they began to follow ``uid``."""
-        return await self._common("followers", viewer, uid, other, piece)
+    async def list_common_followers(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
+        """Who follows both, as :meth:`list_common_following`; ``since`` is when they began to follow ``uid``."""
+        return await self._list_common("followers", viewer, uid, other, page_request)
 
-    async def _common(self, relation: str, viewer: str, uid: str, other: str, piece: Piece) -> Page:
-        key, second = keys.named(relation, uid), keys.named(relation, other)
+    async def _list_common(self, relation: str, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
+        key, second = keys.key_for(relation, uid), keys.key_for(relation, other)
         name = f"common-{relation}:{uid}:{other}"
-        return await walk(self._scripts, "common", key, piece, viewer, uid, other, second, name=name)
+        return await read_page(self._scripts, "common", key, page_request, viewer, uid, other, second, list_name=name)

@@ -12,23 +12,23 @@ SERVER_TTL_MS = 60_000
 a key for every write kept for a day would be most of the memory of a busy server."""
 
 
-class Request(NamedTuple):
-    """``key`` names the write, ``fingerprint`` its content: the same key with other content is refused."""
+class IdempotencyKey(NamedTuple):
+    """``value`` names the write, ``fingerprint`` its content: the same key with other content is refused."""
 
-    key: str
+    value: str
     fingerprint: str
     ttl_ms: int
 
     @classmethod
-    def fresh(cls) -> Self:
+    def generate(cls) -> Self:
         """A key for a write that came without one."""
         return cls("s:" + secrets.token_hex(12), "-", SERVER_TTL_MS)
 
     @classmethod
-    def of_client(cls, uid: str, key: str, payload: bytes) -> Self:
+    def from_client(cls, uid: str, key: str, payload: bytes) -> Self:
         """A client's own key, which is its user's alone; ``payload`` is whatever makes the request what it is."""
         return cls(f"c:{uid}:{key}", blake2b(payload, digest_size=16).hexdigest(), CLIENT_TTL_MS)
 
-    def part(self, number: int) -> Self:
+    def for_part(self, number: int) -> Self:
         """The name of one part of a batch; the slash is in no client's key, so parts cannot meet keys."""
-        return self._replace(key=f"{self.key}/{number}")
+        return self._replace(value=f"{self.value}/{number}")

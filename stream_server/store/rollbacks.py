@@ -11,14 +11,14 @@ from stream_server.store import keys, position
 from stream_server.store.scripts import Scripts
 
 
-class Loss(NamedTuple):
-    """After ``start`` the log goes on for whoever had what was lost; ``told`` is where that was said just now.
+class RecordedRollback(NamedTuple):
+    """After ``resume_after`` the log goes on for whoever had what was lost; ``recorded_at`` is where that was said just now.
 
     It is None where another had said so.
     """
 
-    start: Position
-    told: Position | None
+    resume_after: Position
+    recorded_at: Position | None
 
 
 class Rollbacks:
@@ -27,14 +27,14 @@ class Rollbacks:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def tell(self, survivor: Position, lost: Position) -> Loss | None:
-        """Say on the log that what came after ``survivor`` is gone, as far as ``lost`` at least.
+    async def record(self, last_kept: Position, lost: Position) -> RecordedRollback | None:
+        """Say on the log that what came after ``last_kept`` is gone, as far as ``lost`` at least.
 
         From then on no id is made below ``lost``. None means that it is there after all. Raises Unavailable while Redis
         takes no writes. Made twice it is told once, so it may be repeated.
         """
-        told = await self._scripts.read("rollback", keys.META, *survivor, *lost)
+        told = await self._scripts.call("rollback", keys.META, *last_kept, *lost)
         if not told:
             return None
         start, *word = told
-        return Loss(position.of_cursor(start), position.parse(word[0]) if word else None)
+        return RecordedRollback(position.parse_cursor(start), position.parse_reply_position(word[0]) if word else None)

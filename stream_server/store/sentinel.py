@@ -22,23 +22,23 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from stream_server.store.address import Watched
+from stream_server.store.address import SentinelService
 
-FRESH_SECONDS = 0.1
+CACHE_SECONDS = 0.1
 """An answer is good for so long: in a failover, every request would ask every Sentinel anew."""
 
-WATCH_SECONDS = 0.1
+POLL_SECONDS = 0.1
 """How often the Sentinels are asked while there are connections: two to three steps of a failover of theirs, each of
 which takes 50 to 100 ms, lie between its beginning and the moment from which the old primary's writes are lost."""
 
-STRAGGLERS_SECONDS = 0.1
+SLOW_SENTINEL_WAIT_SECONDS = 0.1
 """How long the others are waited for once one has answered: what a Sentinel that is silent costs each asking."""
 
-Address = tuple[str, int]
-State = dict[str, Any]
+HostPort = tuple[str, int]
+SentinelState = dict[str, Any]
 
 
-class Leaving(RedisConnectionError):
+class FailoverInProgress(RedisConnectionError):
     """Nobody is the primary at the moment; whoever is connected to the last one is to leave it."""
 
 
@@ -49,70 +49,73 @@ class Sentinels:
     as they call it healthy.
     """
 
-    def __init__(self, watched: Watched, timeout_seconds: float, *, replica: bool = False) -> None:
-        self._service = watched.service
+    def __init__(self, sentinel_service: SentinelService, timeout_seconds: float, *, replica: bool = False) -> None:
+        self._service = sentinel_service.service
         self._timeout_seconds = timeout_seconds
-        self._clients = [_client(host, port, watched, timeout_seconds) for host, port in watched.sentinels]
-        self._watched = not replica  # a replica that is none any more only reads late
-        self._ask = self._replica if replica else self._primary
-        self._asking: asyncio.Task[Address] | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._asked_at = -FRESH_SECONDS
-        self.address: Address | None = None
+        self._clients = [
+            _create_sentinel_client(host, port, sentinel_service, timeout_seconds)
+            for host, port in sentinel_service.sentinels
+        ]
+        self._polls_primary = not replica  # a replica that is none any more only reads late
+        self._query_target = self._query_replica if replica else self._query_primary
+        self._resolving: asyncio.Task[HostPort] | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._resolved_at = -CACHE_SECONDS
+        self.address: HostPort | None = None
 
     def __repr__(self) -> str:
         """Without the addresses: this may be shown as part of a connection's arguments."""
         return f"<Sentinels: {len(self._clients)}>"
 
-    async def find(self) -> Address:
+    async def resolve(self) -> HostPort:
         """Host and port of the server, asked now; raises redis-py's ConnectionError if no Sentinel can say it.
 
         Those who want to know it at the same time ask once.
         """
-        if self._asking is None:
-            if self.address is not None and asyncio.get_running_loop().time() - self._asked_at < FRESH_SECONDS:
+        if self._resolving is None:
+            if self.address is not None and asyncio.get_running_loop().time() - self._resolved_at < CACHE_SECONDS:
                 return self.address
-            self._asking = asyncio.create_task(self._ask(), name="sentinels")
-            self._asking.add_done_callback(self._answered)
-        return await asyncio.shield(self._asking)
+            self._resolving = asyncio.create_task(self._query_target(), name="sentinels")
+            self._resolving.add_done_callback(self._on_resolved)
+        return await asyncio.shield(self._resolving)
 
-    def watch(self) -> None:
+    def start_polling(self) -> None:
         """From now on ``address`` follows what they say, until :meth:`close`; a replica's does not."""
-        if self._watched and (self._watching is None or self._watching.done()):
-            self._watching = asyncio.create_task(self._watch(), name="watched sentinels")
+        if self._polls_primary and (self._polling is None or self._polling.done()):
+            self._polling = asyncio.create_task(self._poll(), name="watched sentinels")
 
-    async def states(self) -> list[State | None]:
+    async def fetch_states(self) -> list[SentinelState | None]:
         """What each Sentinel knows of the service, None for one that does not answer or does not watch it."""
-        return await self._each(lambda client: client.sentinel_master(self._service, return_responses=True), None)
+        return await self._query_all(lambda client: client.sentinel_master(self._service, return_responses=True), None)
 
     async def close(self) -> None:
         """Close the connections to the Sentinels; whoever waits for an answer of theirs is cancelled."""
-        for task in (self._watching, self._asking):
+        for task in (self._polling, self._resolving):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
         for client in self._clients:
             await client.aclose()
 
-    def _answered(self, asking: "asyncio.Task[Address]") -> None:
-        self._asking = None
-        if asking.cancelled():
+    def _on_resolved(self, task: "asyncio.Task[HostPort]") -> None:
+        self._resolving = None
+        if task.cancelled():
             return
-        error = asking.exception()  # looked at here too: all who waited may have left
+        error = task.exception()  # looked at here too: all who waited may have left
         if error is None:
-            self.address, self._asked_at = asking.result(), asyncio.get_running_loop().time()
-        elif isinstance(error, Leaving):
+            self.address, self._resolved_at = task.result(), asyncio.get_running_loop().time()
+        elif isinstance(error, FailoverInProgress):
             self.address = None
 
-    async def _watch(self) -> None:
+    async def _poll(self) -> None:
         """Without an answer the last one holds: with all Sentinels dead there is no failover to be missed."""
         while True:
-            await asyncio.sleep(WATCH_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             with suppress(RedisError, OSError):
-                await self.find()
+                await self.resolve()
 
-    async def _primary(self) -> Address:
-        found = await self._each(self._state, STRAGGLERS_SECONDS)
+    async def _query_primary(self) -> HostPort:
+        found = await self._query_all(self._query_state, SLOW_SENTINEL_WAIT_SECONDS)
         known = [state for state in found if state is not None]
         if not known:
             raise RedisConnectionError("no Sentinel says where the primary is")
@@ -120,69 +123,76 @@ class Sentinels:
         newest = [state for state in known if state["config-epoch"] == epoch]
         for state in newest:
             if state["promoted"] is not None:
-                promoted: Address = state["promoted"]
+                promoted: HostPort = state["promoted"]
                 return promoted
-        if any(_failing_over(state) for state in newest):
-            raise Leaving("the Sentinels are changing the primary")
-        up = [state for state in newest if not _down(state)]
+        if any(_is_failing_over(state) for state in newest):
+            raise FailoverInProgress("the Sentinels are changing the primary")
+        up = [state for state in newest if not _is_down(state)]
         if not up:
-            raise (Leaving if any(state["is_odown"] for state in newest) else RedisConnectionError)(
+            raise (FailoverInProgress if any(state["is_odown"] for state in newest) else RedisConnectionError)(
                 "the Sentinels say that the primary is down"
             )
         return str(up[0]["ip"]), int(up[0]["port"])
 
-    async def _state(self, client: Any) -> State:
+    async def _query_state(self, client: Any) -> SentinelState:
         """What it knows of the primary, and who was ``promoted`` if it is changing it and has come so far.
 
         Its state names the old one until all other replicas have followed, which may take minutes.
         """
-        state: State = await client.sentinel_master(self._service, return_responses=True)
+        state: SentinelState = await client.sentinel_master(self._service, return_responses=True)
         named = old = (str(state["ip"]), int(state["port"]))
-        if _failing_over(state):
+        if _is_failing_over(state):
             host, port = await client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
             named = (host.decode(), int(port))
         return state | {"promoted": None if named == old else named}
 
-    async def _replica(self) -> Address:
+    async def _query_replica(self) -> HostPort:
         """Any, so that processes spread over them; healthy is one that none of the Sentinels calls down."""
-        found = await self._each(lambda client: client.sentinel_slaves(self._service), STRAGGLERS_SECONDS)
+        found = await self._query_all(lambda client: client.sentinel_slaves(self._service), SLOW_SENTINEL_WAIT_SECONDS)
         told = [state for states in found if states is not None for state in states]
-        ill = {(state["ip"], state["port"]) for state in told if _down(state) or state["master-link-status"] != "ok"}
+        ill = {(state["ip"], state["port"]) for state in told if _is_down(state) or state["master-link-status"] != "ok"}
         healthy = sorted({(str(state["ip"]), int(state["port"])) for state in told} - ill)
         if not healthy:
             raise RedisConnectionError("the Sentinels know of no healthy replica")
         return self.address if self.address in healthy else random.choice(healthy)
 
-    async def _each(self, ask: Callable[[Any], Awaitable[Any]], stragglers_seconds: float | None) -> list[Any]:
+    async def _query_all(
+        self, query: Callable[[Any], Awaitable[Any]], wait_after_first_seconds: float | None
+    ) -> list[Any]:
         """The answers in the Sentinels' order, None for none, when all are there.
 
-        With ``stragglers_seconds`` not for much longer than until the first one is.
+        With ``wait_after_first_seconds`` not for much longer than until the first one is.
         """
-        asking = [asyncio.create_task(self._one(ask, client)) for client in self._clients]
+        asking = [asyncio.create_task(self._query_one(query, client)) for client in self._clients]
         try:
-            if stragglers_seconds is not None:
+            if wait_after_first_seconds is not None:
                 for first in asyncio.as_completed(asking):
                     if await first is not None:
                         break
-            await asyncio.wait(asking, timeout=stragglers_seconds)
+            await asyncio.wait(asking, timeout=wait_after_first_seconds)
             return [task.result() if task.done() else None for task in asking]
         finally:
             for task in asking:
                 task.cancel()
 
-    async def _one(self, ask: Callable[[Any], Awaitable[Any]], client: Any) -> Any:
+    async def _query_one(self, query: Callable[[Any], Awaitable[Any]], client: Any) -> Any:
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await ask(client)
+                return await query(client)
         except (RedisError, OSError, TimeoutError):
             return None
 
 
-ONCE: dict[str, Any] = {"socket_timeout": None, "retry": Retry(NoBackoff(), 0), "protocol": 2, "driver_info": None}
+CONNECTION_OPTIONS: dict[str, Any] = {
+    "socket_timeout": None,
+    "retry": Retry(NoBackoff(), 0),
+    "protocol": 2,
+    "driver_info": None,
+}
 """What redis-py is told wherever it connects: to repeat nothing, and to leave the time to us."""
 
 
-class GuidedConnection(Connection):
+class SentinelConnection(Connection):
     """A connection that asks ``sentinels`` where to go."""
 
     def __init__(self, *, sentinels: Sentinels, **arguments: Any) -> None:
@@ -196,41 +206,41 @@ class GuidedConnection(Connection):
         await super().connect()  # type: ignore[no-untyped-call]  # redis-py
 
     async def _connect(self) -> None:
-        self.host, self.port = await self._sentinels.find()
-        self._sentinels.watch()
+        self.host, self.port = await self._sentinels.resolve()
+        self._sentinels.start_polling()
         await super()._connect()  # type: ignore[no-untyped-call]  # redis-py
 
 
-class GuidedTlsConnection(GuidedConnection, SSLConnection):
+class SentinelTlsConnection(SentinelConnection, SSLConnection):
     """One with TLS."""
 
 
-def arguments(watched: Watched, sentinels: Sentinels) -> dict[str, Any]:
+def pool_arguments(sentinel_service: SentinelService, sentinels: Sentinels) -> dict[str, Any]:
     """What a pool of connections takes so that they go to the service."""
     return {
-        "connection_class": GuidedTlsConnection if watched.secure else GuidedConnection,
+        "connection_class": SentinelTlsConnection if sentinel_service.use_tls else SentinelConnection,
         "sentinels": sentinels,
-        "db": watched.db,
-        **watched.credentials,
-        **watched.tls,
+        "db": sentinel_service.db,
+        **sentinel_service.credentials,
+        **sentinel_service.tls_options,
     }
 
 
-def _client(host: str, port: int, watched: Watched, timeout_seconds: float) -> Redis:
-    credentials: dict[str, Any] = {**watched.sentinel_credentials, **watched.tls}
+def _create_sentinel_client(host: str, port: int, sentinel_service: SentinelService, timeout_seconds: float) -> Redis:
+    credentials: dict[str, Any] = {**sentinel_service.sentinel_credentials, **sentinel_service.tls_options}
     return Redis(
         host=host,
         port=port,
         socket_connect_timeout=timeout_seconds,
-        ssl=watched.secure,
-        **ONCE,
+        ssl=sentinel_service.use_tls,
+        **CONNECTION_OPTIONS,
         **credentials,
     )
 
 
-def _failing_over(state: State) -> bool:
+def _is_failing_over(state: SentinelState) -> bool:
     return "failover_in_progress" in state["flags"]
 
 
-def _down(state: State) -> bool:
+def _is_down(state: SentinelState) -> bool:
     return bool(state["is_sdown"] or state["is_odown"] or state["is_disconnected"])

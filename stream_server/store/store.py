@@ -5,7 +5,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stream_server.detection import Detector, undetermined
+from stream_server.detection import LanguageDetector, detect_nothing
 from stream_server.errors import ApiError
 from stream_server.events import Position
 from stream_server.store.blocks import Blocks
@@ -14,23 +14,23 @@ from stream_server.store.favorites import Favorites
 from stream_server.store.follow_requests import FollowRequests
 from stream_server.store.follows import Follows
 from stream_server.store.groups import Groups
-from stream_server.store.jobs import Jobs
-from stream_server.store.lane import Lane
+from stream_server.store.jobs import JobQueue
+from stream_server.store.lane import ReadAdmission
 from stream_server.store.likes import Likes
-from stream_server.store.link import Link
+from stream_server.store.link import RedisClient
 from stream_server.store.lists import Lists
-from stream_server.store.log import Log
+from stream_server.store.log import EventLog
 from stream_server.store.mutes import Mutes
-from stream_server.store.near import Near
+from stream_server.store.near import ReplicaRouter
 from stream_server.store.notifications import Notifications
-from stream_server.store.passes import Passes
+from stream_server.store.passes import JobRunner
 from stream_server.store.relations import Relations
 from stream_server.store.repair import Repair
 from stream_server.store.reports import Reports
 from stream_server.store.retention import Retention
 from stream_server.store.rollbacks import Rollbacks
-from stream_server.store.rules import Rules
-from stream_server.store.scripts import Scripts, Sizes
+from stream_server.store.rules import StoredRules
+from stream_server.store.scripts import Scripts, SizeLimits
 from stream_server.store.sessions import Sessions
 from stream_server.store.statuses import Statuses
 from stream_server.store.suspensions import Suspensions
@@ -39,21 +39,21 @@ from stream_server.store.talks import Talks
 from stream_server.store.tickets import Tickets
 from stream_server.store.timelines import Timelines
 from stream_server.store.users import Users
-from stream_server.store.viewers import Viewers
+from stream_server.store.viewers import UserGraphs
 
 if TYPE_CHECKING:
-    from stream_server.store.connects import Connects
+    from stream_server.store.connects import ConnectRateLimiter
 
 logger = logging.getLogger(__name__)
 
-OLDEST = (6, 2)
+MIN_REDIS_VERSION = (6, 2)
 """The oldest Redis that has what is used here (GETDEL, exclusive ranges, PXAT)."""
 
 
-DEFAULT_SIZES = Sizes()
+DEFAULT_SIZE_LIMITS = SizeLimits()
 
 
-class TooOld(RuntimeError):
+class RedisTooOld(RuntimeError):
     """This Redis lacks commands that are used here; the message says which version is needed."""
 
 
@@ -61,8 +61,8 @@ class Store:
     """What is kept in one Redis. Nothing is connected before :meth:`open`.
 
     ``timeout_seconds`` bounds the wait for each answer of Redis; ``read_url`` names a replica to hear and read the log
-    from, empty for none; so many ``write_replicas`` must have a write before it is answered; ``language`` tells that of
-    a status whose author does not say it. Many who ask at once go along the ``lane``.
+    from, empty for none; so many ``write_replicas`` must have a write before it is answered; ``detect_language`` tells that of
+    a status whose author does not say it. Many who ask at once go along the ``read_admission``.
     """
 
     def __init__(
@@ -70,27 +70,29 @@ class Store:
         url: str,
         *,
         timeout_seconds: float,
-        read_url: str = "",
-        write_replicas: int = 0,
-        sizes: Sizes = DEFAULT_SIZES,
-        language: Detector = undetermined,
+        replica_url: str = "",
+        min_write_replicas: int = 0,
+        size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
+        detect_language: LanguageDetector = detect_nothing,
     ) -> None:
-        self.language = language
-        self.lane = Lane()
-        self._link = Link(url, timeout_seconds)
-        self._near = Near(self._link, Link(read_url, timeout_seconds, replica=True) if read_url else None)
-        self._scripts = Scripts(self._link, sizes, write_replicas)
-        self.users = Users(self._link, self._scripts)
-        self.sessions = Sessions(self._link, self._scripts)
-        self.tickets = Tickets(self._link)
-        self.jobs = Jobs(self._link, self._scripts)
-        self.passes = Passes(self._link, self.jobs, sizes)
-        self.syndication = Syndication(self.jobs, self.passes, sizes)
-        self.timelines = Timelines(self._link, self._scripts)
-        self.repair = Repair(self._link, self._scripts, self.jobs)
-        self.statuses = Statuses(self._link, self._scripts, self.syndication, language)
+        self.detect_language = detect_language
+        self.read_admission = ReadAdmission()
+        self._redis = RedisClient(url, timeout_seconds)
+        self._replica_router = ReplicaRouter(
+            self._redis, RedisClient(replica_url, timeout_seconds, replica=True) if replica_url else None
+        )
+        self._scripts = Scripts(self._redis, size_limits, min_write_replicas)
+        self.users = Users(self._redis, self._scripts)
+        self.sessions = Sessions(self._redis, self._scripts)
+        self.tickets = Tickets(self._redis)
+        self.job_queue = JobQueue(self._redis, self._scripts)
+        self.job_runner = JobRunner(self._redis, self.job_queue, size_limits)
+        self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
+        self.timelines = Timelines(self._redis, self._scripts)
+        self.repair = Repair(self._redis, self._scripts, self.job_queue)
+        self.statuses = Statuses(self._redis, self._scripts, self.syndication, detect_language)
         self.follows = Follows(self._scripts, self.syndication)
-        self.viewers = Viewers(self._scripts)
+        self.user_graphs = UserGraphs(self._scripts)
         self.follow_requests = FollowRequests(self._scripts, self.syndication)
         self.relations = Relations(self._scripts)
         self.blocks = Blocks(self._scripts, self.syndication)
@@ -100,47 +102,47 @@ class Store:
         self.suspensions = Suspensions(self._scripts)
         self.likes = Likes(self._scripts)
         self.favorites = Favorites(self._scripts)
-        self.comments = Comments(self._link, self._scripts)
-        self.log = Log(self._link, self._scripts, self._near)
+        self.comments = Comments(self._redis, self._scripts)
+        self.log = EventLog(self._redis, self._scripts, self._replica_router)
         self.rollbacks = Rollbacks(self._scripts)
-        self.retention = Retention(self._link, self._scripts)
+        self.retention = Retention(self._redis, self._scripts)
         self.lists = Lists(self._scripts, self.syndication)
         self.groups = Groups(self._scripts)
-        self.talks = Talks(self._link, self._scripts)
-        self.rules = Rules(self._scripts)
+        self.talks = Talks(self._redis, self._scripts)
+        self.rules = StoredRules(self._scripts)
 
     @cached_property
-    def connects(self) -> "Connects":
+    def connect_rate_limiter(self) -> "ConnectRateLimiter":
         """How often somebody connects."""
         # Here, since the library behind it takes a while to import, and no command but the server counts.
-        from stream_server.store.connects import Connects  # noqa: PLC0415 - see above
+        from stream_server.store.connects import ConnectRateLimiter  # noqa: PLC0415 - see above
 
-        return Connects(self._link)
+        return ConnectRateLimiter(self._redis)
 
     @property
-    def written(self) -> Position:
+    def last_written(self) -> Position:
         """The newest entry of the log that this process wrote: a feed that does not hear of it is deaf."""
-        return self._scripts.written
+        return self._scripts.last_written
 
     async def open(self) -> None:
-        """Look whether this Redis will do, and give it the scripts; raises :class:`TooOld` or Unavailable."""
-        (info,) = await self._link.ask(("INFO", "server"))
+        """Look whether this Redis will do, and give it the scripts; raises :class:`RedisTooOld` or Unavailable."""
+        (info,) = await self._redis.execute(("INFO", "server"))
         _check_version(info.decode())
         await self._scripts.install()
-        await self._warn_of_eviction()
+        await self._warn_about_eviction()
 
     async def ping(self) -> None:
         """Raises Unavailable when Redis does not answer."""
-        await self._link.ask(("PING",))
+        await self._redis.execute(("PING",))
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._near.close()
-        await self._link.close()
+        await self._replica_router.close()
+        await self._redis.close()
 
-    async def _warn_of_eviction(self) -> None:
+    async def _warn_about_eviction(self) -> None:
         try:
-            (info,) = await self._link.ask(("INFO", "memory"))
+            (info,) = await self._redis.execute(("INFO", "memory"))
         except ApiError:
             return  # a hosted Redis may forbid INFO's sections; the warning is not worth a refusal to start
         policy = re.search(r"^maxmemory_policy:(\S+)", info.decode(), re.MULTILINE)
@@ -150,5 +152,5 @@ class Store:
 
 def _check_version(info: str) -> None:
     version = re.search(r"^redis_version:(\d+)\.(\d+)", info, re.MULTILINE)
-    if version is None or (int(version[1]), int(version[2])) < OLDEST:
-        raise TooOld("Redis 6.2 or newer is needed")
+    if version is None or (int(version[1]), int(version[2])) < MIN_REDIS_VERSION:
+        raise RedisTooOld("Redis 6.2 or newer is needed")

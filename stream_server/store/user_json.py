@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream_server.events import iso
+from stream_server.events import format_iso_time
 
 _encode = msgspec.json.encode
 
-FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
+USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
 """What is read of a user's hash, in this order."""
 
 
-class Card(msgspec.Struct, frozen=True):
+class ProfileCard(msgspec.Struct, frozen=True):
     """What users say about themselves, kept encoded in the field ``card`` so that scripts can copy it."""
 
     name: str
@@ -22,12 +22,12 @@ class Card(msgspec.Struct, frozen=True):
     lang: str | None = None
     protected: bool = False
 
-    def fragment(self) -> bytes:
+    def json_members(self) -> bytes:
         """The members without the braces."""
         return _encode(self)[1:-1]
 
 
-class Kept(NamedTuple):
+class UserRow(NamedTuple):
     """A user's hash as Redis has it; ``email`` is None for who was made without one."""
 
     id: bytes
@@ -39,15 +39,15 @@ class Kept(NamedTuple):
     signup: bytes
     email: bytes | None
 
-    def public(self) -> bytes:
+    def public_json(self) -> bytes:
         """The user as everyone sees it."""
-        signup = iso(int(self.signup)).encode()
+        signup = format_iso_time(int(self.signup)).encode()
         return (
             b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"}'
             % (self.id, self.login, self.card, self.followers, self.following, self.posts, signup)
         )  # fmt: skip
 
-    def own(self) -> bytes:
+    def own_json(self) -> bytes:
         """The user as only the user sees it: with the e-mail, or null."""
         email = None if self.email is None else self.email.decode()
-        return self.public()[:-1] + b',"email":' + _encode(email) + b"}"
+        return self.public_json()[:-1] + b',"email":' + _encode(email) + b"}"

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from stream_server.events import Position
 from stream_server.store import keys
-from stream_server.store.position import at
+from stream_server.store.position import make_position
 from stream_server.store.scripts import Scripts
 
 
-class Viewer(NamedTuple):
+class UserGraph(NamedTuple):
     """The graph around a user, ids with when each relation began (ms since 1970), true at ``head``."""
 
     following: dict[str, int]
@@ -20,7 +20,7 @@ class Viewer(NamedTuple):
     head: Position
 
 
-class Outcasts(NamedTuple):
+class RestrictedAccounts(NamedTuple):
     """Who is protected and who is suspended at ``head``."""
 
     protected: frozenset[str]
@@ -28,34 +28,34 @@ class Outcasts(NamedTuple):
     head: Position
 
 
-class Viewers:
+class UserGraphs:
     """Reads viewers of one store."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def read(self, uid: str) -> Viewer:
+    async def get_graph(self, uid: str) -> UserGraph:
         """The graph around a user, empty for one who does not exist; raises Unavailable.
 
         One step as long as these sets: a millisecond or two a thousand people. Nothing bounds whom somebody follows, or
         who blocks them.
         """
-        *relations, entry_id, n = await self._scripts.read("viewer", keys.META, uid)
-        following, blocks, blockers, mutes, groups = map(_since, relations)
-        return Viewer(following, blocks, blockers, mutes, groups, at(entry_id, n))
+        *relations, entry_id, n = await self._scripts.call("viewer", keys.META, uid)
+        following, blocks, blockers, mutes, groups = map(_start_times_by_id, relations)
+        return UserGraph(following, blocks, blockers, mutes, groups, make_position(entry_id, n))
 
-    async def outcasts(self) -> Outcasts:
+    async def get_restricted_accounts(self) -> RestrictedAccounts:
         """Everybody who is protected or suspended; raises Unavailable.
 
         One step as long as these sets, read when a worker starts and when it may have missed something.
         """
-        protected, suspended, entry_id, n = await self._scripts.read("standing", keys.META)
-        return Outcasts(_ids(protected), _ids(suspended), at(entry_id, n))
+        protected, suspended, entry_id, n = await self._scripts.call("standing", keys.META)
+        return RestrictedAccounts(_to_id_set(protected), _to_id_set(suspended), make_position(entry_id, n))
 
 
-def _since(pairs: Sequence[bytes]) -> dict[str, int]:
+def _start_times_by_id(pairs: Sequence[bytes]) -> dict[str, int]:
     return {member.decode(): int(score) for member, score in zip(pairs[::2], pairs[1::2], strict=True)}
 
 
-def _ids(members: Sequence[bytes]) -> frozenset[str]:
+def _to_id_set(members: Sequence[bytes]) -> frozenset[str]:
     return frozenset(member.decode() for member in members)

@@ -2,16 +2,16 @@
 
 import msgspec
 
-from stream_server.store.scripts import Answer
+from stream_server.store.scripts import WriteReply
 
 _encode = msgspec.json.encode
 
 
-def pairs(**words: str) -> list[str | bytes]:
+def hash_fields_with_json(**texts: str) -> list[str | bytes]:
     """Fields of a hash and their values: each of these words, and the same as JSON in ``<field>_json``."""
-    return [item for name, word in words.items() for item in (name, word, f"{name}_json", _encode(word))]
+    return [item for name, word in texts.items() for item in (name, word, f"{name}_json", _encode(word))]
 
 
-def json_of(answer: Answer) -> bytes:
+def json_of_reply(reply: WriteReply) -> bytes:
     """The JSON that a write keeps behind its position: the same bytes however often it is asked."""
-    return answer.value[answer.value.index(b"{") :]
+    return reply.value[reply.value.index(b"{") :]

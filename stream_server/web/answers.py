@@ -8,64 +8,66 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import ApiError
 
-REALM = "stream-server"
+SERVER_NAME = "stream-server"
 
-HEADERS = {
+JSON_HEADERS = {
     hdrs.CONTENT_TYPE: "application/json; charset=utf-8",
     hdrs.CACHE_CONTROL: "no-store",
     "X-Content-Type-Options": "nosniff",
-    hdrs.SERVER: REALM,
+    hdrs.SERVER: SERVER_NAME,
 }
 
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """What RFC 6750 §3.1 calls our refusals, by status."""
 
 
-class _Created(msgspec.Struct):
+class _CreatedObject(msgspec.Struct):
     id: str
 
 
-def json_answer(body: bytes, *, status: int = 200) -> web.Response:
+def json_response(body: bytes, *, status: int = 200) -> web.Response:
     """An answer of JSON that is encoded already; what the store gives is passed on byte for byte."""
-    return web.Response(body=body, status=status, headers=HEADERS)
+    return web.Response(body=body, status=status, headers=JSON_HEADERS)
 
 
-def created(body: bytes, path: str) -> web.Response:
+def created_response(body: bytes, path: str) -> web.Response:
     """201 for a new thing, encoded already; it can be found at ``path`` and its id."""
-    response = json_answer(body, status=201)
-    response.headers[hdrs.LOCATION] = path + msgspec.json.decode(body, type=_Created).id
+    response = json_response(body, status=201)
+    response.headers[hdrs.LOCATION] = path + msgspec.json.decode(body, type=_CreatedObject).id
     return response
 
 
-def encoded(value: object, *, status: int = 200) -> web.Response:
+def encode_response(value: object, *, status: int = 200) -> web.Response:
     """An answer of ``value`` as JSON."""
-    return json_answer(msgspec.json.encode(value), status=status)
+    return json_response(msgspec.json.encode(value), status=status)
 
 
-def listed(noun: str, items: Iterable[bytes]) -> web.Response:
+def list_response(member: str, items: Iterable[bytes]) -> web.Response:
     """``{noun: [...]}`` of JSON objects that are encoded already."""
-    return json_answer(b'{"%b":[%b]}' % (noun.encode(), b",".join(items)))
+    return json_response(b'{"%b":[%b]}' % (member.encode(), b",".join(items)))
 
 
-def page(noun: str, items: Iterable[bytes], older: str | None, newer: str | None) -> web.Response:
+def page_response(
+    member: str, items: Iterable[bytes], next_cursor: str | None, prev_cursor: str | None
+) -> web.Response:
     """A piece of a list with the cursors of its neighbours: ``{noun: [...], next, prev}``."""
-    ends = msgspec.json.encode({"next": older, "prev": newer})[1:]
-    return json_answer(b'{"%b":[%b],%b' % (noun.encode(), b",".join(items), ends))
+    ends = msgspec.json.encode({"next": next_cursor, "prev": prev_cursor})[1:]
+    return json_response(b'{"%b":[%b],%b' % (member.encode(), b",".join(items), ends))
 
 
-def refusal(error: ApiError, *, challenged: bool = True) -> web.Response:
-    """The answer for ``error``; ``challenged`` says that the request did carry a token."""
-    response = encoded(error.body(), status=error.status)
+def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:
+    """The answer for ``error``; ``token_sent`` says that the request did carry a token."""
+    response = encode_response(error.body(), status=error.status)
     if error.status == 401 or error.error_code == "insufficient_scope":
-        response.headers[hdrs.WWW_AUTHENTICATE] = _challenge(error, challenged=challenged)
+        response.headers[hdrs.WWW_AUTHENTICATE] = _bearer_challenge(error, token_sent=token_sent)
     if error.status in {429, 503}:
         response.headers[hdrs.RETRY_AFTER] = str(math.ceil(error.retry_after or 1))
     return response
 
 
-def _challenge(error: ApiError, *, challenged: bool) -> str:
+def _bearer_challenge(error: ApiError, *, token_sent: bool) -> str:
     """RFC 6750 §3: who showed no token at all is told no error, only what is asked for."""
-    if not challenged:
-        return f'Bearer realm="{REALM}"'
+    if not token_sent:
+        return f'Bearer realm="{SERVER_NAME}"'
     told = error.message.replace("\\", "").replace('"', "'")
-    return f'Bearer realm="{REALM}", error="{BEARER_ERRORS[error.status]}", error_description="{told}"'
+    return f'Bearer realm="{SERVER_NAME}", error="{BEARER_ERRORS[error.status]}", error_description="{told}"'

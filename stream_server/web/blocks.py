@@ -3,25 +3,25 @@
 from aiohttp import web
 
 from stream_server.web import pieces, query
-from stream_server.web.answers import encoded
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import encode_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, STORE
 
 
 async def block(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/blocks/{id}``: they and oneself see and follow each other no longer; twice is once."""
-    target, key = query.path_id(request), request_key(request)
+    target, key = query.read_path_id(request), read_idempotency_key(request)
     await request.app[STORE].blocks.block(request[CLAIMS].sub, target, key)
-    return encoded({"blocking": True})
+    return encode_response({"blocking": True})
 
 
 async def unblock(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/blocks/{id}``: no longer; what was cut stays cut."""
-    target, key = query.path_id(request), request_key(request)
+    target, key = query.read_path_id(request), read_idempotency_key(request)
     await request.app[STORE].blocks.unblock(request[CLAIMS].sub, target, key)
-    return encoded({"blocking": False})
+    return encode_response({"blocking": False})
 
 
-async def listed(request: web.Request) -> web.Response:
+async def list_blocks(request: web.Request) -> web.Response:
     """``GET /v1/users/me/blocks``: whom one blocks, newest first, each with ``since``."""
-    return await pieces.mine(request, "users", request.app[STORE].blocks.page)
+    return await pieces.page_of_caller(request, "users", request.app[STORE].blocks.list_blocked)

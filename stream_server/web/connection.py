@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from stream_server.web.peer import Peer
+from stream_server.web.peer import TcpPeer
 
 LAST_CHUNK = b"0\r\n\r\n"
 
@@ -22,8 +22,8 @@ LOW_WATER_SHARE = 0.75
 class StreamConnection(asyncio.Protocol):
     """The socket of one stream, as the hub's ``Sink``.
 
-    ``write`` and ``backlog`` are the transport's own methods, without a layer between: they run once per client
-    and flush. ``held`` and ``silence`` are the kernel's word (:class:`Peer`). ``on_lost`` is called once, when the
+    ``write`` and ``buffered_bytes`` are the transport's own methods, without a layer between: they run once per client
+    and flush. ``kernel_unacked_bytes`` and ``peer_silent_seconds`` are the kernel's word (:class:`TcpPeer`). ``on_lost`` is called once, when the
     connection is gone.
 
     The kernel's part of a client's bytes is set to ``send_buffer_bytes`` (Linux takes twice that, for its own records;
@@ -31,18 +31,18 @@ class StreamConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_chunked", "_full", "_peer", "_transport", "_waiter", "backlog", "held", "on_lost", "silence", "write",
+        "_chunked", "_full", "_peer", "_transport", "_waiter", "buffered_bytes", "kernel_unacked_bytes", "on_lost", "peer_silent_seconds", "write",
     )  # fmt: skip
 
     def __init__(
         self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int, send_buffer_bytes: int
     ) -> None:
         self.write = transport.write
-        self.backlog = transport.get_write_buffer_size
-        self._peer = Peer(transport)
-        self.held = self._peer.held
-        self.silence = self._peer.silence
-        self.on_lost: Callable[[], None] = _nobody
+        self.buffered_bytes = transport.get_write_buffer_size
+        self._peer = TcpPeer(transport)
+        self.kernel_unacked_bytes = self._peer.unacknowledged_bytes
+        self.peer_silent_seconds = self._peer.silence_seconds
+        self.on_lost: Callable[[], None] = _ignore_close
         self._transport = transport
         self._chunked = chunked
         self._full = False
@@ -61,7 +61,7 @@ class StreamConnection(asyncio.Protocol):
         self._peer.forget()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
-        on_lost, self.on_lost = self.on_lost, _nobody
+        on_lost, self.on_lost = self.on_lost, _ignore_close
         on_lost()
 
     def pause_writing(self) -> None:
@@ -75,11 +75,11 @@ class StreamConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether there is no room, or nobody who takes anything."""
         return self._full or self._transport.is_closing()
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """Wait until the transport takes more; raises ConnectionError if the client left."""
         if self._transport.is_closing():
             raise ConnectionResetError
@@ -98,5 +98,5 @@ class StreamConnection(asyncio.Protocol):
         self._transport.abort()
 
 
-def _nobody() -> None:
+def _ignore_close() -> None:
     """Nobody waits for this connection's end yet."""

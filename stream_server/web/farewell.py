@@ -4,12 +4,12 @@ import asyncio
 
 from aiohttp import web
 
-from stream_server.web.edges import Runner
+from stream_server.web.edges import HttpRunner
 from stream_server.web.keys import HUB, SHUTDOWN
 
 
-async def bid(app: web.Application, runner: Runner, site: web.BaseSite, seconds: float) -> None:
-    """Not ready, goodbye to everyone, no new connection, the last answers, then the rest; about ``seconds`` at most.
+async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, timeout_seconds: float) -> None:
+    """Not ready, goodbye to everyone, no new connection, the last answers, then the rest; about ``timeout_seconds`` at most.
 
     It listens while the goodbyes go out, so that a balancer hears of it from ``/readyz``, a new client by a refusal
     that says when to come back, and whoever writes has an answer: a socket that is closed first tells all of them by a
@@ -17,11 +17,11 @@ async def bid(app: web.Application, runner: Runner, site: web.BaseSite, seconds:
     be one more; connections that are made in that very instant are still reset, and nothing of what they ask is done.
     """
     hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
-    ends = clock() + seconds
-    hub.stop(shutdown.closing)
-    await hub.emptied(seconds / 2)
+    ends = clock() + timeout_seconds
+    hub.stop(shutdown.next_disconnect_reason)
+    await hub.wait_until_empty(timeout_seconds / 2)
     await site.stop()
-    await runner.answered(ends - seconds / 4 - clock())
-    await hub.emptied(ends - clock())  # a stream that was just beginning is told goodbye as well
-    await hub.errands.cancel()
+    await runner.wait_until_idle(ends - timeout_seconds / 4 - clock())
+    await hub.wait_until_empty(ends - clock())  # a stream that was just beginning is told goodbye as well
+    await hub.background_tasks.cancel_all()
     await runner.cleanup()

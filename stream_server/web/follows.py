@@ -4,47 +4,47 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, TooLarge
 from stream_server.web import pieces, query, schema
-from stream_server.web.answers import encoded, json_answer
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import encode_response, json_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.follows import MAX_BATCH, FollowBatch, OnList
+from stream_server.web.shapes.follows import MAX_FOLLOW_BATCH, FollowBatch, FollowQuery
 
 
 async def follow(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/following/{id}``: follow a user, or ask to where they are protected; twice is once."""
-    list_id, target = query.given(request, OnList).list or "", query.path_id(request)
-    key = request_key(request)
-    return json_answer(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
+    list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
+    key = read_idempotency_key(request)
+    return json_response(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def unfollow(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/following/{id}``: follow a user, or ask to, no longer; twice is once."""
-    list_id, target = query.given(request, OnList).list or "", query.path_id(request)
-    key = request_key(request)
-    return json_answer(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
+    list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
+    key = read_idempotency_key(request)
+    return json_response(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
 
 
-async def batch(request: web.Request) -> web.Response:
+async def follow_many(request: web.Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many at once, each with its own outcome."""
     asked, body = await schema.read_body_as(FollowBatch, request)
     wanted = len(asked.follow) + len(asked.unfollow)
-    if wanted > MAX_BATCH:
-        raise TooLarge(f"at most {MAX_BATCH} ids in both lists", code="too_many", param="follow")
+    if wanted > MAX_FOLLOW_BATCH:
+        raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
     if not wanted:
         raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
     both = set(asked.follow) & set(asked.unfollow)
     if both:
         raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
-    key = request_key(request, body)
-    results = await request.app[STORE].follows.many(request[CLAIMS].sub, asked.follow, asked.unfollow, key)
-    return encoded({"results": [result._asdict() for result in results]})
+    key = read_idempotency_key(request, body)
+    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, asked.follow, asked.unfollow, key)
+    return encode_response({"results": [result._asdict() for result in results]})
 
 
-async def followers(request: web.Request) -> web.Response:
+async def list_followers(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/followers``: who follows a user, newest first, each with ``since``."""
-    return await pieces.of(request, "users", request.app[STORE].follows.followers)
+    return await pieces.page_of_path_id(request, "users", request.app[STORE].follows.list_followers)
 
 
-async def following(request: web.Request) -> web.Response:
+async def list_following(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/following``: whom a user follows, newest first, each with ``since``."""
-    return await pieces.of(request, "users", request.app[STORE].follows.followed)
+    return await pieces.page_of_path_id(request, "users", request.app[STORE].follows.list_following)

@@ -5,70 +5,70 @@ Everything here is pure and shared: two clients with the same framing get the sa
 
 from stream_server.errors import NotAcceptable
 from stream_server.events import Entry
-from stream_server.hub.control import Control
+from stream_server.hub.control import ControlMessage
 from stream_server.hub.group import Framing
 
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
 
 
-def sse(entry: Entry, matched: bytes | None) -> bytes:
+def encode_sse(entry: Entry, matched: bytes | None) -> bytes:
     """An entry as an event of the WHATWG EventSource format."""
-    return _event(entry.position.cursor, entry.kind, entry.data(matched))
+    return _sse_event(entry.position.cursor, entry.kind, entry.message_json(matched))
 
 
-def sse_control(control: Control) -> bytes:
+def encode_sse_control(control: ControlMessage) -> bytes:
     """A control message is an event too; ``retry:`` tells EventSource when to come back."""
     retry = b"" if control.retry_ms is None else b"retry: %d\n" % control.retry_ms
-    return retry + _event(control.cursor, control.kind, control.data)
+    return retry + _sse_event(control.cursor, control.kind, control.data)
 
 
-def _event(cursor: str, kind: str, data: bytes) -> bytes:
+def _sse_event(cursor: str, kind: str, data: bytes) -> bytes:
     """``data`` is JSON on one line, so no field can be injected."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), data)
 
 
-def ndjson(entry: Entry, matched: bytes | None) -> bytes:
+def encode_ndjson(entry: Entry, matched: bytes | None) -> bytes:
     """One JSON object and a line feed."""
-    return entry.data(matched) + b"\n"
+    return entry.message_json(matched) + b"\n"
 
 
-def ndjson_control(control: Control) -> bytes:
+def encode_ndjson_control(control: ControlMessage) -> bytes:
     """A control message is a line like any other."""
     return control.data + b"\n"
 
 
-def chunk(data: bytes) -> bytes:
+def wrap_chunk(data: bytes) -> bytes:
     """One chunk of HTTP/1.1 chunked transfer coding (RFC 9112 §7.1); ``data`` is not empty, that would be the last."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def raw(data: bytes) -> bytes:
+def wrap_raw(data: bytes) -> bytes:
     """HTTP/1.0 knows no chunks: the body ends with the connection."""
     return data
 
 
-def framing(media_type: str, *, chunked: bool) -> Framing:
+def select_framing(media_type: str, *, chunked: bool) -> Framing:
     """The one shared framing for a media type and a version of HTTP."""
     return _FRAMINGS[media_type, chunked]
 
 
 _FRAMINGS = {
-    (SSE, True): Framing(SSE, sse, sse_control, chunk),
-    (SSE, False): Framing(SSE, sse, sse_control, raw),
-    (NDJSON, True): Framing(NDJSON, ndjson, ndjson_control, chunk),
-    (NDJSON, False): Framing(NDJSON, ndjson, ndjson_control, raw),
+    (SSE, True): Framing(SSE, encode_sse, encode_sse_control, wrap_chunk),
+    (SSE, False): Framing(SSE, encode_sse, encode_sse_control, wrap_raw),
+    (NDJSON, True): Framing(NDJSON, encode_ndjson, encode_ndjson_control, wrap_chunk),
+    (NDJSON, False): Framing(NDJSON, encode_ndjson, encode_ndjson_control, wrap_raw),
 }
 
-_OFFERED = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*": NDJSON, "*/*": NDJSON}
+_MEDIA_TYPE_BY_RANGE = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*": NDJSON, "*/*": NDJSON}
 
 
-def negotiate(accept: str) -> str:
+def negotiate_media_type(accept: str) -> str:
     """The media type for an ``Accept`` header (RFC 9110 §12.5.1): the highest quality, then the first named."""
     best, best_quality = "", 0.0
     for part in accept.split(","):
         name, _, parameters = part.partition(";")
-        offered = _OFFERED.get(name.strip().lower())
+        offered = _MEDIA_TYPE_BY_RANGE.get(name.strip().lower())
         quality = _quality(parameters)
         if offered is not None and quality > best_quality:
             best, best_quality = offered, quality

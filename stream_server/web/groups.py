@@ -3,11 +3,11 @@
 from aiohttp import web
 
 from stream_server.web import pieces, query, schema
-from stream_server.web.answers import created, json_answer, page
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import created_response, json_response, page_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, STORE
 from stream_server.web.shapes.groups import GroupChanges, NewGroup
-from stream_server.web.shapes.queries import Piece
+from stream_server.web.shapes.queries import PageQuery
 
 ME = "me"
 """In the place of one's own id."""
@@ -16,53 +16,57 @@ ME = "me"
 async def create(request: web.Request) -> web.Response:
     """``POST /v1/groups``: 201 and the group, with its owner in it."""
     new, body = await schema.read_body_as(NewGroup, request)
-    key = request_key(request, body)
+    key = read_idempotency_key(request, body)
     groups = request.app[STORE].groups
     made = await groups.create(request[CLAIMS].sub, new.name, new.kind, new.description, key)
-    return created(made, "/v1/groups/")
+    return created_response(made, "/v1/groups/")
 
 
-async def one(request: web.Request) -> web.Response:
+async def get(request: web.Request) -> web.Response:
     """``GET /v1/groups/{id}``: one group; a private one for its members."""
-    return json_answer(await request.app[STORE].groups.get(request[CLAIMS].sub, query.path_id(request)))
+    return json_response(await request.app[STORE].groups.get(request[CLAIMS].sub, query.read_path_id(request)))
 
 
 async def update(request: web.Request) -> web.Response:
     """``PATCH /v1/groups/{id}``: change one's own group; what is so already is nothing new."""
-    group = query.path_id(request)
+    group = query.read_path_id(request)
     changes, body = await schema.read_body_as(GroupChanges, request)
-    key = request_key(request, body)
-    return json_answer(await request.app[STORE].groups.update(request[CLAIMS].sub, group, changes.given(), key))
+    key = read_idempotency_key(request, body)
+    return json_response(
+        await request.app[STORE].groups.update(request[CLAIMS].sub, group, changes.present_members(), key)
+    )
 
 
 async def delete(request: web.Request) -> web.Response:
     """``DELETE /v1/groups/{id}``: 204; one's own group, of which all members are rid."""
-    await request.app[STORE].groups.delete(request[CLAIMS].sub, query.path_id(request), request_key(request))
+    await request.app[STORE].groups.delete(
+        request[CLAIMS].sub, query.read_path_id(request), read_idempotency_key(request)
+    )
     return web.Response(status=204)
 
 
-async def members(request: web.Request) -> web.Response:
+async def list_members(request: web.Request) -> web.Response:
     """``GET /v1/groups/{id}/members``: who is in a group, the latest first, each with ``since``."""
-    return await pieces.of(request, "users", request.app[STORE].groups.members)
+    return await pieces.page_of_path_id(request, "users", request.app[STORE].groups.list_members)
 
 
-async def add(request: web.Request) -> web.Response:
+async def add_member(request: web.Request) -> web.Response:
     """``PUT /v1/groups/{id}/members/{uid}``: join as ``me``, or add somebody to one's private group; twice is once."""
-    group, member, key = query.path_id(request), _member(request), request_key(request)
-    return json_answer(await request.app[STORE].groups.add(request[CLAIMS].sub, group, member, key))
+    group, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
+    return json_response(await request.app[STORE].groups.add_member(request[CLAIMS].sub, group, member, key))
 
 
-async def remove(request: web.Request) -> web.Response:
+async def remove_member(request: web.Request) -> web.Response:
     """``DELETE /v1/groups/{id}/members/{uid}``: leave as ``me``, or take somebody out of one's group; twice is once."""
-    group, member, key = query.path_id(request), _member(request), request_key(request)
-    return json_answer(await request.app[STORE].groups.remove(request[CLAIMS].sub, group, member, key))
+    group, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
+    return json_response(await request.app[STORE].groups.remove_member(request[CLAIMS].sub, group, member, key))
 
 
-async def mine(request: web.Request) -> web.Response:
+async def list_own(request: web.Request) -> web.Response:
     """``GET /v1/users/me/groups``: the groups one is in, the latest first."""
-    asked, uid = query.given(request, Piece), request[CLAIMS].sub
-    return page("groups", *await request.app[STORE].groups.of(uid, uid, asked.piece()))
+    asked, uid = query.parsed_query(request, PageQuery), request[CLAIMS].sub
+    return page_response("groups", *await request.app[STORE].groups.list_joined(uid, uid, asked.page_request()))
 
 
-def _member(request: web.Request) -> str:
-    return request[CLAIMS].sub if request.match_info["uid"] == ME else query.path_id(request, "uid")
+def _member_id(request: web.Request) -> str:
+    return request[CLAIMS].sub if request.match_info["uid"] == ME else query.read_path_id(request, "uid")

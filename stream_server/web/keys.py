@@ -5,33 +5,33 @@ from collections.abc import Callable, Mapping
 import msgspec
 from aiohttp import web
 
-from stream_server.auth import Auth, Claims
+from stream_server.auth import Claims, TokenAuthority
 from stream_server.config import Config
-from stream_server.hub.closing import Shutdown
+from stream_server.hub.closing import ReconnectSpread
 from stream_server.hub.hub import Hub
-from stream_server.jwks import KeySet
+from stream_server.jwks import RemoteKeySet
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
 from stream_server.store.store import Store
 from stream_server.web.route import Route
-from stream_server.web.subscriptions import Subscriptions
+from stream_server.web.subscriptions import SubscriptionParser
 
 CONFIG = web.AppKey("config", Config)
 STORE = web.AppKey("store", Store)
 HUB = web.AppKey("hub", Hub)
-SUBSCRIPTIONS = web.AppKey("subscriptions", Subscriptions)
-AUTH = web.AppKey("auth", Auth)
-KEY_SET = web.AppKey("key_set", KeySet)
+SUBSCRIPTION_PARSER = web.AppKey("subscriptions", SubscriptionParser)
+AUTH = web.AppKey("auth", TokenAuthority)
+KEY_SET = web.AppKey("key_set", RemoteKeySet)
 """There only where the settings name a key set's URL."""
 
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
 
-Readiness = Callable[[], tuple[bool, dict[str, object]]]
-READINESS: web.AppKey[Readiness] = web.AppKey("readiness")
+ReadinessCheck = Callable[[], tuple[bool, dict[str, object]]]
+READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
 """Whether events that are written now would arrive, and what is known about it."""
 
-SHUTDOWN = web.AppKey("shutdown", Shutdown)
+SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
 
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 

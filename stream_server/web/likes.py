@@ -3,31 +3,31 @@
 from aiohttp import web
 
 from stream_server.web import pieces, query
-from stream_server.web.answers import encoded
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import encode_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, STORE
 
 
 async def like(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/likes/{id}``: like a status; done twice is done once."""
-    status = query.path_id(request)
-    liked = await request.app[STORE].likes.like(request[CLAIMS].sub, status, request_key(request))
-    return encoded(liked._asdict())
+    status = query.read_path_id(request)
+    liked = await request.app[STORE].likes.like(request[CLAIMS].sub, status, read_idempotency_key(request))
+    return encode_response(liked._asdict())
 
 
 async def unlike(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/likes/{id}``: like a status no longer; done twice is done once."""
-    status = query.path_id(request)
-    liked = await request.app[STORE].likes.unlike(request[CLAIMS].sub, status, request_key(request))
-    return encoded(liked._asdict())
+    status = query.read_path_id(request)
+    liked = await request.app[STORE].likes.unlike(request[CLAIMS].sub, status, read_idempotency_key(request))
+    return encode_response(liked._asdict())
 
 
-async def has(request: web.Request) -> web.Response:
+async def get_like(request: web.Request) -> web.Response:
     """``GET /v1/users/me/likes/{id}``: whether one likes a status."""
     uid = request[CLAIMS].sub
-    return encoded({"liked": await request.app[STORE].likes.has(uid, query.path_id(request), uid)})
+    return encode_response({"liked": await request.app[STORE].likes.has_liked(uid, query.read_path_id(request), uid)})
 
 
-async def likers(request: web.Request) -> web.Response:
+async def list_likers(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/likes``: who likes a status, newest first, each with ``since``."""
-    return await pieces.of(request, "users", request.app[STORE].likes.page)
+    return await pieces.page_of_path_id(request, "users", request.app[STORE].likes.list_likers)

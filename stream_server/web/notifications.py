@@ -4,24 +4,24 @@ import msgspec
 from aiohttp import web
 
 from stream_server.web import query, schema
-from stream_server.web.answers import encoded
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import encode_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, STORE
 from stream_server.web.shapes.notifications import ReadMark
-from stream_server.web.shapes.queries import Piece
+from stream_server.web.shapes.queries import PageQuery
 
 
-async def page(request: web.Request) -> web.Response:
+async def list_notifications(request: web.Request) -> web.Response:
     """``GET /v1/notifications``: what others did that concerns one, newest first, and how much of it is unread."""
-    asked, uid = query.given(request, Piece), request[CLAIMS].sub
-    found, unread = await request.app[STORE].notifications.page_with_unread(uid, asked.piece())
+    asked, uid = query.parsed_query(request, PageQuery), request[CLAIMS].sub
+    found, unread = await request.app[STORE].notifications.list_with_unread_count(uid, asked.page_request())
     items = [msgspec.Raw(item) for item in found.items]
-    return encoded({"notifications": items, "next": found.next, "prev": found.prev, "unread": unread})
+    return encode_response({"notifications": items, "next": found.next, "prev": found.prev, "unread": unread})
 
 
 async def mark_read(request: web.Request) -> web.Response:
     """``PUT /v1/notifications/read``: all up to an id are read; the mark never goes back."""
     mark, body = await schema.read_body_as(ReadMark, request)
-    key = request_key(request, body)
+    key = read_idempotency_key(request, body)
     unread = await request.app[STORE].notifications.mark_read(request[CLAIMS].sub, mark.id, key)
-    return encoded({"unread": unread})
+    return encode_response({"unread": unread})

@@ -9,63 +9,80 @@ import msgspec
 from aiohttp import web
 
 from stream_server import __version__
-from stream_server.web.answers import json_answer
+from stream_server.web.answers import json_response
 from stream_server.web.keys import ROUTES
-from stream_server.web.operations import Json, operation, portable, responses, shapes, tag
-from stream_server.web.parameters import TICKET
+from stream_server.web.operations import (
+    Json,
+    build_operation,
+    component_schemas,
+    error_responses,
+    operation_tag,
+    portable_schema,
+)
+from stream_server.web.parameters import TICKET_PARAMETER
 from stream_server.web.route import Route
 
-ABOUT = (
+API_DESCRIPTION = (
     "A real-time streaming API: write over HTTP, and every client whose filters match hears of it. "
     "Unknown parameters and members are refused, by name; answers may gain members."
 )
 
 
-async def document(request: web.Request) -> web.Response:
+async def openapi_document(request: web.Request) -> web.Response:
     """``GET /openapi.json``: this description of all routes but the dialects'."""
-    return json_answer(_encoded(tuple(dict.fromkeys(request.app[ROUTES].values()))))
+    return json_response(_encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))
 
 
-def described(rows: tuple[Route, ...]) -> Json:
+def build_document(rows: tuple[Route, ...]) -> Json:
     """The document of these rows but the dialects'. A row's noun, its tag, is the file that its handler stands in."""
     rows = tuple(row for row in rows if row.dialect is None)
-    _, components = shapes(rows)
-    names = _names(rows)
+    _, components = component_schemas(rows)
+    names = _operation_ids(rows)
     paths: dict[str, Json] = {}
     for row in rows:
-        paths.setdefault(row.path, {})[row.method.lower()] = operation(row, names[row], components)
+        paths.setdefault(row.path, {})[row.method.lower()] = build_operation(row, names[row], components)
     queries = {row.query.__name__ for row in rows if row.query is not None}
     bearer = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
-    ticket = {"type": "apiKey", "in": "query", "name": TICKET, "description": "of `POST /v1/streams/ticket`, used once"}
+    ticket = {
+        "type": "apiKey",
+        "in": "query",
+        "name": TICKET_PARAMETER,
+        "description": "of `POST /v1/streams/ticket`, used once",
+    }
     return {
         "openapi": "3.1.0",
-        "info": {"title": "stream-server", "version": __version__, "description": ABOUT, "license": {"name": "MIT"}},
+        "info": {
+            "title": "stream-server",
+            "version": __version__,
+            "description": API_DESCRIPTION,
+            "license": {"name": "MIT"},
+        },
         "servers": [{"url": "/"}],
-        "tags": _tags(rows),
+        "tags": _tag_descriptions(rows),
         "paths": paths,
         "components": {
             "schemas": {name: one for name, one in components.items() if name not in queries},
-            "responses": responses(),
-            "securitySchemes": {"bearer": bearer, TICKET: ticket},
+            "responses": error_responses(),
+            "securitySchemes": {"bearer": bearer, TICKET_PARAMETER: ticket},
         },
     }
 
 
 @cache
-def _encoded(rows: tuple[Route, ...]) -> bytes:
-    return msgspec.json.encode(described(rows))
+def _encoded_document(rows: tuple[Route, ...]) -> bytes:
+    return msgspec.json.encode(build_document(rows))
 
 
-def _names(rows: tuple[Route, ...]) -> dict[Route, str]:
+def _operation_ids(rows: tuple[Route, ...]) -> dict[Route, str]:
     """Each row's operationId, ``statuses_post``; a handler of two rows tells them apart by their method."""
-    plain = {row: f"{tag(row)}_{row.handler.__name__}" for row in rows}
+    plain = {row: f"{operation_tag(row)}_{row.handler.__name__}" for row in rows}
     often = Counter(plain.values())
     return {row: f"{name}_{row.method.lower()}" if often[name] > 1 else name for row, name in plain.items()}
 
 
-def _tags(rows: tuple[Route, ...]) -> list[dict[str, Any]]:
-    modules = {tag(row): getmodule(row.handler) for row in rows}
+def _tag_descriptions(rows: tuple[Route, ...]) -> list[dict[str, Any]]:
+    modules = {operation_tag(row): getmodule(row.handler) for row in rows}
     return [
-        {"name": name, "description": portable((module.__doc__ or "").partition("\n")[0]) if module else ""}
+        {"name": name, "description": portable_schema((module.__doc__ or "").partition("\n")[0]) if module else ""}
         for name, module in modules.items()
     ]

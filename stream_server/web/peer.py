@@ -11,21 +11,21 @@ import struct
 import sys
 import termios
 
-LINUX = sys.platform == "linux"
+IS_LINUX = sys.platform == "linux"
 
-MOST_IDLE_SECONDS = 32_767
+MAX_KEEPALIVE_IDLE_SECONDS = 32_767
 """Linux refuses more (MAX_TCP_KEEPIDLE), and a connection whose options are refused would hang."""
 
-MOST_PROBES = 127
+MAX_KEEPALIVE_PROBES = 127
 """The same (MAX_TCP_KEEPCNT)."""
 
-_LAST_ACK = 56
+_LAST_ACK_OFFSET_BYTES = 56
 """Where `struct tcp_info` has `tcpi_last_ack_recv`, in milliseconds."""
 
-_NUMBER = bytes(4)
+_INT_BUFFER = bytes(4)
 
 
-class Peer:
+class TcpPeer:
     """The other end of a transport, as the kernel tells of it.
 
     TCP_USER_TIMEOUT would be no help: Linux counts a closed window as silence, though the probes are answered, and so
@@ -36,39 +36,39 @@ class Peer:
 
     def __init__(self, transport: asyncio.BaseTransport) -> None:
         connection = transport.get_extra_info("socket")
-        known = LINUX and connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6)
+        known = IS_LINUX and connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6)
         self._socket = connection if known else None
 
     def forget(self) -> None:
         """The connection is lost: its descriptor will be another's."""
         self._socket = None
 
-    def held(self) -> int:
+    def unacknowledged_bytes(self) -> int:
         """Bytes that the kernel has and the client's machine has not acknowledged; 0 where that is not known."""
         if self._socket is None:
             return 0
         try:
-            told = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _NUMBER)
+            told = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _INT_BUFFER)
         except (OSError, ValueError):
             return 0  # it is closed already, which is noticed by itself
         return int.from_bytes(told, sys.byteorder)
 
-    def silence(self) -> float:
+    def silence_seconds(self) -> float:
         """Seconds since anything was acknowledged, a window's probe included; 0 if nothing is to be, or not known."""
-        if self._socket is None or not self.held():
+        if self._socket is None or not self.unacknowledged_bytes():
             return 0.0
-        told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK + 4)
-        milliseconds: int = struct.unpack_from("I", told, _LAST_ACK)[0]
+        told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_OFFSET_BYTES + 4)
+        milliseconds: int = struct.unpack_from("I", told, _LAST_ACK_OFFSET_BYTES)[0]
         return milliseconds / 1000
 
-    def probe(self, idle_seconds: float, silent_seconds: float) -> None:
+    def enable_keepalive(self, idle_seconds: float, timeout_seconds: float) -> None:
         """Have its machine asked whether it is there when nothing came of it for so long, and each second then.
 
-        The connection ends after ``silent_seconds`` without an answer. Only while nothing is unacknowledged.
+        The connection ends after ``timeout_seconds`` without an answer. Only while nothing is unacknowledged.
         """
         if self._socket is not None:
-            idle = max(1, round(min(idle_seconds, MOST_IDLE_SECONDS)))
-            probes = max(1, round(min(silent_seconds, MOST_PROBES)))
+            idle = max(1, round(min(idle_seconds, MAX_KEEPALIVE_IDLE_SECONDS)))
+            probes = max(1, round(min(timeout_seconds, MAX_KEEPALIVE_PROBES)))
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)

@@ -6,24 +6,24 @@ from aiohttp import web
 
 from stream_server.store import page as pages
 from stream_server.web import query
-from stream_server.web.answers import page
+from stream_server.web.answers import page_response
 from stream_server.web.keys import CLAIMS
-from stream_server.web.shapes.queries import Piece
+from stream_server.web.shapes.queries import PageQuery
 
-ReadOf = Callable[[str, str, pages.Piece], Awaitable[pages.Page]]
+ReadPageOf = Callable[[str, str, pages.PageRequest], Awaitable[pages.Page]]
 """Who asks, whose or of what it is, the piece."""
 
-ReadMine = Callable[[str, pages.Piece], Awaitable[pages.Page]]
+ReadOwnPage = Callable[[str, pages.PageRequest], Awaitable[pages.Page]]
 """Who asks, the piece."""
 
 
-async def of(request: web.Request, noun: str, read: ReadOf) -> web.Response:
+async def page_of_path_id(request: web.Request, member: str, read_page: ReadPageOf) -> web.Response:
     """The piece that the query asks for, of what stands in the path."""
-    asked, owner = query.given(request, Piece), query.path_id(request)
-    return page(noun, *await read(request[CLAIMS].sub, owner, asked.piece()))
+    asked, owner = query.parsed_query(request, PageQuery), query.read_path_id(request)
+    return page_response(member, *await read_page(request[CLAIMS].sub, owner, asked.page_request()))
 
 
-async def mine(request: web.Request, noun: str, read: ReadMine) -> web.Response:
+async def page_of_caller(request: web.Request, member: str, read_page: ReadOwnPage) -> web.Response:
     """The same of what is the asking user's own."""
-    asked = query.given(request, Piece)
-    return page(noun, *await read(request[CLAIMS].sub, asked.piece()))
+    asked = query.parsed_query(request, PageQuery)
+    return page_response(member, *await read_page(request[CLAIMS].sub, asked.page_request()))

@@ -11,50 +11,50 @@ from stream_server.errors import ApiError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-OPEN = ""
+NO_TOKEN = ""
 """In the place of a scope: no token is asked for."""
 
-ANY = "*"
+ANY_TOKEN = "*"
 """In the place of a scope: any valid token will do."""
 
-JSON = "application/json"
+JSON_MEDIA_TYPE = "application/json"
 
 
-class Trips(NamedTuple):
-    """How many round trips to Redis an answer takes at most, and ``why`` it is more than one."""
+class RedisRoundTrips(NamedTuple):
+    """How many round trips to Redis an answer takes at most, and ``reason`` it is more than one."""
 
-    most: int
-    why: str = ""
-
-
-ONE = Trips(1)
+    limit: int
+    reason: str = ""
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+ONE_ROUND_TRIP = RedisRoundTrips(1)
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of a route that takes no parameters."""
 
 
 class Dialect(NamedTuple):
     """Another protocol's words for what is common to all routes.
 
-    ``refusal`` is how it answers with an error; ``token`` finds the token in a request, and raises Unauthorized.
+    ``error_response`` is how it answers with an error; ``read_token`` finds the token in a request, and raises Unauthorized.
     """
 
-    refusal: Callable[[ApiError], web.Response]
-    token: Callable[[web.Request], Awaitable[str]]
+    error_response: Callable[[ApiError], web.Response]
+    read_token: Callable[[web.Request], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """What is at a path, who may have it, what it is asked and what it answers.
 
-    ``needs`` is the scope that the token must hold, :data:`ANY` or :data:`OPEN`. ``query`` is the shape of its
-    query, None where the handler reads that itself; ``body`` and ``answer`` are those of its JSON, None where there
-    is none. ``status`` is what it answers when all is well, ``also`` holds others that mean the same. ``streams``
-    says that its answers last. ``media`` is the type of an answer that is no JSON. ``me`` is the name in the path for
-    which ``me`` may stand, which is oneself. ``refuses`` holds the statuses of
-    refusals that do not follow from the rest of the row. ``trips`` is without the one for the token, and of a row that
-    is not ``counted`` it says nothing. ``ticket`` says that a ticket in the URL does for the token. ``writes`` is False
+    ``scope`` is the scope that the token must hold, :data:`ANY_TOKEN` or :data:`NO_TOKEN`. ``query`` is the shape of its
+    query, None where the handler reads that itself; ``body`` and ``response`` are those of its JSON, None where there
+    is none. ``status`` is what it answers when all is well, ``other_statuses`` holds others that mean the same. ``is_streaming``
+    says that its answers last. ``media_type`` is the type of an answer that is no JSON. ``me_parameter`` is the name in the path for
+    which ``me_parameter`` may stand, which is oneself. ``extra_error_statuses`` holds the statuses of
+    refusals that do not follow from the rest of the row. ``round_trips`` is without the one for the token, and of a row that
+    is not ``has_round_trip_limit`` it says nothing. ``accepts_ticket`` says that a ticket in the URL does for the token. ``is_write`` is False
     for what is no write whatever its method: an Idempotency-Key means nothing there. ``dialect`` is there where another
     protocol is spoken, which takes parameters that it does not know, and is described elsewhere. The OpenAPI document
     is made of all other rows: a row must be true.
@@ -63,22 +63,22 @@ class Route:
     method: str
     path: str
     handler: Handler
-    needs: str
-    query: type[msgspec.Struct] | None = Nothing
+    scope: str
+    query: type[msgspec.Struct] | None = NoQuery
     body: type[msgspec.Struct] | None = None
-    answer: type[msgspec.Struct] | None = None
+    response: type[msgspec.Struct] | None = None
     status: int = 200
-    streams: bool = False
-    also: tuple[int, ...] = ()
-    media: str = JSON
-    refuses: tuple[int, ...] = ()
-    me: str = ""
-    trips: Trips = ONE
-    ticket: bool = False
-    writes: bool = True
+    is_streaming: bool = False
+    other_statuses: tuple[int, ...] = ()
+    media_type: str = JSON_MEDIA_TYPE
+    extra_error_statuses: tuple[int, ...] = ()
+    me_parameter: str = ""
+    round_trips: RedisRoundTrips = ONE_ROUND_TRIP
+    accepts_ticket: bool = False
+    is_write: bool = True
     dialect: Dialect | None = None
 
     @property
-    def counted(self) -> bool:
+    def has_round_trip_limit(self) -> bool:
         """Whether it asks Redis so many times: a stream asks on and on, the server's own pages are no data."""
-        return self.path.startswith("/v1/") and not self.streams
+        return self.path.startswith("/v1/") and not self.is_streaming

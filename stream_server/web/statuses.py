@@ -3,60 +3,60 @@
 from aiohttp import web
 
 from stream_server.errors import BadRequest
-from stream_server.store.draft import Draft
+from stream_server.store.draft import StatusDraft
 from stream_server.web import query, schema
-from stream_server.web.answers import created, json_answer, listed
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import created_response, json_response, list_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, CONFIG, STORE
-from stream_server.web.shapes.queries import Ids
+from stream_server.web.shapes.queries import IdsQuery
 from stream_server.web.shapes.statuses import NewStatus
 
 
 async def post(request: web.Request) -> web.Response:
     """``POST /v1/statuses``: a new status, which is on the log by the time of the answer."""
     new, body = await schema.read_body_as(NewStatus, request)
-    _check_message(new, request.app[CONFIG].message_max_chars)
-    key = request_key(request, body)
-    status = await request.app[STORE].statuses.create(request[CLAIMS].sub, _draft(new), key)
-    return created(status, "/v1/statuses/")
+    _check_status_message(new, request.app[CONFIG].message_max_chars)
+    key = read_idempotency_key(request, body)
+    status = await request.app[STORE].statuses.create(request[CLAIMS].sub, _to_draft(new), key)
+    return created_response(status, "/v1/statuses/")
 
 
-async def one(request: web.Request) -> web.Response:
+async def get(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}``: one status."""
-    status_id = query.path_id(request)
-    return json_answer(await request.app[STORE].statuses.get(request[CLAIMS].sub, status_id))
+    status_id = query.read_path_id(request)
+    return json_response(await request.app[STORE].statuses.get(request[CLAIMS].sub, status_id))
 
 
-async def many(request: web.Request) -> web.Response:
+async def get_many(request: web.Request) -> web.Response:
     """``GET /v1/statuses?ids=``: several statuses; those of them that exist, in this order."""
-    ids = query.given(request, Ids).ids
-    return listed("statuses", await request.app[STORE].statuses.many(request[CLAIMS].sub, ids))
+    ids = query.parsed_query(request, IdsQuery).ids
+    return list_response("statuses", await request.app[STORE].statuses.get_many(request[CLAIMS].sub, ids))
 
 
 async def delete(request: web.Request) -> web.Response:
     """``DELETE /v1/statuses/{id}``: taken back by its author."""
-    status_id = query.path_id(request)
-    await request.app[STORE].statuses.delete(request[CLAIMS].sub, status_id, request_key(request))
+    status_id = query.read_path_id(request)
+    await request.app[STORE].statuses.delete(request[CLAIMS].sub, status_id, read_idempotency_key(request))
     return web.Response(status=204)
 
 
-def check_text(message: str, most_chars: int) -> None:
+def check_message_text(message: str, max_chars: int) -> None:
     """Raises BadRequest for words that are too long, which is a setting, or none; of statuses and of comments."""
-    if len(message) > most_chars:
-        raise BadRequest(f"at most {most_chars} code points", param="message")
+    if len(message) > max_chars:
+        raise BadRequest(f"at most {max_chars} code points", param="message")
     if message and not message.strip():
         raise BadRequest("not only white space", param="message")
 
 
-def _check_message(new: NewStatus, most_chars: int) -> None:
+def _check_status_message(new: NewStatus, max_chars: int) -> None:
     """Only a repost, which shows another's words, may have none of its own."""
-    check_text(new.message, most_chars)
+    check_message_text(new.message, max_chars)
     if not new.message and new.origin is None:
         raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")
 
 
-def _draft(new: NewStatus) -> Draft:
-    return Draft(
+def _to_draft(new: NewStatus) -> StatusDraft:
+    return StatusDraft(
         message=new.message,
         location=new.location,
         place=new.place,

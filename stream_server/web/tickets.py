@@ -14,49 +14,51 @@ from aiohttp import hdrs, web
 
 from stream_server.auth import Claims
 from stream_server.errors import BadRequest, Unauthorized
-from stream_server.web.answers import encoded
+from stream_server.web.answers import encode_response
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.parameters import TICKET, query_pairs
+from stream_server.web.parameters import TICKET_PARAMETER, query_pairs
 
 TICKET_BYTES = 32
-TTL_SECONDS = 30
+TICKET_TTL_SECONDS = 30
 
-_decode = msgspec.json.Decoder(Claims).decode
+_decode_claims = msgspec.json.Decoder(Claims).decode
 
 
-async def issue(request: web.Request) -> web.Response:
+async def issue_ticket(request: web.Request) -> web.Response:
     """``POST /v1/streams/ticket``: a ticket that opens one stream in the place of the token, within 30 seconds."""
     ticket = secrets.token_urlsafe(TICKET_BYTES)
-    await request.app[STORE].tickets.put(_digest(ticket), msgspec.json.encode(request[CLAIMS]), TTL_SECONDS)
-    return encoded({"ticket": ticket, "expires_in": TTL_SECONDS}, status=201)
+    await request.app[STORE].tickets.store(
+        _ticket_digest(ticket), msgspec.json.encode(request[CLAIMS]), TICKET_TTL_SECONDS
+    )
+    return encode_response({"ticket": ticket, "expires_in": TICKET_TTL_SECONDS}, status=201)
 
 
-def given(request: web.Request) -> str | None:
+def read_ticket(request: web.Request) -> str | None:
     """The ticket in the URL, None where there is none; raises BadRequest for two, or one beside a token."""
-    found = [value for name, value in query_pairs(request) if name == TICKET]
+    found = [value for name, value in query_pairs(request) if name == TICKET_PARAMETER]
     if not found:
         return None
     if len(found) > 1:
-        raise BadRequest("given twice", code="conflicting_parameters", param=TICKET)
+        raise BadRequest("given twice", code="conflicting_parameters", param=TICKET_PARAMETER)
     if hdrs.AUTHORIZATION in request.headers:
         message = "a ticket stands in the place of the Authorization header; send one of them"
-        raise BadRequest(message, code="conflicting_parameters", param=TICKET)
+        raise BadRequest(message, code="conflicting_parameters", param=TICKET_PARAMETER)
     return found[0]
 
 
-async def redeemed(request: web.Request, ticket: str) -> Claims:
+async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
     """What the token said for which the ticket was issued; the ticket is used up by this.
 
     Raises Unauthorized, ``token_expired`` where the token has ended since.
     """
-    kept = await request.app[STORE].tickets.take(_digest(ticket))
+    kept = await request.app[STORE].tickets.redeem(_ticket_digest(ticket))
     if kept is None:
-        raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET)
-    claims = _decode(kept)
+        raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET_PARAMETER)
+    claims = _decode_claims(kept)
     if time.time() >= claims.exp:
-        raise Unauthorized("the token of this ticket has expired", code="token_expired", param=TICKET)
+        raise Unauthorized("the token of this ticket has expired", code="token_expired", param=TICKET_PARAMETER)
     return claims
 
 
-def _digest(ticket: str) -> str:
+def _ticket_digest(ticket: str) -> str:
     return sha256(ticket.encode()).hexdigest()

@@ -3,67 +3,67 @@
 from aiohttp import web
 
 from stream_server.web import pieces, query
-from stream_server.web.answers import page
+from stream_server.web.answers import page_response
 from stream_server.web.keys import CLAIMS, STORE
-from stream_server.web.shapes.queries import Paged
-from stream_server.web.shapes.timelines import Home
+from stream_server.web.shapes.queries import NumberedPageQuery
+from stream_server.web.shapes.timelines import HomeTimelineQuery
 
 
-async def home(request: web.Request) -> web.Response:
+async def home_timeline(request: web.Request) -> web.Response:
     """``GET /v1/timelines/home``: one's own statuses and those of everyone followed, by time or importance."""
-    asked, viewer = query.given(request, Home), request[CLAIMS].sub
+    asked, viewer = query.parsed_query(request, HomeTimelineQuery), request[CLAIMS].sub
     timelines = request.app[STORE].timelines
-    read = timelines.importance if asked.order == "importance" else timelines.home
-    return page("statuses", *await read(viewer, asked.piece()))
+    read = timelines.read_home_by_importance if asked.order == "importance" else timelines.read_home
+    return page_response("statuses", *await read(viewer, asked.page_request()))
 
 
-async def profile(request: web.Request) -> web.Response:
+async def profile_timeline(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/statuses``: what a user wrote, newest first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.profile)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_profile)
 
 
-async def liked(request: web.Request) -> web.Response:
+async def liked_statuses(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}/likes``: what a user likes, the latest like first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.liked)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_liked)
 
 
-async def mentions(request: web.Request) -> web.Response:
+async def mention_timeline(request: web.Request) -> web.Response:
     """``GET /v1/users/me/mentions``: the recent statuses that mention one, newest first."""
-    return await pieces.mine(request, "statuses", request.app[STORE].timelines.mentions)
+    return await pieces.page_of_caller(request, "statuses", request.app[STORE].timelines.read_mentions)
 
 
-async def favorites(request: web.Request) -> web.Response:
+async def favorite_statuses(request: web.Request) -> web.Response:
     """``GET /v1/users/me/favorites``: what one has kept and may still see, the latest first."""
-    return await pieces.mine(request, "statuses", request.app[STORE].timelines.favorites)
+    return await pieces.page_of_caller(request, "statuses", request.app[STORE].timelines.read_favorites)
 
 
-async def reposts(request: web.Request) -> web.Response:
+async def list_reposts(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/reposts``: reposts and quotes of a status, newest first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.reposts)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_reposts)
 
 
-async def replies(request: web.Request) -> web.Response:
+async def list_replies(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/replies``: direct replies to a status, newest first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.replies)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_replies)
 
 
-async def conversation(request: web.Request) -> web.Response:
+async def list_conversation(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}/conversation``: the whole thread in which a status stands, oldest first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.conversation)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_conversation)
 
 
-async def tag(request: web.Request) -> web.Response:
+async def hashtag_timeline(request: web.Request) -> web.Response:
     """``GET /v1/tags/{tag}/statuses``: the recent statuses with a hashtag, newest first."""
-    asked, name = query.given(request, Paged), request.match_info["tag"]
-    found = await request.app[STORE].timelines.tag(request[CLAIMS].sub, name, asked.piece())
-    return page("statuses", *found)
+    asked, name = query.parsed_query(request, NumberedPageQuery), request.match_info["tag"]
+    found = await request.app[STORE].timelines.read_tag(request[CLAIMS].sub, name, asked.page_request())
+    return page_response("statuses", *found)
 
 
-async def of_list(request: web.Request) -> web.Response:
+async def list_timeline(request: web.Request) -> web.Response:
     """``GET /v1/lists/{id}/statuses``: what the members of a list wrote, newest first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.list)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_list)
 
 
-async def of_group(request: web.Request) -> web.Response:
+async def group_timeline(request: web.Request) -> web.Response:
     """``GET /v1/groups/{id}/statuses``: what was posted in a group, newest first."""
-    return await pieces.of(request, "statuses", request.app[STORE].timelines.group)
+    return await pieces.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_group)

@@ -3,13 +3,13 @@
 from aiohttp import web
 
 from stream_server.errors import BadRequest, Conflict, NotFound
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.web import query, schema
-from stream_server.web.answers import created, encoded, json_answer, listed
-from stream_server.web.idempotency import request_key
+from stream_server.web.answers import created_response, encode_response, json_response, list_response
+from stream_server.web.idempotency import read_idempotency_key
 from stream_server.web.keys import CLAIMS, PASSWORDS, STORE
-from stream_server.web.shapes.queries import Ids
-from stream_server.web.shapes.users import NewUser, UserChanges, Wanted
+from stream_server.web.shapes.queries import IdsQuery
+from stream_server.web.shapes.users import AvailabilityQuery, NewUser, UserChanges
 
 
 async def sign_up(request: web.Request) -> web.Response:
@@ -19,53 +19,53 @@ async def sign_up(request: web.Request) -> web.Response:
     """
     new, _ = await schema.read_body_as(NewUser, request)
     users = request.app[STORE].users
-    _refuse_taken(await users.available(new.login, new.email))
+    _refuse_taken(await users.check_available(new.login, new.email))
     hashed = await request.app[PASSWORDS].hash(new.password)
-    body = await users.create(new.login, new.name, new.email, hashed, Request.fresh())
-    return created(body, "/v1/users/")
+    body = await users.create(new.login, new.name, new.email, hashed, IdempotencyKey.generate())
+    return created_response(body, "/v1/users/")
 
 
-async def available(request: web.Request) -> web.Response:
+async def check_available(request: web.Request) -> web.Response:
     """``GET /v1/users/available?login=&email=``: whether a login or an e-mail could be signed up with now."""
-    asked = query.given(request, Wanted)
+    asked = query.parsed_query(request, AvailabilityQuery)
     if asked.login is None and asked.email is None:
         raise BadRequest("ask for a login or an email", code="missing_parameter", param="login")
-    return encoded(await request.app[STORE].users.available(asked.login, asked.email))
+    return encode_response(await request.app[STORE].users.check_available(asked.login, asked.email))
 
 
-async def many(request: web.Request) -> web.Response:
+async def get_many(request: web.Request) -> web.Response:
     """``GET /v1/users?ids=``: several users; those of them who exist, in this order."""
-    ids = query.given(request, Ids).ids
-    return listed("users", await request.app[STORE].users.many(request[CLAIMS].sub, ids))
+    ids = query.parsed_query(request, IdsQuery).ids
+    return list_response("users", await request.app[STORE].users.get_many(request[CLAIMS].sub, ids))
 
 
-async def one(request: web.Request) -> web.Response:
+async def get(request: web.Request) -> web.Response:
     """``GET /v1/users/{id}``: one user."""
-    return json_answer(await request.app[STORE].users.get(request[CLAIMS].sub, query.path_id(request)))
+    return json_response(await request.app[STORE].users.get(request[CLAIMS].sub, query.read_path_id(request)))
 
 
-async def by_login(request: web.Request) -> web.Response:
+async def get_by_login(request: web.Request) -> web.Response:
     """``GET /v1/users/by-login/{login}``: one user, by a login in any case of letters."""
     login = request.match_info["login"]
-    if not schema.LOGIN.fullmatch(login):
+    if not schema.LOGIN_PATTERN.fullmatch(login):
         raise NotFound("there is no such user")
-    return json_answer(await request.app[STORE].users.by_login(request[CLAIMS].sub, login))
+    return json_response(await request.app[STORE].users.get_by_login(request[CLAIMS].sub, login))
 
 
-async def me(request: web.Request) -> web.Response:
+async def get_me(request: web.Request) -> web.Response:
     """``GET /v1/users/me``: oneself, with the e-mail."""
-    return json_answer(await request.app[STORE].users.me(request[CLAIMS].sub))
+    return json_response(await request.app[STORE].users.get_own(request[CLAIMS].sub))
 
 
 async def update(request: web.Request) -> web.Response:
     """``PATCH /v1/users/me``: change what one says of oneself, and whether only those may read who were let."""
     changes, body = await schema.read_body_as(UserChanges, request)
-    key = request_key(request, body)
-    return json_answer(await request.app[STORE].users.update(request[CLAIMS].sub, changes.given(), key))
+    key = read_idempotency_key(request, body)
+    return json_response(await request.app[STORE].users.update(request[CLAIMS].sub, changes.present_members(), key))
 
 
-def _refuse_taken(free: dict[str, bool]) -> None:
+def _refuse_taken(availability: dict[str, bool]) -> None:
     """Before the costly hash; two who race for one login are told apart by the store."""
-    for name, is_free in free.items():
+    for name, is_free in availability.items():
         if not is_free:
             raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)

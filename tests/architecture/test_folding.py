@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from filters.tokens import fold
-from stream_server.web.schema import LOGIN
+from stream_server.web.schema import LOGIN_PATTERN
 from tests.architecture.source import modules, tree
 
 CODES = {
@@ -45,6 +45,6 @@ def test_filters_lower_the_case_of_codes_only() -> None:
 
 def test_lowering_a_login_is_folding_it() -> None:
     """So the store, which keeps logins lower-cased, and filters, which fold them, name the same user."""
-    letters = [character for character in map(chr, range(0x110000)) if LOGIN.fullmatch(character)]
+    letters = [character for character in map(chr, range(0x110000)) if LOGIN_PATTERN.fullmatch(character)]
     assert len(letters) == 63
     assert [character for character in letters if character.lower() != fold(character)] == []

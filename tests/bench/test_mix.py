@@ -10,7 +10,7 @@ from filters.base import Filter
 from filters.firehose import Firehose
 from filters.follow import Follow
 from filters.location import Location
-from filters.registry import installed
+from filters.registry import installed_registry
 from filters.rule import Rules
 from filters.sample import Sample
 from filters.track import Track
@@ -24,7 +24,7 @@ def asked(number: int) -> Filter:
     ((name, value),) = parse_qsl(mix.asker(number).query(number, AUTHORS))
     plain = (Track, Follow, Location, Sample, Firehose)
     makers: dict[str, type[Any]] = {one.name: one for one in plain}
-    made: Filter = Rules.read(value, installed()) if name == "rule" else makers[name].parse(value)
+    made: Filter = Rules.parse_with(value, installed_registry()) if name == "rule" else makers[name].parse(value)
     return made
 
 

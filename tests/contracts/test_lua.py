@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 import pytest
 import redis
 
-from stream_server.events import iso
+from stream_server.events import format_iso_time
 from stream_server.store import keys, scripts
 from tests.redis_process import RedisProcess
 
@@ -148,7 +148,7 @@ def client(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
 
 
 def _prelude(body: str) -> str:
-    return f"{keys.lua_table({'meta', 'log'})}\nlocal LIMIT='10'\n{PRELUDE}\n{body}"
+    return f"{keys.lua_key_table({'meta', 'log'})}\nlocal LIMIT='10'\n{PRELUDE}\n{body}"
 
 
 @pytest.mark.every_redis
@@ -163,7 +163,7 @@ def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
     script = _prelude("local t = {} for i = 3, #ARGV do t[#t + 1] = iso(tonumber(ARGV[i])) end return t")
     told = client.eval(script, 1, "k", "-", "0", *(str(ms) for ms in times))
     assert isinstance(told, list)
-    assert [one.decode() for one in told] == [iso(ms) for ms in times]
+    assert [one.decode() for one in told] == [format_iso_time(ms) for ms in times]
 
 
 @pytest.mark.every_redis
@@ -183,10 +183,10 @@ def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
 
 def test_every_script_is_loaded() -> None:
     """Each file but the prelude is a verb, with the same text before it in every process of one setting."""
-    sizes = scripts.Sizes(10, 20, 30)
-    made = scripts.load(sizes)
+    sizes = scripts.SizeLimits(10, 20, 30)
+    made = scripts.load_scripts(sizes)
     assert {f"{name}.lua" for name in made} == set(VERBS)
-    assert made == scripts.load(sizes)
+    assert made == scripts.load_scripts(sizes)
     assert all("local LIMIT,CAP,PASS='10',20,30" in script.text for script in made.values())
     assert all(script.text.startswith("local KEY={") for script in made.values())
 

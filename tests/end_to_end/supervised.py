@@ -26,7 +26,7 @@ TOLD = "TOLD_TO_WORKERS"
 
 async def work(arguments: argparse.Namespace) -> None:
     """One worker: serve and beat until SIGTERM, or until the supervisor is gone."""
-    supervisor.FROZEN_SECONDS = arguments.frozen_seconds
+    supervisor.FROZEN_TIMEOUT_SECONDS = arguments.frozen_seconds
     if arguments.gate:
         start_slowly(Path(arguments.gate))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
@@ -40,9 +40,11 @@ async def work(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number.name)
     loop.add_signal_handler(signal.SIGHUP, lambda: say(reloads=os.getpid()))
-    listening = supervisor.listen("127.0.0.1", arguments.port, arguments.listening)
+    listening = supervisor.listen_as_worker("127.0.0.1", arguments.port, arguments.listening)
     server = await asyncio.start_server(answer, sock=listening)
-    beating = asyncio.create_task(supervisor.Beat.from_fd(arguments.supervised, lambda: end("orphaned")).run())
+    beating = asyncio.create_task(
+        supervisor.WorkerHeartbeat.from_fd(arguments.supervised, lambda: end("orphaned")).run()
+    )
     await ended.wait()
     beating.cancel()
     server.close()
@@ -69,7 +71,7 @@ async def supervise(arguments: argparse.Namespace) -> int:
     embedded = await EmbeddedRedis.start(None) if arguments.redis else None
     if embedded is not None:
         say(redis=embedded.redis_pid, shim=embedded.shim_pid)
-    reserved = supervisor.reserve("127.0.0.1", 0, own_sockets=not arguments.inherit)
+    reserved = supervisor.reserve_port("127.0.0.1", 0, workers_bind_sockets=not arguments.inherit)
     port = reserved.getsockname()[1]
     say(port=port)
     options = [word for name in ("loop", "frozen_seconds") for word in (f"--{name}", str(getattr(arguments, name)))]
@@ -89,7 +91,7 @@ async def supervise(arguments: argparse.Namespace) -> int:
     )
 
     def renew() -> None:
-        keeper.renew({**os.environ, TOLD: "newer"})
+        keeper.reload_workers({**os.environ, TOLD: "newer"})
         say(renewed=True)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)

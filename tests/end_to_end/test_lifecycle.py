@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server.hub.closing import SOONEST_SECONDS
+from stream_server.hub.closing import MIN_RETRY_SECONDS
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.crowd import Spectator, crowd
 from tests.end_to_end.faults.clients import RawClient
@@ -82,7 +82,7 @@ def number(cursor: str) -> int:
 
 def assert_spread(times: Sequence[float]) -> None:
     """Each tenth of the span has its share of those who return, within a half."""
-    assert SOONEST_SECONDS <= min(times) <= max(times) <= SPREAD_SECONDS
+    assert MIN_RETRY_SECONDS <= min(times) <= max(times) <= SPREAD_SECONDS
     tenths = [int(10 * t / (SPREAD_SECONDS + 0.01)) for t in times]
     assert all(0.5 < tenths.count(n) / (len(times) / 10) < 1.5 for n in range(10)), [tenths.count(n) for n in range(10)]
 

@@ -192,7 +192,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
     """The number of a process is given again: whoever has it now began at another time."""
     bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        note.leave(str(tmp_path), note.Note("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
+        note.write(str(tmp_path), note.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
         outcome = run("reload", "--data-dir", tmp_path, env=clean_environment())
         assert outcome.code == 3
         assert "runs no more" in outcome.err

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from stream_server.client import Backoff, Message, StreamClient
+from stream_server.client import Backoff, StreamClient, StreamMessage
 from stream_server.store import keys
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import CONTROL
@@ -178,7 +178,7 @@ class Reading:
 
     def __init__(self, client: StreamClient) -> None:
         self.client = client
-        self.messages: list[Message] = []
+        self.messages: list[StreamMessage] = []
 
     @property
     def ids(self) -> list[str]:
@@ -198,7 +198,7 @@ class Reading:
 async def reading(proxy: Proxy, followed: str, uid: str, framing: str) -> tuple[Reading, "asyncio.Task[None]"]:
     """The library, connected through the proxy and reading."""
     url = "http://{}:{}".format(*proxy.address)
-    swift = Backoff(first=0.02, most=0.2)
+    swift = Backoff(initial_seconds=0.02, max_seconds=0.2)
     client = StreamClient(url, lambda: mint(uid), {"follow": followed}, framing=framing, backoff=swift)
     made = Reading(client)
     task = asyncio.create_task(made.run())

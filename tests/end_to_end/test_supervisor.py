@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.supervisor import CannotListen, Supervisor, listen, listen_alone, reserve
+from stream_server.supervisor import CannotListen, Supervisor, listen_alone, listen_as_worker, reserve_port
 from tests.end_to_end.supervised import MODULE
 from tests.processes import alive
 from tests.program import Program, running
@@ -224,19 +224,19 @@ async def test_a_command_that_is_none_is_raised_and_leaves_nothing() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_a_port_in_use_is_refused(host: str) -> None:
     """Not even another server that shares its port among workers is joined, though the kernel would allow it."""
-    with reserve(host, 0) as reserved:
+    with reserve_port(host, 0) as reserved:
         port = reserved.getsockname()[1]
-        with listen(host, port), listen(host, port):
+        with listen_as_worker(host, port), listen_as_worker(host, port):
             told = f"cannot listen on {host} port {port}: Address already in use (choose another --port"
             with pytest.raises(CannotListen, match=re.escape(told)):
-                reserve(host, port)
+                reserve_port(host, port)
             with pytest.raises(CannotListen):
                 listen_alone(host, port)
 
 
 def test_a_reserved_port_takes_no_connection() -> None:
     """Only a worker's socket listens, so that no connection waits where nobody accepts."""
-    with reserve("127.0.0.1", 0) as reserved, pytest.raises(ConnectionRefusedError):
+    with reserve_port("127.0.0.1", 0) as reserved, pytest.raises(ConnectionRefusedError):
         socket.create_connection(reserved.getsockname())
 
 
@@ -244,7 +244,7 @@ def test_an_address_that_is_none_is_refused() -> None:
     """A name that does not resolve and a foreign address are told in a sentence."""
     for host in ("no.such.host.invalid", "192.0.2.1"):
         with pytest.raises(CannotListen, match=f"cannot listen on {host} port 0: "):
-            reserve(host, 0)
+            reserve_port(host, 0)
 
 
 @asynccontextmanager

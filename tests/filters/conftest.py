@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from filters.registry import GROUP, Registry
+from filters.registry import ENTRY_POINT_GROUP, Registry
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def built_in() -> list[EntryPoint]:
     """The entry points that ``pyproject.toml`` names."""
-    named = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"][GROUP]
-    return [EntryPoint(name, value, GROUP) for name, value in named.items()]
+    named = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"][ENTRY_POINT_GROUP]
+    return [EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in named.items()]
 
 
 @pytest.fixture

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from filters.boxes import Boxes
+from filters.boxes import BoxIndex
 from filters.combine import Subscription
 from filters.event import Event
-from filters.grid import Box, place_keys
-from filters.index import Index
-from filters.items import FEW
+from filters.grid import Box, event_box_keys
+from filters.index import SubscriptionIndex
+from filters.items import MAX_TUPLE_ITEMS
 from filters.language import Language
 from filters.location import Location
 from tests.filters.texts import post
 
 
-def found(boxes: Boxes[int], event: Event) -> set[int]:
+def found(boxes: BoxIndex[int], event: Event) -> set[int]:
     """Whom the event concerns."""
     items: set[int] = set()
     boxes.find(event, items)
@@ -50,7 +50,7 @@ def test_what_is_found_is_what_the_filters_say(seed: int) -> None:
     asked = {item: [drawn(source) for _ in range(source.choice([1, 1, 3]))] for item in range(300)}
     filters = {item: Location(boxes) for item, boxes in asked.items()}
     every = [box for boxes in asked.values() for box in boxes]
-    held: Boxes[int] = Boxes()
+    held: BoxIndex[int] = BoxIndex()
     for item, boxes in asked.items():
         held.add(item, boxes)
     hits = 0
@@ -66,7 +66,7 @@ def test_what_is_found_is_what_the_filters_say(seed: int) -> None:
     for item in filters:
         held.remove(item, asked[item])
     assert not held
-    assert (held._within, held._crossed) == ({}, {})
+    assert (held._covered_squares, held._crossed_squares) == ({}, {})
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -75,7 +75,7 @@ def test_who_left_the_index_is_found_by_no_box(seed: int) -> None:
     source = random.Random(seed)
     boxes = {item: [drawn(source), drawn(source)] for item in range(60)}
     every = [box for two in boxes.values() for box in two]
-    index: Index[int] = Index()
+    index: SubscriptionIndex[int] = SubscriptionIndex()
     here: dict[int, Location] = {}
     hits = 0
     for item in [*boxes, *source.choices(range(60), k=100)]:
@@ -94,7 +94,7 @@ def test_who_left_the_index_is_found_by_no_box(seed: int) -> None:
 
 def test_a_box_that_holds_no_whole_square_is_found_alone() -> None:
     """Smaller than any square, and the only one in the index."""
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("small", Subscription([Location.parse("13.1,52.3,13.8,52.7")]))
     assert index.match(post(point=(13.4, 52.5))) == ["small"]
     assert index.match(post(point=(13.9, 52.5))) == []
@@ -103,12 +103,12 @@ def test_a_box_that_holds_no_whole_square_is_found_alone() -> None:
 def test_many_items_with_one_box() -> None:
     """Each is found by it, however many they are, and may go alone."""
     box, inside = (10.5, 10.5, 13.5, 13.5), [post(point=(12.0, 12.0)), post(point=(10.6, 13.5))]
-    held: Boxes[int] = Boxes()
-    for item in range(FEW * 3):
+    held: BoxIndex[int] = BoxIndex()
+    for item in range(MAX_TUPLE_ITEMS * 3):
         held.add(item, [box, box])
     for event in inside:
-        assert found(held, event) == set(range(FEW * 3))
-    for item in range(1, FEW * 3):
+        assert found(held, event) == set(range(MAX_TUPLE_ITEMS * 3))
+    for item in range(1, MAX_TUPLE_ITEMS * 3):
         held.remove(item, [box])
     for event in inside:
         assert found(held, event) == {0}
@@ -119,7 +119,7 @@ def test_many_items_with_one_box() -> None:
 def test_the_least_below_zero_is_on_the_other_side() -> None:
     """A point or an edge that a division would round up to zero is west or south of it."""
     world = [(0.0, -40.0, 78.0, 30.0), (-78.0, 0.0, 78.0, 30.0)]
-    held: Boxes[int] = Boxes()
+    held: BoxIndex[int] = BoxIndex()
     for item, box in enumerate(world):
         held.add(item, [box])
     assert found(held, post(point=(-5e-324, -23.0))) == set()
@@ -137,7 +137,7 @@ def test_what_is_found_shares_a_key(seed: int) -> None:
     for event in (happened(source, boxes) for _ in range(100)):
         for location in (Location([box]) for box in boxes):
             if location.matches(event):
-                assert location.keys() & event.keys
+                assert location.candidate_keys() & event.index_keys
                 hits += 1
                 over += any(west > east for west, _, east, _ in location.boxes)
     assert hits > over > 0
@@ -149,14 +149,14 @@ def test_squares_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counted(box: Box) -> Iterator[str]:
         made.append(box)
-        return place_keys(box)
+        return event_box_keys(box)
 
-    monkeypatch.setattr("filters.event.place_keys", counted)
+    monkeypatch.setattr("filters.event.event_box_keys", counted)
     country = (5.9, 47.3, 15.0, 55.1)
-    index: Index[int] = Index()
+    index: SubscriptionIndex[int] = SubscriptionIndex()
     for item, lang in enumerate(("en", "de", "fr")):
         index.add(item, Subscription([Location([country])], [Language([lang, "und"])]))
     event = post(box=country)
     assert set(index.match(event)) == {0, 1, 2}
-    assert event.keys > set(place_keys(country))
+    assert event.index_keys > set(event_box_keys(country))
     assert made == [country]

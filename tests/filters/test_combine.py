@@ -2,12 +2,12 @@
 
 import pytest
 
-from filters.base import Failed
+from filters.base import FilterFailure
 from filters.combine import Subscription
 from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
-from filters.key import person
+from filters.key import user_key
 from filters.kind import KINDS, Kinds
 from filters.language import Language
 from filters.location import Location
@@ -39,36 +39,40 @@ def test_equal_subscriptions_are_equal_in_any_order() -> None:
     other = Subscription([BOX, Track.parse("Milk, tea")], [Language.parse("DE,en"), Kinds.parse("delete,post")])
     assert one == other
     assert hash(one) == hash(other)
-    assert one.key == other.key
+    assert one.canonical_form == other.canonical_form
 
 
 def test_what_narrows_is_no_base() -> None:
     """A difference in any part is a difference."""
     keys = {
-        Subscription([TRACK]).key,
-        Subscription([TRACK], [POSTS]).key,
-        Subscription([TRACK, BOX], [POSTS]).key,
-        Subscription([BOX], [POSTS]).key,
-        Subscription([BOX], [Kinds.parse("post")]).key,
+        Subscription([TRACK]).canonical_form,
+        Subscription([TRACK], [POSTS]).canonical_form,
+        Subscription([TRACK, BOX], [POSTS]).canonical_form,
+        Subscription([BOX], [POSTS]).canonical_form,
+        Subscription([BOX], [Kinds.parse("post")]).canonical_form,
     }
     assert len(keys) == 5
 
 
 def test_keys_are_those_of_all_bases() -> None:
     """A single base without keys leaves the whole without."""
-    assert Subscription([TRACK, Follow.parse("7")]).keys() == frozenset({"tea", "milk", person("7")})
-    assert Subscription([TRACK, Sample.parse("1")]).keys() is None
+    assert Subscription([TRACK, Follow.parse("7")]).candidate_keys() == frozenset({"tea", "milk", user_key("7")})
+    assert Subscription([TRACK, Sample.parse("1")]).candidate_keys() is None
 
 
 def test_a_subscription_knows_what_it_takes() -> None:
     """Scopes, kinds, and whether it is the same for everyone."""
     firehose = Subscription([Firehose()], [POSTS])
-    assert (firehose.scopes, firehose.impersonal, firehose.needs_me) == (frozenset({"firehose"}), True, False)
+    assert (firehose.required_scopes, firehose.viewer_independent, firehose.uses_me) == (
+        frozenset({"firehose"}),
+        True,
+        False,
+    )
     assert firehose.kinds == {"post", "delete"}
     mine = Subscription([TRACK, Follow.parse("@me")])
-    assert (mine.scopes, mine.impersonal, mine.needs_me) == (frozenset(), False, True)
+    assert (mine.required_scopes, mine.viewer_independent, mine.uses_me) == (frozenset(), False, True)
     assert mine.kinds == set(KINDS)
-    assert Subscription([Sample.parse("1")]).impersonal
+    assert Subscription([Sample.parse("1")]).viewer_independent
 
 
 def test_me_is_resolved_in_a_new_subscription() -> None:
@@ -79,7 +83,7 @@ def test_me_is_resolved_in_a_new_subscription() -> None:
     by_eight = post("coffee", people=frozenset({"8"}))
     assert resolved.matches(by_eight)
     assert not open_one.matches(by_eight)
-    assert resolved.keys() == frozenset({"tea", "milk", person("8")})
+    assert resolved.candidate_keys() == frozenset({"tea", "milk", user_key("8")})
     following.clear()
     assert not resolved.matches(by_eight)
     assert resolved != open_one
@@ -87,52 +91,56 @@ def test_me_is_resolved_in_a_new_subscription() -> None:
 
 def test_of_what_failed_that_alone_is_taken_out(registry: Registry) -> None:
     """One rule leaves the others, a base leaves the others, and what narrowed lets nothing pass any more."""
-    rules = Rules.read("tea\nmilk", registry)
+    rules = Rules.parse_with("tea\nmilk", registry)
     asked = Subscription([rules, BOX], [POSTS])
     events = [post("tea"), post("milk"), post("tea", point=(-73.5, 40.5))]
     for failed, matches in (
-        (Failed(rules, RuntimeError(), "r1"), [False, True, True]),
-        (Failed(rules, RuntimeError()), [False, False, True]),
-        (Failed(POSTS, RuntimeError()), [False, False, False]),
+        (FilterFailure(rules, RuntimeError(), "r1"), [False, True, True]),
+        (FilterFailure(rules, RuntimeError()), [False, False, True]),
+        (FilterFailure(POSTS, RuntimeError()), [False, False, False]),
     ):
-        assert [asked.without(failed).matches(event) for event in events] == matches
+        assert [asked.without_failed(failed).matches(event) for event in events] == matches
 
 
 def test_a_failure_names_the_rule(registry: Registry) -> None:
     """Where it is asked whether it matches, what of it did, and why."""
     registry.register(Shouts)
-    rules = Rules.read("tea\nmilk shouts:boom", registry)
+    rules = Rules.parse_with("tea\nmilk shouts:boom", registry)
     asked, explained = Subscription([BOX, rules]), Subscription([BOX, rules], explain=True)
-    for ask in (asked.matches, asked.matched, explained.matched):
-        with pytest.raises(Failed) as failure:
+    for ask in (asked.matches, asked.matched_items, explained.matched_items):
+        with pytest.raises(FilterFailure) as failure:
             ask(post("milk"))
-        assert (failure.value.culprit, failure.value.part) == (rules, "r2")
+        assert (failure.value.filter, failure.value.rule_id) == (rules, "r2")
 
 
 def test_a_base_without_keys_costs_unless_it_stands_alone(registry: Registry) -> None:
     """It is told by its name; whoever asks for the whole is asked once for all of them."""
     registry.register(Shouts)
-    assert Subscription([TRACK, Rules.read("tea\nshouts:yes", registry)]).costly == ["rule"]
-    assert Subscription([TRACK, BOX]).costly == Subscription([Firehose()]).costly == []
+    assert Subscription([TRACK, Rules.parse_with("tea\nshouts:yes", registry)]).unindexed_bases == ["rule"]
+    assert Subscription([TRACK, BOX]).unindexed_bases == Subscription([Firehose()]).unindexed_bases == []
 
 
 def test_rules_of_very_many_keys_cost(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index has no list of them, and asks."""
-    rules = Rules.read("tea OR milk", registry)
+    rules = Rules.parse_with("tea OR milk", registry)
     few = Subscription([rules])
-    assert few.costly == []
-    monkeypatch.setattr("filters.rule.KEYS", 3)  # each word has two, one of them for what is quoted
-    assert Subscription([rules]).costly == ["rule"]
-    assert few.costly == [], "it was looked at once"
+    assert few.unindexed_bases == []
+    monkeypatch.setattr("filters.rule.MAX_KEYS", 3)  # each word has two, one of them for what is quoted
+    assert Subscription([rules]).unindexed_bases == ["rule"]
+    assert few.unindexed_bases == [], "it was looked at once"
 
 
 def test_what_is_changed_asks_for_reasons_as_before(registry: Registry) -> None:
     """It remains as impersonal as it was, too; one that asks for reasons is not one that does not."""
-    rules = Rules.read("tea", registry)
-    asked = Subscription([rules, Follow.parse("@me")], explain=True, impersonal=True)
-    changed = (asked.with_following({"8"}), asked.with_base(rules), asked.without(Failed(rules, RuntimeError())))
-    assert [(one.explain, one.impersonal) for one in changed] == [(True, True)] * 3
-    assert asked != Subscription(asked.bases, impersonal=True)
+    rules = Rules.parse_with("tea", registry)
+    asked = Subscription([rules, Follow.parse("@me")], explain=True, viewer_independent=True)
+    changed = (
+        asked.with_following({"8"}),
+        asked.replace_base(rules),
+        asked.without_failed(FilterFailure(rules, RuntimeError())),
+    )
+    assert [(one.explain, one.viewer_independent) for one in changed] == [(True, True)] * 3
+    assert asked != Subscription(asked.bases, viewer_independent=True)
 
 
 def test_kinds_that_narrow_twice_are_those_that_both_name() -> None:

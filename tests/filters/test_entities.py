@@ -5,45 +5,45 @@ from typing import Any
 
 import pytest
 
-from filters.entities import Entities, extract, manual_reply, mentions_or_lists, shown
+from filters.entities import Entities, extract_entities, find_mentions_and_lists, leading_mention, to_display_url
 from tests.filters.data import sections
 from tests.tiers import sample
 
 
 def _logins(text: str) -> list[str]:
-    return [mention.login for mention in extract(text).mentions]
+    return [mention.login for mention in extract_entities(text).mentions]
 
 
 def _urls(text: str) -> list[str]:
-    return [url.url for url in extract(text).urls]
+    return [url.url for url in extract_entities(text).urls]
 
 
 def _hashtags(text: str) -> list[str]:
-    return [tag.text for tag in extract(text).hashtags]
+    return [tag.text for tag in extract_entities(text).hashtags]
 
 
 def _cashtags(text: str) -> list[str]:
-    return [tag.text for tag in extract(text).cashtags]
+    return [tag.text for tag in extract_entities(text).cashtags]
 
 
 def _lists(text: str) -> list[dict[str, Any]]:
     return [
         {"screen_name": mention.login, "list_slug": slug, "indices": list(mention.indices)}
-        for mention, slug in mentions_or_lists(text)
+        for mention, slug in find_mentions_and_lists(text)
     ]
 
 
 def _placed_urls(text: str) -> list[dict[str, Any]]:
-    return [{"url": url.url, "indices": list(url.indices)} for url in extract(text).urls]
+    return [{"url": url.url, "indices": list(url.indices)} for url in extract_entities(text).urls]
 
 
 EXTRACT: dict[str, Callable[[str], Any]] = {
     "mentions": _logins,
     "mentions_with_indices": lambda text: [
-        {"screen_name": mention.login, "indices": list(mention.indices)} for mention in extract(text).mentions
+        {"screen_name": mention.login, "indices": list(mention.indices)} for mention in extract_entities(text).mentions
     ],
     "mentions_or_lists_with_indices": _lists,
-    "replies": manual_reply,
+    "replies": leading_mention,
     "urls": _urls,
     "urls_with_indices": _placed_urls,
     "urls_with_directional_markers": _placed_urls,
@@ -51,11 +51,11 @@ EXTRACT: dict[str, Callable[[str], Any]] = {
     "hashtags": _hashtags,
     "hashtags_from_astral": _hashtags,
     "hashtags_with_indices": lambda text: [
-        {"hashtag": tag.text, "indices": list(tag.indices)} for tag in extract(text).hashtags
+        {"hashtag": tag.text, "indices": list(tag.indices)} for tag in extract_entities(text).hashtags
     ],
     "cashtags": _cashtags,
     "cashtags_with_indices": lambda text: [
-        {"cashtag": tag.text, "indices": list(tag.indices)} for tag in extract(text).cashtags
+        {"cashtag": tag.text, "indices": list(tag.indices)} for tag in extract_entities(text).cashtags
     ],
 }
 
@@ -64,7 +64,7 @@ TLDS = dict.fromkeys(("country", "generic"), _urls)
 
 @pytest.mark.parametrize("section", EXTRACT)
 def test_extraction_conforms(section: str) -> None:
-    """Every case of twitter-text's ``extract.yml`` holds."""
+    """Every case of twitter-text's ``extract_entities.yml`` holds."""
     cases = sections("extract.yml")[section]
     assert cases
     wrong = [case for case in cases if EXTRACT[section](case["text"]) != case["expected"]]
@@ -72,7 +72,7 @@ def test_extraction_conforms(section: str) -> None:
 
 
 def test_no_section_of_the_conformance_suite_is_left_out() -> None:
-    """All sections of ``extract.yml`` are tried."""
+    """All sections of ``extract_entities.yml`` are tried."""
     assert set(sections("extract.yml")) == set(EXTRACT)
 
 
@@ -87,7 +87,7 @@ def test_every_top_level_domain_is_known(section: str) -> None:
 def test_indices_count_code_points() -> None:
     """An astral character before an entity moves it by one, so that slicing the text gives the entity back."""
     text = "😍 #tag @user $TWTR http://example.com/x"
-    entities = extract(text)
+    entities = extract_entities(text)
     found = [text[slice(*entity.indices)] for family in entities for entity in family]
     assert found == ["@user", "#tag", "$TWTR", "http://example.com/x"]
     assert entities.hashtags[0].indices == (2, 6)
@@ -95,27 +95,27 @@ def test_indices_count_code_points() -> None:
 
 def test_a_link_swallows_what_stands_in_it() -> None:
     """What looks like a tag or a mention inside a link is part of the link only."""
-    entities = extract("http://example.com/#tag http://example.com/@user #other http://example.com/$TWTR @one")
+    entities = extract_entities("http://example.com/#tag http://example.com/@user #other http://example.com/$TWTR @one")
     assert [len(family) for family in entities] == [1, 1, 0, 3]
     assert (entities.hashtags[0].text, entities.mentions[0].login) == ("other", "one")
 
 
 def test_a_sign_inside_a_word_begins_nothing() -> None:
     """An address is no mention, and what is digits alone is no tag; right behind RT a mention may stand."""
-    entities = extract("#12 a#b x#c &#d me@one.invalid !@two RT@three (@four) #5e")
+    entities = extract_entities("#12 a#b x#c &#d me@one.invalid !@two RT@three (@four) #5e")
     assert [mention.login for mention in entities.mentions] == ["three", "four"]
     assert [tag.text for tag in entities.hashtags] == ["5e"]
 
 
 def test_what_touches_a_link_is_outside_it() -> None:
     """A wide sign belongs to no path, so it ends the link and begins a mention."""
-    entities = extract("a.co/\uff20bob")
+    entities = extract_entities("a.co/\uff20bob")
     assert (entities.urls[0].url, entities.mentions[0].login) == ("a.co/", "bob")
 
 
 def test_a_bare_link_is_given_in_full_and_as_shown() -> None:
     """A link without a protocol gets one; what is shown has neither protocol nor www nor a slash at its end."""
-    bare, full = extract("www.Example.com/Path/ HTTPS://www.example.com/").urls
+    bare, full = extract_entities("www.Example.com/Path/ HTTPS://www.example.com/").urls
     assert bare[:3] == ("www.Example.com/Path/", "Example.com/Path", "http://www.Example.com/Path/")
     assert full[:3] == ("HTTPS://www.example.com/", "example.com", "HTTPS://www.example.com/")
 
@@ -145,12 +145,12 @@ def test_links_at_the_edges(text: str, urls: list[str]) -> None:
 
 def test_shown_leaves_other_schemes_out_too() -> None:
     """A link that a client gave with another scheme is tracked without it."""
-    assert shown("ftp://www.example.com//") == "example.com"
+    assert to_display_url("ftp://www.example.com//") == "example.com"
 
 
 def test_a_text_without_entities_has_none() -> None:
     """Nothing is found where there is nothing."""
-    assert extract("just words, 10% of them. Really?") == Entities()
+    assert extract_entities("just words, 10% of them. Really?") == Entities()
 
 
 LONG = 1 << 18
@@ -195,8 +195,8 @@ def test_no_text_makes_extraction_slow(piece: str) -> None:
     The deadline is for a hang: the quadratic needs minutes for this, the linear less than a second.
     """
     text = piece * (LONG // len(piece))
-    entities = extract(text)
-    manual_reply(text)
+    entities = extract_entities(text)
+    leading_mention(text)
     for family in entities:
         ends = [index for entity in family for index in entity.indices]
         assert ends == sorted(ends)

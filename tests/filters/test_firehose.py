@@ -13,8 +13,8 @@ from filters.partition import Partition
 def test_the_firehose_is_everything_public() -> None:
     """Whatever the kind, being public is enough, and necessary."""
     firehose = Firehose.parse("true")
-    assert firehose.matches(Event("follow", sampled=False))
-    assert not firehose.matches(Event("post", public=False))
+    assert firehose.matches(Event("follow", is_sampled=False))
+    assert not firehose.matches(Event("post", is_public=False))
 
 
 @pytest.mark.parametrize("value", ["", "false", "True", "1", "true,true"])

@@ -5,7 +5,7 @@ import pytest
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
-from filters.key import person
+from filters.key import user_key
 from tests.filters.texts import post
 
 BY_SEVEN = post(people=frozenset({"7"}))
@@ -23,9 +23,9 @@ def test_follow_matches_whom_it_names() -> None:
 def test_me_matches_nobody_until_it_is_known_whom_that_means() -> None:
     """Without a following ``@me`` is silent, and says that it is there."""
     follow = Follow.parse("@me")
-    assert follow.me
+    assert follow.includes_me
     assert not follow.matches(BY_SEVEN)
-    assert follow.keys() == frozenset()
+    assert follow.candidate_keys() == frozenset()
 
 
 def test_me_follows_a_living_set() -> None:
@@ -38,8 +38,8 @@ def test_me_follows_a_living_set() -> None:
     assert follow.matches(BY_SEVEN)
     assert not follow.matches(BY_EIGHT)
     following.add("5")
-    assert follow.keys() == {person("7"), person("5")}
-    assert follow.clauses() is None
+    assert follow.candidate_keys() == {user_key("7"), user_key("5")}
+    assert follow.exact_clauses() is None
 
 
 def test_a_following_changes_nothing_where_nobody_asked_for_it() -> None:
@@ -78,8 +78,8 @@ def test_5000_ids_are_taken_and_5001_are_too_many() -> None:
         (post(author="1", people=frozenset({"1", "7"}), reposted="7"), {"7": "repost"}),
         (post("@seven yes", author="1", people=frozenset({"1", "7"})), {"7": "mention"}),
         (post(author="9", people=frozenset({"7", "8", "9"}), reply_to="7"), {"7": "reply", "9": "author"}),
-        (Event("follow", author="1", people=frozenset({"1", "7"})), {"7": "target"}),
-        (Event("like", author="7", people=frozenset({"1", "7"})), {"7": "author"}),
+        (Event("follow", author="1", user_ids=frozenset({"1", "7"})), {"7": "target"}),
+        (Event("like", author="7", user_ids=frozenset({"1", "7"})), {"7": "author"}),
         (post(author="1", people=frozenset({"1"})), {}),
     ],
 )

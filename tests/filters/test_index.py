@@ -10,9 +10,9 @@ from filters.combine import Subscription
 from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
-from filters.index import ROOMS, Index
-from filters.items import Items
-from filters.key import flag, language, person, rarest
+from filters.index import MAX_NARROWING_GROUPS, SubscriptionIndex
+from filters.items import CompactSet
+from filters.key import flag_key, language_key, rarest_key, user_key
 from filters.kind import Kinds
 from filters.language import Language
 from filters.location import Location
@@ -38,7 +38,7 @@ class Broken(Filter):
         return cls()
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return True
 
     def matches(self, event: Event) -> bool:
@@ -47,9 +47,9 @@ class Broken(Filter):
         return True
 
 
-def filled() -> Index[str]:
+def filled() -> SubscriptionIndex[str]:
     """An index with one of every kind."""
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("tea", Subscription([Track.parse("tea,green leaf")], [POSTS]))
     index.add("seven", Subscription([Follow.parse("7")], [POSTS]))
     index.add("york", Subscription([Location.parse("-74,40,-73,41"), Track.parse("tea")], [POSTS]))
@@ -68,8 +68,8 @@ def filled() -> Index[str]:
         (post("", people=frozenset({"7", "8"})), {"seven", "all"}),
         (post("tea", point=(-73.5, 40.5), lang="de"), {"tea", "york", "all", "whole"}),
         (post("", box=(-73.1, 40.9, -50.0, 60.0)), {"york", "all"}),
-        (Event("like", text="tea", people=frozenset({"7"})), {"likes"}),
-        (Event("protect", public=False, sampled=False), set()),
+        (Event("like", text="tea", user_ids=frozenset({"7"})), {"likes"}),
+        (Event("protect", is_public=False, is_sampled=False), set()),
     ],
 )
 def test_each_item_is_found_once(event: Event, expected: set[str]) -> None:
@@ -82,7 +82,7 @@ def test_each_item_is_found_once(event: Event, expected: set[str]) -> None:
 def test_items_are_counted() -> None:
     """How many there are, and how many are asked about everything."""
     index = filled()
-    assert (len(index), index.scanned) == (6, 3)
+    assert (len(index), index.scanned_count) == (6, 3)
     assert "tea" in index
     assert "milk" not in index
 
@@ -103,28 +103,28 @@ def test_what_leaves_leaves_no_trace() -> None:
         index.remove(item)
         assert item not in index
     assert index.match(post("tea", people=frozenset({"7"}), point=(-73.5, 40.5))) == []
-    assert len(index) == index.scanned == 0
-    assert not index._rooms
-    assert not index._room_of
+    assert len(index) == index.scanned_count == 0
+    assert not index._groups
+    assert not index._group_of_item
 
 
 def test_an_empty_posting_list_is_taken_away() -> None:
     """Of two who share words the rest of one stays, and only that."""
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("one", Subscription([Track.parse("a b,c,d,e f"), Location.parse("0,0,1,1"), Follow.parse("1,@me")]))
     index.add("two", Subscription([Track.parse("a b,c")]))
     index.remove("one")
-    (room,) = index._rooms.values()
+    (room,) = index._groups.values()
     assert not room.postings._live_keys
-    assert not room.postings._checks
+    assert not room.postings._verifiers
     assert not room.postings._boxes
     assert _leaves(room.postings._clauses) == {("b", "a"): ("two",), ("c",): ("two",)}
 
 
-def _leaves(node: Trie[str], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Items[str]]:
+def _leaves(node: Trie[str], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], CompactSet[str]]:
     """What a trie holds proof for; an empty branch shows as empty."""
-    held = {} if node.branches and not node.proven else {path: node.proven}
-    for step, branch in node.branches.items():
+    held = {} if node.children and not node.exact_items else {path: node.exact_items}
+    for step, branch in node.children.items():
         held |= _leaves(branch, (*path, step)) if isinstance(branch, Trie) else {(*path, step): branch}
     return held
 
@@ -132,15 +132,15 @@ def _leaves(node: Trie[str], path: tuple[str, ...] = ()) -> dict[tuple[str, ...]
 def test_a_living_set_is_followed_by_keys() -> None:
     """The owner of an @me adds a key for whom it follows by now, and removes that of whom it does not."""
     following = {"8"}
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("me", Subscription([Follow.parse("7,@me").with_following(following)], [POSTS]))
     seven, eight, nine = (post(people=frozenset({name})) for name in "789")
     following.add("9")
-    index.add_key("me", person("9"))
+    index.add_key("me", user_key("9"))
     assert [index.match(event) for event in (seven, eight, nine)] == [["me"]] * 3
     following.clear()
     for name in "789":
-        index.remove_key("me", person(name))
+        index.remove_key("me", user_key(name))
     assert [index.match(event) for event in (seven, eight, nine)] == [["me"], [], []]
     index.remove("me")
     assert index.match(seven) == []
@@ -152,9 +152,9 @@ def test_a_filter_that_raises_harms_itself_only() -> None:
     index.add("broken", Subscription([Broken()], [POSTS]))
     assert "broken" in index.match(post("tea"))
     assert set(index.match(post("tea bang"))) == {"tea", "york", "all"}
-    ((item, failed),) = index.failing
-    assert (item, repr(failed.error), failed.part) == ("broken", "RuntimeError('bang')", None)
-    assert isinstance(failed.culprit, Broken)
+    ((item, failed),) = index.failures
+    assert (item, repr(failed.error), failed.rule_id) == ("broken", "RuntimeError('bang')", None)
+    assert isinstance(failed.filter, Broken)
 
 
 def test_what_narrows_may_raise_too() -> None:
@@ -162,33 +162,33 @@ def test_what_narrows_may_raise_too() -> None:
     index = filled()
     index.add("broken", Subscription([Firehose()], [Broken()]))
     assert set(index.match(post("tea bang"))) == {"tea", "york", "all"}
-    assert [item for item, _ in index.failing] == ["broken"]
+    assert [item for item, _ in index.failures] == ["broken"]
 
 
 def test_many_narrowings_are_matched_like_few() -> None:
     """Beyond the rooms that are looked at once an event, items are asked one by one, with the same result."""
-    index: Index[int] = Index()
-    for n in range(ROOMS * 2):
+    index: SubscriptionIndex[int] = SubscriptionIndex()
+    for n in range(MAX_NARROWING_GROUPS * 2):
         index.add(n, Subscription([Track.parse("tea")], [Language.parse(f"x{chr(97 + n // 26)}{chr(97 + n % 26)}")]))
     assert index.match(post("tea", lang="xab")) == [1]
-    assert index.match(post("tea", lang="xex")) == [ROOMS * 2 - 1]
+    assert index.match(post("tea", lang="xex")) == [MAX_NARROWING_GROUPS * 2 - 1]
     assert index.match(post("milk", lang="xex")) == []
-    for n in range(ROOMS * 2):
+    for n in range(MAX_NARROWING_GROUPS * 2):
         index.remove(n)
     assert index.match(post("tea", lang="xex")) == []
-    assert not index._mixed.postings._clauses
+    assert not index._mixed_group.postings._clauses
 
 
 def test_extra_keys_are_made_for_who_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """While nobody asks for a language by key an event is not asked for such keys, afterwards not any more either."""
     made: list[Event] = []
-    plain = Event._extra_keys
+    plain = Event._make_rule_keys
 
     def noted(event: Event) -> Iterator[str]:
         made.append(event)
         return plain(event)
 
-    monkeypatch.setattr(Event, "_extra_keys", noted)
+    monkeypatch.setattr(Event, "_make_rule_keys", noted)
     index = filled()
     index.match(post("tea"))
     assert not made
@@ -215,8 +215,8 @@ def test_only_who_has_no_keys_is_asked_about_everything(monkeypatch: pytest.Monk
 
     noted(Location)
     noted(Rules)
-    index: Index[str] = Index()
-    rule = Rules.read("bounding_box:[3.2 2.3 3.5 2.6]", Registry.from_entry_points())
+    index: SubscriptionIndex[str] = SubscriptionIndex()
+    rule = Rules.parse_with("bounding_box:[3.2 2.3 3.5 2.6]", Registry.from_entry_points())
     index.add("box", Subscription([Location.parse("0.5,0.5,3.5,3.5")], [POSTS]))
     index.add("rule", Subscription([rule], [POSTS]))
     assert index.match(post("", point=(9.5, 9.5))) == []
@@ -224,28 +224,34 @@ def test_only_who_has_no_keys_is_asked_about_everything(monkeypatch: pytest.Monk
     assert set(index.match(post("", point=(3.4, 2.5)))) == {"box", "rule"}
     assert index.match(post("", point=(3.6, 2.5))) == []
     assert asked == [rule, rule]
-    assert index.scanned == 0
+    assert index.scanned_count == 0
 
 
 @pytest.mark.parametrize(
     ("rarer", "commoner"),
-    [("#a", "airport"), (person("7"), "airport"), ("airport", "tea"), ("a", language("en-gb")), ("a", flag("has:x"))],
+    [
+        ("#a", "airport"),
+        (user_key("7"), "airport"),
+        ("airport", "tea"),
+        ("a", language_key("en-gb")),
+        ("a", flag_key("has:x")),
+    ],
 )
 def test_names_are_rarer_than_words_and_languages_are_common(rarer: str, commoner: str) -> None:
     """A clause is looked for by what narrows it down most."""
-    assert rarest({commoner, rarer}) == rarer
+    assert rarest_key({commoner, rarer}) == rarer
 
 
 def test_a_phrase_is_proof_beside_one_that_has_to_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long term without blanks is looked for by all of its pairs, and only it has to be asked."""
     monkeypatch.setattr(Track, "matches", lambda track, event: event.text == "東京タワー")
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("both", Subscription([Track.parse("tea,東京タワー")], [POSTS]))
     assert index.match(post("tea")) == ["both"]
     assert index.match(post("東京タワー")) == ["both"]
     assert index.match(post("東京タワ ワー")) == []
     index.remove("both")
-    assert not index._rooms
+    assert not index._groups
 
 
 def test_a_filter_that_tells_its_keys_no_more_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,10 +260,10 @@ def test_a_filter_that_tells_its_keys_no_more_may_leave(monkeypatch: pytest.Monk
     def lost(self: Filter) -> None:
         raise RuntimeError("lost")
 
-    monkeypatch.setattr(Broken, "keys", lambda self: frozenset({"tea"}))
+    monkeypatch.setattr(Broken, "candidate_keys", lambda self: frozenset({"tea"}))
     index = filled()
     index.add("broken", Subscription([Broken()], [POSTS]))
-    monkeypatch.setattr(Broken, "keys", lost)
+    monkeypatch.setattr(Broken, "candidate_keys", lost)
     assert "broken" in index.match(post("tea"))
     index.remove("broken")
     assert "broken" not in index

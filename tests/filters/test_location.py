@@ -120,8 +120,8 @@ def test_numbers_may_be_written_as_clients_write_them() -> None:
 @pytest.mark.parametrize("place", [(-180.0, -90.0, 180.0, 90.0), (-120.0, 20.0, -60.0, 60.0), (1.0, 1.0, 2.0, 2.0)])
 def test_no_box_has_many_keys(place: Box) -> None:
     """Neither a filter nor an event can make the other pay for the size of its box."""
-    assert len(post(box=place).keys) <= 400
-    assert len(Location([place]).keys()) <= 400
+    assert len(post(box=place).index_keys) <= 400
+    assert len(Location([place]).candidate_keys()) <= 400
 
 
 def test_it_says_which_boxes_and_by_what() -> None:

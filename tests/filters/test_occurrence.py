@@ -2,7 +2,7 @@
 
 import pytest
 
-from filters.occurrence import Folded, occurrences
+from filters.occurrence import FoldedText, find_occurrences
 from filters.tokens import fold
 from tests.filters.texts import post
 
@@ -37,17 +37,17 @@ TEXTS = [
 @pytest.mark.parametrize(("term", "text", "found"), TEXTS)
 def test_slicing_the_text_at_the_indices_gives_the_term_back(term: str, text: str, found: list[str]) -> None:
     """Every place, in order, counted in code points of the text as it was written."""
-    said = post(text).said
-    assert [text[slice(*place)] for place in occurrences(said, term)] == found
-    assert said.has(term) is bool(found)
+    said = post(text).analyzed_text
+    assert [text[slice(*place)] for place in find_occurrences(said, term)] == found
+    assert said.contains_term(term) is bool(found)
 
 
 def test_the_places_of_one_word_are_all_its_places() -> None:
     """Counted once by hand."""
-    assert occurrences(post("😍 ß tea, @tea").said, "tea") == [(4, 7), (9, 13)]
+    assert find_occurrences(post("😍 ß tea, @tea").analyzed_text, "tea") == [(4, 7), (9, 13)]
 
 
 def test_a_folded_text_is_the_text_folded() -> None:
     """Character by character it comes to the same as at once, also where marks and Hangul melt together."""
     for text in ("ǰ\u0301 ŉ ﬃ Straße", "\u1112\u1161\u11ab글", "ΐ\u0345Σ", "A\u030aB\u0323\u0307"):
-        assert Folded(text).text == fold(text)
+        assert FoldedText(text).text == fold(text)

@@ -20,20 +20,20 @@ def test_unions_and_narrows_are_told_apart(registry: Registry) -> None:
     params = {"track": "tea", "follow": "7", "locations": "-74,40,-73,41", "language": "en", "kinds": "post"}
     subscription = parse_subscription(params, registry)
     assert {base.name for base in subscription.bases} == {"track", "follow", "locations"}
-    assert {narrow.name for narrow in subscription.narrows} == {"language", "kinds"}
+    assert {narrow.name for narrow in subscription.narrowing} == {"language", "kinds"}
 
 
 def test_a_partition_comes_with_the_firehose(registry: Registry) -> None:
     """The partition narrows the firehose and asks for nothing else."""
     subscription = parse_subscription({"firehose": "true", "partition": "1/1"}, registry)
-    assert subscription.scopes == {"firehose"}
+    assert subscription.required_scopes == {"firehose"}
     assert subscription.matches(post("anything"))
 
 
 def test_me_is_resolved_where_it_is_known(registry: Registry) -> None:
     """With the set of those followed the subscription is complete."""
-    assert parse_subscription({"follow": "@me"}, registry, me={"8"}).matches(post(people=frozenset({"8"})))
-    assert parse_subscription({"follow": "@me"}, registry).needs_me
+    assert parse_subscription({"follow": "@me"}, registry, following={"8"}).matches(post(people=frozenset({"8"})))
+    assert parse_subscription({"follow": "@me"}, registry).uses_me
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from filters.firehose import Firehose
-from filters.registry import GROUP, OPERATORS, PARAMETERS, PluginError, Registry
-from filters.rules.operators import rows
+from filters.registry import ENTRY_POINT_GROUP, RESERVED_OPERATORS, RESERVED_PARAMETERS, PluginError, Registry
+from filters.rules.operators import operator_specs
 from filters.track import Track
-from stream_server.web.parameters import TICKET
-from stream_server.web.query import TOKENS
-from stream_server.web.streamed import ALL, POLLING
+from stream_server.web.parameters import TICKET_PARAMETER
+from stream_server.web.query import TOKEN_PARAMETERS
+from stream_server.web.streamed import POLL_PARAMETERS, STREAM_PARAMETERS
 from tests.filters.conftest import built_in
 
 PLUGIN = """
@@ -42,7 +42,7 @@ def install(folder: Path, name: str, entry_points: str, source: str = "") -> Non
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entry_points}\n")
+    (info / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\n{entry_points}\n")
     (folder / f"{name}.py").write_text(source)
 
 
@@ -91,7 +91,7 @@ def test_a_broken_filter_is_named(
 def test_two_filters_of_one_name_are_refused() -> None:
     """Which of the two a client gets must not depend on the order of a path."""
     with pytest.raises(PluginError, match="two filters are called track"):
-        Registry([*built_in(), EntryPoint("track", "elsewhere:Track", GROUP)])
+        Registry([*built_in(), EntryPoint("track", "elsewhere:Track", ENTRY_POINT_GROUP)])
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_two_filters_of_one_name_are_refused() -> None:
 def test_a_name_that_is_taken_is_refused(name: str, taken: str) -> None:
     """A filter of that name would be there, and never be asked."""
     with pytest.raises(PluginError, match=f"filter {name} .elsewhere:Since, of .* never be reached: {name} is {taken}"):
-        Registry([*built_in(), EntryPoint(name, "elsewhere:Since", GROUP)])
+        Registry([*built_in(), EntryPoint(name, "elsewhere:Since", ENTRY_POINT_GROUP)])
     with pytest.raises(PluginError, match=f"filter {name} would never be reached: {name} is {taken}"):
         Registry().register(type("Taken", (Firehose,), {"name": name}))
 
 
 def test_the_names_that_are_taken_are_all_there(registry: Registry) -> None:
     """Those of the rule language, except where a filter is the operator of its name, and those of streams."""
-    named = {name for row in rows() for name in (row.name, *row.aliases) if name}
-    assert named - set(registry.names()) == OPERATORS
-    assert {*ALL, *POLLING, TICKET, *TOKENS} == PARAMETERS
+    named = {name for row in operator_specs() for name in (row.name, *row.aliases) if name}
+    assert named - set(registry.names()) == RESERVED_OPERATORS
+    assert {*STREAM_PARAMETERS, *POLL_PARAMETERS, TICKET_PARAMETER, *TOKEN_PARAMETERS} == RESERVED_PARAMETERS
 
 
 def test_one_filter_found_twice_is_one() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from filters.error import ParameterError
 from filters.event import Event
-from filters.sample import SAMPLE_KEY, Sample, point
+from filters.sample import SAMPLE_HASH_KEY, Sample, sample_position
 
 STATUSES = [Event("post", status_id=str(n * 4096)) for n in range(20_000)]
 
@@ -29,7 +29,9 @@ def test_samples_are_nested_and_near_their_size() -> None:
 def test_the_bound_is_exact() -> None:
     """A status is in from the very percentage at which its point falls below the bound, to the millionth."""
     event = STATUSES[7]
-    millionths = point(event) * 100 * 10**6 // 2**64  # the share below which it is out, in millionths of a percent
+    millionths = (
+        sample_position(event) * 100 * 10**6 // 2**64
+    )  # the share below which it is out, in millionths of a percent
     below, above = (f"{n // 10**6}.{n % 10**6:06d}" for n in (millionths, millionths + 1))
     assert not Sample.parse(below).matches(event)
     assert Sample.parse(above).matches(event)
@@ -39,15 +41,15 @@ def test_the_very_bound_is_outside() -> None:
     """Half of the line ends before its middle, which belongs to the other half."""
     half, event = Sample.parse("50"), Event("post", status_id="1")
     for place, inside in ((2**63 - 1, True), (2**63, False)):
-        event.share = place
-        assert (half.matches(event), half.covers(place)) == (inside, inside)
+        event.sample_position = place
+        assert (half.matches(event), half.contains_position(place)) == (inside, inside)
 
 
 def test_the_hash_is_the_documented_one() -> None:
     """The first 8 bytes of BLAKE2b of the id under the fixed key: another would be another sample for everyone."""
     expected = blake2b(b"28672", key=b"stream-server sample").digest()[:8]
-    assert SAMPLE_KEY == b"stream-server sample"
-    assert point(STATUSES[7]) == int.from_bytes(expected, "big")
+    assert SAMPLE_HASH_KEY == b"stream-server sample"
+    assert sample_position(STATUSES[7]) == int.from_bytes(expected, "big")
 
 
 def test_what_is_never_sampled_is_not_even_in_the_whole() -> None:
@@ -55,8 +57,8 @@ def test_what_is_never_sampled_is_not_even_in_the_whole() -> None:
     sample = Sample.parse("100")
     assert sample.matches(Event("like", status_id="1"))
     assert not sample.matches(Event("follow"))
-    assert not sample.matches(Event("follow", status_id="1", sampled=False))
-    assert not sample.matches(Event("post", status_id="1", public=False))
+    assert not sample.matches(Event("follow", status_id="1", is_sampled=False))
+    assert not sample.matches(Event("post", status_id="1", is_public=False))
 
 
 @pytest.mark.parametrize(("one", "other"), [("100.0", "100"), ("0.000001", ".000001"), (".5", "0.5"), ("1.50", "1.5")])

@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
-from filters.base import Filter, Mark, Role
+from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, Key, Leads
+from filters.key import Clause, IndexTerms, Key
 from filters.kind import KINDS
 from filters.registry import Registry
 from filters.testing import check_filter, example_events
@@ -79,7 +79,7 @@ class Good(Filter):
         return cls(value)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.value
 
     def matches(self, event: Event) -> bool:
@@ -129,12 +129,12 @@ def _wrong_clauses(_: Filter) -> Collection[Clause]:
     return [frozenset({"hello", "world"})]
 
 
-def _everywhere(_: Filter) -> Leads:
-    return Leads([frozenset({"hello"})], boxes=[(-180.0, -90.0, 180.0, 90.0)])
+def _everywhere(_: Filter) -> IndexTerms:
+    return IndexTerms([frozenset({"hello"})], boxes=[(-180.0, -90.0, 180.0, 90.0)])
 
 
-def _nowhere(_: Filter) -> Leads:
-    return Leads((), boxes=[(0.0, 0.0, 0.1, 0.1)])
+def _nowhere(_: Filter) -> IndexTerms:
+    return IndexTerms((), boxes=[(0.0, 0.0, 0.1, 0.1)])
 
 
 def _never(_: Filter, __: Event) -> bool:
@@ -146,11 +146,11 @@ def _changing(self: Any) -> frozenset[Key]:
     return frozenset({"hello", str(self.asked)})
 
 
-def _changing_leads(self: Any) -> Leads:
-    return Leads((), [frozenset({key}) for key in _changing(self)])
+def _changing_leads(self: Any) -> IndexTerms:
+    return IndexTerms((), [frozenset({key}) for key in _changing(self)])
 
 
-def _fails(_: Filter, __: Event) -> list[Mark]:
+def _fails(_: Filter, __: Event) -> list[MatchedItem]:
     raise ZeroDivisionError
 
 
@@ -183,7 +183,7 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("changed its keys", {"keys": _changing}),
     ("changed its leads", {"leads": _changing_leads}),
     ("leads that no index can hold: leads are", {"leads": lambda _: 7}),
-    ("leads that no index can hold: a box is", {"leads": lambda _: Leads((), boxes=[(0, 0, float("nan"), 1)])}),
+    ("leads that no index can hold: a box is", {"leads": lambda _: IndexTerms((), boxes=[(0, 0, float("nan"), 1)])}),
     ("raised ZeroDivisionError", {"explain": _fails}),
     ("raised ZeroDivisionError", {"matched": _fails}),
     ("is None, no list", {"explain": _says(None)}),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from filters.tokens import fold, parts, words
+from filters.tokens import fold, words, words_cut_at_marks
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_fold_keeps_what_makes_another_word(one: str, other: str) -> None:
 
 def test_parts_are_cut_at_every_mark_and_kept_in_order() -> None:
     """The parts of a link are its words."""
-    assert parts("example.com/a_b?c=d%20e") == ["example", "com", "a_b", "c", "d", "20e"]
+    assert words_cut_at_marks("example.com/a_b?c=d%20e") == ["example", "com", "a_b", "c", "d", "20e"]

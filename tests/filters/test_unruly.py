@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
-from filters.base import Failed, Filter, Role
+from filters.base import Filter, FilterFailure, Role
 from filters.combine import Subscription
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
-from filters.index import Index
-from filters.key import Key, Leads, person
+from filters.index import SubscriptionIndex
+from filters.key import IndexTerms, Key, user_key
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
@@ -36,7 +36,7 @@ class Odd(Filter):
         return cls()
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return True
 
     def matches(self, event: Event) -> bool:
@@ -78,15 +78,15 @@ TEA, MILK = frozenset({"tea"}), frozenset({"milk"})
 @pytest.mark.parametrize(
     ("make", "first", "later"),
     [
-        (leading, Leads((), [TEA]), ValueError()),
-        (leading, Leads((), [TEA]), Leads((), [MILK])),
-        (leading, Leads([TEA]), ValueError()),
-        (leading, Leads([TEA]), Leads([MILK])),
-        (leading, Leads((), boxes=[(0, 0, 1, 1)]), ValueError()),
-        (leading, Leads((), boxes=[(0, 0, 1, 1)]), Leads((), boxes=[(2, 0, 3, 1)])),
-        (leading, None, Leads((), [TEA])),
-        (leading, Leads([TEA]), None),
-        (leading, Leads([TEA], [MILK], live=True), Leads([TEA], [MILK], live=True)),
+        (leading, IndexTerms((), [TEA]), ValueError()),
+        (leading, IndexTerms((), [TEA]), IndexTerms((), [MILK])),
+        (leading, IndexTerms([TEA]), ValueError()),
+        (leading, IndexTerms([TEA]), IndexTerms([MILK])),
+        (leading, IndexTerms((), boxes=[(0, 0, 1, 1)]), ValueError()),
+        (leading, IndexTerms((), boxes=[(0, 0, 1, 1)]), IndexTerms((), boxes=[(2, 0, 3, 1)])),
+        (leading, None, IndexTerms((), [TEA])),
+        (leading, IndexTerms([TEA]), None),
+        (leading, IndexTerms([TEA], [MILK], dynamic=True), IndexTerms([TEA], [MILK], dynamic=True)),
         (keyed, TEA, ValueError()),
         (keyed, TEA, MILK),
         (clausal, [TEA], [MILK]),
@@ -98,7 +98,7 @@ def test_who_says_something_else_later_leaves_no_trace(
 ) -> None:
     """It is taken from where it was put; the others go on being found."""
     odd = make(first)
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("good", parse_subscription({"track": "tea"}, registry))
     index.add("odd", parsed(registry, odd))
     odd.answers = [later]
@@ -106,57 +106,60 @@ def test_who_says_something_else_later_leaves_no_trace(
         index.match(event)
     index.remove("odd")
     assert [index.match(event) for event in CROWD] == [["good"], [], [], [], []]
-    assert not index.failing
+    assert not index.failures
     index.remove("good")
-    assert (len(index), index.scanned, index._rooms) == (0, 0, {})
+    assert (len(index), index.scanned_count, index._groups) == (0, 0, {})
 
 
 def test_a_third_party_is_asked_once() -> None:
     """What it says then holds for as long as the stream does."""
-    subscription = Subscription([leading(Leads([TEA]), Leads([MILK]))()])
-    assert [leads and leads.proofs for leads in (*subscription.leads(), *subscription.leads())] == [[TEA], [TEA]]
+    subscription = Subscription([leading(IndexTerms([TEA]), IndexTerms([MILK]))()])
+    assert [leads and leads.exact for leads in (*subscription.index_terms(), *subscription.index_terms())] == [
+        [TEA],
+        [TEA],
+    ]
 
 
 def test_a_changed_subscription_asks_its_filters_no_more(registry: Registry) -> None:
     """Whom one follows is said after the parameters were read, when nothing can be refused any more."""
-    subscription = parsed(registry, leading(Leads([TEA]), ValueError("gone")), follow="@me", track="milk")
-    index: Index[str] = Index()
-    changed = subscription.with_following({"7"}).with_base(Track.parse("water"))
-    index.add("odd", changed.without(Failed(changed.bases[1], ValueError())))
+    subscription = parsed(registry, leading(IndexTerms([TEA]), ValueError("gone")), follow="@me", track="milk")
+    index: SubscriptionIndex[str] = SubscriptionIndex()
+    changed = subscription.with_following({"7"}).replace_base(Track.parse("water"))
+    index.add("odd", changed.without_failed(FilterFailure(changed.bases[1], ValueError())))
     assert [index.match(event) for event in (*CROWD[:2], post("water"))] == [["odd"], [], ["odd"]]
 
 
 def test_a_key_is_left_where_a_filter_does_not_say_whether_it_needs_it(registry: Registry) -> None:
     """One key too many costs time; a failure would be taken for one of whoever tells of the change."""
     following = {"7", "8"}
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("odd", parsed(registry, keyed(TEA, OSError("the list is gone")), follow="@me").with_following(following))
     following.discard("7")
-    index.remove_key("odd", person("7"))
-    index.remove_key("odd", person("7"))
+    index.remove_key("odd", user_key("7"))
+    index.remove_key("odd", user_key("7"))
     seven, eight = (post(people=frozenset({uid})) for uid in "78")
     assert [index.match(event) for event in (post("tea"), seven, eight)] == [["odd"], [], ["odd"]]
     index.remove("odd")
     assert [index.match(event) for event in (post("tea"), seven, eight)] == [[], [], []]
     with pytest.raises(KeyError):
-        index.remove_key("odd", person("7"))
+        index.remove_key("odd", user_key("7"))
 
 
 NAN = float("nan")
 
 LEADS: list[tuple[Any, str]] = [
-    (7, "leads are a filters.key.Leads"),
-    (((TEA,), ()), "leads are a filters.key.Leads"),
+    (7, "leads are a filters.key.IndexTerms"),
+    (((TEA,), ()), "leads are a filters.key.IndexTerms"),
     (ValueError("no luck"), "no luck"),
-    (Leads(5), "not iterable"),  # type: ignore[arg-type]  # unruly
-    (Leads(["tea"]), "keys are a set of strings"),  # type: ignore[list-item]  # unruly
-    (Leads((), [frozenset({"tea", 2})]), "keys are a set of strings"),  # type: ignore[arg-type]  # unruly
-    (Leads((), [frozenset({"tea", "milk"})], live=True), "a live hint has one key"),
-    (Leads((), [frozenset()], live=True), "a live hint has one key"),
-    (Leads((), boxes=[(0, 0, 1)]), "unpack"),  # type: ignore[list-item]  # unruly
-    (Leads((), boxes=[(0, 0, 1, "1")]), "bad operand"),  # type: ignore[list-item]  # unruly
+    (IndexTerms(5), "not iterable"),  # type: ignore[arg-type]  # unruly
+    (IndexTerms(["tea"]), "keys are a set of strings"),  # type: ignore[list-item]  # unruly
+    (IndexTerms((), [frozenset({"tea", 2})]), "keys are a set of strings"),  # type: ignore[arg-type]  # unruly
+    (IndexTerms((), [frozenset({"tea", "milk"})], dynamic=True), "a live hint has one key"),
+    (IndexTerms((), [frozenset()], dynamic=True), "a live hint has one key"),
+    (IndexTerms((), boxes=[(0, 0, 1)]), "unpack"),  # type: ignore[list-item]  # unruly
+    (IndexTerms((), boxes=[(0, 0, 1, "1")]), "bad operand"),  # type: ignore[list-item]  # unruly
     *(
-        (Leads([TEA], boxes=[(0, 0, 1, 1), box]), "a box is west")
+        (IndexTerms([TEA], boxes=[(0, 0, 1, 1), box]), "a box is west")
         for box in ((NAN, 0, 1, 1), (0, 0, 1, NAN), (-181, 0, 1, 1), (0, 0, 1e999, 1), (0, -91, 1, 1), (0, 0, 1, 91))
     ),
 ]
@@ -186,7 +189,7 @@ def test_keys_that_cannot_be_held_are_a_refusal(registry: Registry, keys: Any) -
 def test_clauses_and_leads_of_an_operator_are_looked_at_too(registry: Registry) -> None:
     """A rule is said by its clauses, and found by leads where there are no keys."""
     one, other = clausal([frozenset({1})]), leading(7)
-    one.keys = lambda _: TEA  # type: ignore[method-assign, assignment]  # unruly
+    one.candidate_keys = lambda _: TEA  # type: ignore[method-assign, assignment]  # unruly
     other.name = "other"
     registry.register(one)
     registry.register(other)
@@ -197,18 +200,18 @@ def test_clauses_and_leads_of_an_operator_are_looked_at_too(registry: Registry) 
 
 def test_who_cannot_be_added_has_not_been_added() -> None:
     """Neither it, nor its other filters, nor a room for it."""
-    index: Index[str] = Index()
-    with pytest.raises(Failed, match="odd raised ValueError"):
+    index: SubscriptionIndex[str] = SubscriptionIndex()
+    with pytest.raises(FilterFailure, match="odd raised ValueError"):
         index.add("odd", Subscription([Track.parse("tea"), leading(ValueError())()], [Track.parse("tea")]))
-    assert (len(index), index.match(post("tea")), index._rooms) == (0, [], {})
+    assert (len(index), index.match(post("tea")), index._groups) == (0, [], {})
 
 
 def test_what_was_given_may_change_afterwards() -> None:
     """The index has its own; a generator is read once."""
     clauses = [set(TEA)]
     box = [0.0, 0.0, 1.0, 1.0]
-    leads = Leads((frozenset(one) for one in [MILK]), clauses, boxes=[box])  # type: ignore[arg-type, list-item]  # unruly
-    index: Index[str] = Index()
+    leads = IndexTerms((frozenset(one) for one in [MILK]), clauses, boxes=[box])  # type: ignore[arg-type, list-item]  # unruly
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("odd", Subscription([leading(leads)()]))
     clauses[0].clear()
     clauses.clear()
@@ -221,26 +224,26 @@ def test_what_was_given_may_change_afterwards() -> None:
 def test_what_is_our_own_is_not_kept_twice() -> None:
     """Thousands of ids would be: they are asked for again where they are needed."""
     subscription = Subscription([Follow.parse("7,8,9"), Track.parse("tea,milk"), leading(None)()])
-    assert subscription.leads()[0] is not subscription.leads()[0]
-    assert [base.name for base, _ in subscription._told] == ["odd"]
+    assert subscription.index_terms()[0] is not subscription.index_terms()[0]
+    assert [base.name for base, _ in subscription._plugin_index_terms] == ["odd"]
 
 
 @pytest.mark.parametrize(
     ("leads", "keys"),
     [
         (None, None),
-        (Leads([frozenset({"tea", "samovar"})], [MILK]), {"samovar", "milk"}),
-        (Leads([TEA, frozenset()]), None),
-        (Leads((), boxes=[(-180, -90, 180, 90), (0, 0, 0.5, 0.5)]), {"\x1em", "\x1em!", "\x1em1:0:0"}),
-        (Leads([], live=True), set()),
+        (IndexTerms([frozenset({"tea", "samovar"})], [MILK]), {"samovar", "milk"}),
+        (IndexTerms([TEA, frozenset()]), None),
+        (IndexTerms((), boxes=[(-180, -90, 180, 90), (0, 0, 0.5, 0.5)]), {"\x1em", "\x1em!", "\x1em1:0:0"}),
+        (IndexTerms([], dynamic=True), set()),
     ],
 )
 def test_an_operator_with_leads_alone_has_their_keys(
-    registry: Registry, leads: Leads | None, keys: set[Key] | None
+    registry: Registry, leads: IndexTerms | None, keys: set[Key] | None
 ) -> None:
     """So a rule may rest on it without being asked about every event."""
     registry.register(leading(leads))
-    found = Rule.parse("odd:1", registry).keys()
+    found = Rule.parse("odd:1", registry).candidate_keys()
     assert found is None if keys is None else found is not None and keys <= found
 
 
@@ -249,8 +252,8 @@ class Area(Odd):
 
     boxes: ClassVar[list[tuple[float, float, float, float]]] = [(177, -19, -178, -16), (13.1, 52.3, 13.8, 52.7)]
 
-    def leads(self) -> Leads:
-        return Leads((), boxes=self.boxes)
+    def index_terms(self) -> IndexTerms:
+        return IndexTerms((), boxes=self.boxes)
 
     def matches(self, event: Event) -> bool:
         return event.point is not None and (abs(event.point[0]) > 177 or 13.1 <= event.point[0] <= 13.8)
@@ -259,10 +262,10 @@ class Area(Odd):
 def test_boxes_find_a_rule_as_they_find_a_parameter(registry: Registry) -> None:
     """By the same points, and nobody is asked about the rest."""
     registry.register(Area)
-    index: Index[str] = Index()
+    index: SubscriptionIndex[str] = SubscriptionIndex()
     for name in ("odd", "rule"):
         index.add(name, parse_subscription({name: "odd:1"}, registry))
-    assert index.scanned == 0
+    assert index.scanned_count == 0
     points = [(179.5, -17.0), (-179.0, -17.0), (13.4, 52.5)]
     assert [sorted(index.match(post(point=point))) for point in points] == [["odd", "rule"]] * 3
     assert index.match(post("tea", point=(20.0, 52.5))) == []

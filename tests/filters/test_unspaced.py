@@ -5,9 +5,9 @@ import unicodedata
 
 import pytest
 
-from filters.tokens import fold, in_order, parts, words
+from filters.tokens import fold, words, words_cut_at_marks, words_in_order
 from filters.track import Track
-from filters.unspaced import holds, is_long, needed
+from filters.unspaced import has_unspaced, needs_substring_search, required_words
 from tests.filters.texts import post
 
 SCRIPTS = (
@@ -82,40 +82,40 @@ def test_pairs_alone_are_no_match(track: str, text: str) -> None:
 def test_a_run_yields_characters_pairs_and_the_words_of_other_scripts() -> None:
     """What a term of one or two characters is proved by."""
     assert words(fold("iPhoneを買う ok")) == {"iphone", "ok", "を", "買", "う", "eを", "を買", "買う"}
-    assert words("東京") == set(parts("東京")) == {"東", "京", "東京"}
+    assert words("東京") == set(words_cut_at_marks("東京")) == {"東", "京", "東京"}
 
 
 def test_text_without_such_scripts_is_as_ever() -> None:
     """Neither ASCII nor another alphabet is cut differently."""
     assert words("été ελλάδα한국어 привет") == {"été", "ελλάδα한국어", "привет"}
-    assert not holds("été ελλάδα 한국어 hello")
+    assert not has_unspaced("été ελλάδα 한국어 hello")
 
 
 def test_in_order_each_character_stands_alone() -> None:
     """So a phrase of such a script is a stretch of the text."""
-    assert in_order("iphoneを買 ok😍") == ["iphone", "を", "買", "ok", "😍"]
+    assert words_in_order("iphoneを買 ok😍") == ["iphone", "を", "買", "ok", "😍"]
 
 
 def test_a_long_term_is_looked_for_by_its_pairs() -> None:
     """A pair of two letters of another script says nothing; a short term and a signed one are their own key."""
-    assert needed("iphoneを買") == {"eを", "を買"}
-    assert needed("東京") == {"東京"}
-    assert needed("#東京タワー") == {"#東京タワー"}
-    assert not is_long("東京・大阪")
+    assert required_words("iphoneを買") == {"eを", "を買"}
+    assert required_words("東京") == {"東京"}
+    assert required_words("#東京タワー") == {"#東京タワー"}
+    assert not needs_substring_search("東京・大阪")
 
 
 def test_a_filter_with_a_long_term_is_found_by_one_pair_of_it_and_asked() -> None:
     """Its clauses would say too much; a filter without long terms still says all by its clauses."""
-    assert Track.parse("東京タワー").clauses() is None
-    assert Track.parse("東京タワー").keys() < {"東京", "京タ", "タワ", "ワー"}
-    assert Track.parse("東京,tea").clauses() == {frozenset({"東京"}), frozenset({"tea"})}
+    assert Track.parse("東京タワー").exact_clauses() is None
+    assert Track.parse("東京タワー").candidate_keys() < {"東京", "京タ", "タワ", "ワー"}
+    assert Track.parse("東京,tea").exact_clauses() == {frozenset({"東京"}), frozenset({"tea"})}
 
 
 def test_a_long_term_takes_nothing_from_the_phrases_beside_it() -> None:
     """They are proof as ever; it alone is asked for, where its rarest pairs are."""
-    leads = Track.parse("東京タワー tea,cup of,milk").leads()
-    assert set(leads.proofs) == {frozenset({"cup", "of"}), frozenset({"milk"})}
-    (hint,) = leads.hints
+    leads = Track.parse("東京タワー tea,cup of,milk").index_terms()
+    assert set(leads.exact) == {frozenset({"cup", "of"}), frozenset({"milk"})}
+    (hint,) = leads.candidates
     assert len(hint) == 3
     assert hint < {"東京", "京タ", "タワ", "ワー", "tea"}
 
@@ -127,8 +127,8 @@ def test_the_ranges_are_those_of_the_scripts() -> None:
         name = unicodedata.name(character, "")
         if name.startswith(SCRIPTS) and unicodedata.category(character)[0] in "LMN":
             named.add(character)
-    assert [c for c in sorted(named) if not holds(c)] == []
-    assert not any(map(holds, "aé・。、「」〜฿๏។၊가ㄅ་"))
+    assert [c for c in sorted(named) if not has_unspaced(c)] == []
+    assert not any(map(has_unspaced, "aé・。、「」〜฿๏។၊가ㄅ་"))
 
 
 @pytest.mark.timeout(20)
@@ -137,4 +137,4 @@ def test_no_text_makes_the_search_slow(piece: str) -> None:
     """The deadline is for a hang: what grows faster than the text would need minutes."""
     event = post(piece * 100_000)
     assert Track.parse("東東東東西,東a東西").matches(event) is False
-    assert event.said.sequence
+    assert event.analyzed_text.word_sequence

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.event import Event
-from stream_server.events import PUBLIC, Entry, Position
+from stream_server.events import PUBLIC_AUDIENCE, Entry, Position
 
 LOGINS = ("Anna", "bob", "Chloe_", "d_4")
 """The users 1 to 4."""
@@ -54,13 +54,13 @@ class Posted(NamedTuple):
     def event(self) -> Event:
         """As filters see it, by the way that every entry of the log goes."""
         body = msgspec.json.encode({"wire": {"status": self.status}, "facts": self.facts})
-        return Entry(Position(1_795_197_600_000, 0, 1), "post", PUBLIC, body).event
+        return Entry(Position(1_795_197_600_000, 0, 1), "post", PUBLIC_AUDIENCE, body).event
 
 
 def entities(message: str) -> dict[str, Any]:
     """Those of a message, as the API answers them; who is mentioned has an id if they are one of the four."""
     ids = {login.lower(): str(uid) for uid, login in enumerate(LOGINS, start=1)}
-    found = {name: [one._asdict() for one in family] for name, family in extract(message)._asdict().items()}
+    found = {name: [one._asdict() for one in family] for name, family in extract_entities(message)._asdict().items()}
     for mention in found["mentions"]:
         if mention["login"].lower() in ids:
             mention["id"] = ids[mention["login"].lower()]

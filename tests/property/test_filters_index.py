@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import filters.index as index_module
 from filters.combine import Subscription
 from filters.event import Event
-from filters.index import Index
+from filters.index import SubscriptionIndex
 from filters.testing import check_match
 from tests.property.laws import holds
 from tests.property.statuses import Posted, posted
@@ -38,7 +38,7 @@ def _churn(steps: list[tuple[str, int, Any]]) -> None:
 
     Whenever one has left, all of the events pass: what it leaves behind would be found by one of them.
     """
-    index: Index[int] = Index()
+    index: SubscriptionIndex[int] = SubscriptionIndex()
     plain: dict[int, Subscription] = {}
     events_of_all = [what for verb, _, what in steps if verb == "match"]
     for verb, item, what in steps:
@@ -55,20 +55,20 @@ def _churn(steps: list[tuple[str, int, Any]]) -> None:
         assert len(index) == len(plain)
     for item in plain:
         index.remove(item)
-    assert index.scanned == 0
-    assert not index._rooms
+    assert index.scanned_count == 0
+    assert not index._groups
 
 
 @pytest.mark.parametrize("rooms", [0, 1, sys.maxsize])
 def test_the_index_equals_asking_everyone(full: bool, monkeypatch: pytest.MonkeyPatch, rooms: int) -> None:  # noqa: FBT001 - a fixture
     """Under any churn, with narrowings looked at together, one by one, or some so and some so."""
-    monkeypatch.setattr(index_module, "ROOMS", rooms)
+    monkeypatch.setattr(index_module, "MAX_NARROWING_GROUPS", rooms)
     holds(_churn, STEPS, full=full, cases=170)  # a third of the five hundred
 
 
 def _known(one: Posted) -> None:
     event = one.event
-    assert {event.author, event.reply_to, event.reposted} - {None} <= event.people
+    assert {event.author, event.reply_to, event.reposted_author} - {None} <= event.user_ids
 
 
 def test_whose_event_it_is_stands_among_its_people(full: bool) -> None:  # noqa: FBT001 - a fixture
@@ -77,10 +77,10 @@ def test_whose_event_it_is_stands_among_its_people(full: bool) -> None:  # noqa:
 
 
 def _sound(subscription: Subscription, event: Event) -> None:
-    keys = subscription.keys()
+    keys = subscription.candidate_keys()
     if subscription.matches(event) and keys is not None:
-        assert keys & event.keys
-    for part in (*subscription.bases, *subscription.narrows):
+        assert keys & event.index_keys
+    for part in (*subscription.bases, *subscription.narrowing):
         check_match(part, event)
 
 
@@ -90,12 +90,12 @@ def test_what_matches_shares_a_key(full: bool) -> None:  # noqa: FBT001 - a fixt
 
 
 def _canonical(subscription: Subscription, event: Event) -> None:
-    turned = Subscription(subscription.bases[::-1], subscription.narrows[::-1])
+    turned = Subscription(subscription.bases[::-1], subscription.narrowing[::-1])
     assert turned == subscription
     assert turned.matches(event) is subscription.matches(event)
     assert subscription.matches(event) is (
         any(base.matches(event) for base in subscription.bases)
-        and all(narrow.matches(event) for narrow in subscription.narrows)
+        and all(narrow.matches(event) for narrow in subscription.narrowing)
     )
 
 

@@ -49,7 +49,7 @@ def _parses_or_refuses(params: dict[str, str]) -> None:
         assert (refusal.code in CODES, refusal.message != "") == (True, True)  # noqa: PT017 - either outcome is right
         return
     assert subscription == parse_subscription(dict(reversed(params.items())), REGISTRY)
-    assert subscription.matches(Event("post", text="1 é 😍", people=frozenset("1"), author="1")) in {True, False}
+    assert subscription.matches(Event("post", text="1 é 😍", user_ids=frozenset("1"), author="1")) in {True, False}
 
 
 def test_no_parameter_breaks_the_parser(full: bool) -> None:  # noqa: FBT001 - a fixture

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from filters.combine import Subscription
-from filters.index import Index
+from filters.index import SubscriptionIndex
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
@@ -132,7 +132,7 @@ def _received(params: Mapping[str, str], posts: list[Posted]) -> list[str]:
 
 def _check_streams(streams: tuple[dict[str, str], ...], posts: list[Posted]) -> None:
     """Each alone, and all of them together in an index."""
-    index: Index[int] = Index()
+    index: SubscriptionIndex[int] = SubscriptionIndex()
     asked: list[Subscription] = [parse_subscription(params, REGISTRY) for params in streams]
     for item, subscription in enumerate(asked):
         index.add(item, subscription)

@@ -7,9 +7,9 @@ from hypothesis import assume
 from hypothesis import event as note
 from hypothesis import strategies as st
 
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.event import Event
-from filters.tokens import fold, parts
+from filters.tokens import fold, words_cut_at_marks
 from filters.track import Track
 from tests import reference
 from tests.property.laws import holds
@@ -49,7 +49,7 @@ ANY_TEXT = st.text(st.characters(), max_size=60)
 
 
 def _as_the_reference(text: str) -> None:
-    entities = extract(text)
+    entities = extract_entities(text)
     # The reference takes what stands before any :// for a scheme; that a path may hold one is no part of the documents.
     assume(not any("://" in url.display_url for url in entities.urls))
     status = {"message": text, "entities": {name: [e._asdict() for e in f] for name, f in entities._asdict().items()}}
@@ -63,7 +63,7 @@ def test_terms_are_those_of_the_reference(full: bool) -> None:  # noqa: FBT001 -
 
 
 def _found_as_by_the_reference(text: str, at: int, size: int) -> None:
-    entities = extract(text)
+    entities = extract_entities(text)
     assume(not any("://" in url.display_url for url in entities.urls))
     term = text[at : at + size]
     assume(term.strip() and "," not in term and len(term.encode()) <= 60)
@@ -79,7 +79,7 @@ def test_pieces_of_a_text_are_found_as_by_the_reference(full: bool) -> None:  # 
 
 
 def _well_placed(text: str) -> None:
-    entities = extract(text)
+    entities = extract_entities(text)
     assert all(text[slice(*url.indices)] == url.url for url in entities.urls)
     for signed in (entities.mentions, entities.hashtags, entities.cashtags):
         assert all(text[slice(*entity.indices)][1:] == entity[0] for entity in signed)
@@ -96,7 +96,7 @@ def test_an_entity_is_where_it_says(full: bool) -> None:  # noqa: FBT001 - a fix
 def _folded_once(text: str) -> None:
     once = fold(text)
     assert fold(unicodedata.normalize("NFD", text)) == once
-    assert all(part in once for part in parts(once))
+    assert all(part in once for part in words_cut_at_marks(once))
     if text.isascii():
         assert fold(text.upper()) == once
 

@@ -5,11 +5,11 @@ import unicodedata
 import pytest
 from hypothesis import strategies as st
 
-from filters.entities import extract
-from filters.occurrence import Folded, occurrences
-from filters.said import Said
+from filters.entities import extract_entities
+from filters.occurrence import FoldedText, find_occurrences
+from filters.said import AnalyzedText
 from filters.testing import check_match
-from filters.tokens import fold, spans, words
+from filters.tokens import fold, word_spans, words
 from filters.track import Track
 from tests.filters.texts import post
 from tests.property.laws import holds
@@ -24,7 +24,7 @@ ANY_TEXT = st.text(st.characters(), max_size=40)
 
 def _runs(text: str) -> list[str]:
     """Letters, marks and digits in a row, of what is written outside links and of hashtags."""
-    entities = extract(text)
+    entities = extract_entities(text)
     assert not entities.mentions
     characters = list(text)
     for family in (entities.urls, entities.hashtags):
@@ -57,10 +57,10 @@ def test_keys_and_clauses_keep_the_contract(full: bool) -> None:  # noqa: FBT001
 
 
 def _placed(text: str, terms: list[str]) -> None:
-    said = Said(text, extract(text))
+    said = AnalyzedText(text, extract_entities(text))
     for term in (*sorted(said.terms)[:20], *map(fold, terms)):
-        places = occurrences(said, term)
-        assert bool(places) is said.has(term), term
+        places = find_occurrences(said, term)
+        assert bool(places) is said.contains_term(term), term
         assert all(0 <= start < end <= len(text) for start, end in places)
 
 
@@ -70,9 +70,9 @@ def test_what_is_found_has_a_place(full: bool) -> None:  # noqa: FBT001 - a fixt
 
 
 def _folded_alike(text: str) -> None:
-    folded = Folded(text)
+    folded = FoldedText(text)
     assert folded.text == fold(text)
-    apart = {folded.text[slice(*span)] for span in spans(folded.text)}
+    apart = {folded.text[slice(*span)] for span in word_spans(folded.text)}
     assert apart <= words(folded.text)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import event as note
 from hypothesis import strategies as st
 
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.error import ParameterError
 from filters.event import Event
 from filters.registry import Registry
@@ -32,8 +32,10 @@ def _each_alone(lines: list[tuple[str, str]], event: Event) -> None:
     ]
     note(f"{len(alone)} matched")
     assert together.matches(event) is bool(alone)
-    assert sorted(together.matched(event), key=lambda mark: str(mark["id"])) == alone
-    assert [named.id for named in together.matching(event)] == [mark["id"] for mark in together.matched(event)]
+    assert sorted(together.matched_items(event), key=lambda mark: str(mark["id"])) == alone
+    assert [named.id for named in together.matching_rules(event)] == [
+        mark["id"] for mark in together.matched_items(event)
+    ]
 
 
 def test_rules_together_say_what_each_says_alone(full: bool) -> None:  # noqa: FBT001 - a fixture
@@ -60,7 +62,7 @@ def test_reasons_point_into_the_text(full: bool) -> None:  # noqa: FBT001 - a fi
 
 def _pointed_at(word: str, around: tuple[str, str]) -> None:
     text = f"{around[0]} {word} {around[1]}"
-    (mark,) = Rules.parse(word).explain(Event("post", text=text, entities=extract(text)))
+    (mark,) = Rules.parse(word).explain(Event("post", text=text, entities=extract_entities(text)))
     ((part,),) = [mark["parts"]]
     # A word of a link is pointed at by the whole link.
     assert all(fold(word) in fold(text[start:end]) for start, end in part["indices"])

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from filters.event import Event
 from filters.registry import Registry
 from filters.rules.error import RuleError
-from filters.rules.parser import parse
-from filters.rules.printer import show
+from filters.rules.parser import parse_rule
+from filters.rules.printer import format_node
 from filters.rules.rule import Rule
 from filters.testing import example_events
 from tests import reference_rules
@@ -31,11 +31,11 @@ MAX_LENGTH = 1024
 
 
 def _shown_and_read_again(text: str, one: Posted) -> None:
-    node = parse(text, REGISTRY)
-    shown = show(node)
-    again = parse(shown, REGISTRY)
+    node = parse_rule(text, REGISTRY)
+    shown = format_node(node)
+    again = parse_rule(shown, REGISTRY)
     assert again == node
-    assert show(again) == shown
+    assert format_node(again) == shown
     assert Rule.parse(text, REGISTRY) == Rule.parse(shown, REGISTRY)
     assert reference_rules.matches(shown, *one) is reference_rules.matches(text, *one)
 
@@ -68,12 +68,12 @@ def _tells_where(refusal: RuleError, text: str) -> None:
 
 def _can_be_matched(rule: Rule) -> None:
     assert len(rule.text) <= 2 * MAX_LENGTH
-    keys, clauses = rule.keys(), rule.clauses()
+    keys, clauses = rule.candidate_keys(), rule.exact_clauses()
     for event in EVENTS:
         matched = rule.matches(event)
         assert rule.explain(event).matched is matched
-        assert not matched or keys is None or keys & event.keys
-        assert clauses is None or any(clause <= event.keys for clause in clauses) is matched
+        assert not matched or keys is None or keys & event.index_keys
+        assert clauses is None or any(clause <= event.index_keys for clause in clauses) is matched
 
 
 def test_any_text_is_a_rule_or_refused_by_name_and_column(full: bool) -> None:  # noqa: FBT001 - a fixture
@@ -179,8 +179,8 @@ def _read_and_asked(text: str) -> None:
         return
     for event in EVENTS:
         rule.matches(event)
-        rule.keys()
-        rule.clauses()
+        rule.candidate_keys()
+        rule.exact_clauses()
 
 
 @pytest.mark.timeout(60)  # what no call shows, a pattern that tries everything, would take for ever

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 
 import pytest
 
-from stream_server.store.page import Piece
-from stream_server.store.scripts import Sizes
+from stream_server.store.page import PageRequest
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.property.model import audit
 from tests.property.model.crowd import Crowd
@@ -37,7 +37,7 @@ GROWING = {
 }  # fmt: skip
 """Moves that take nothing away: after them a short timeline is just the newest of what belongs there."""
 
-ALL = Piece(count=200)
+ALL = PageRequest(count=200)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,13 @@ def private_redis() -> Iterator[RedisProcess]:
         yield server
 
 
-async def _crowd(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int, sizes: Sizes) -> list[str]:
+async def _crowd(
+    server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int, sizes: SizeLimits
+) -> list[str]:
     """What is wrong after one crowd."""
     raw = server.client()
     raw.flushall()
-    store = Store(server.url, sizes=sizes, timeout_seconds=PATIENCE)
+    store = Store(server.url, size_limits=sizes, timeout_seconds=PATIENCE)
     try:
         await store.open()
         crowd = Crowd(store, raw)
@@ -75,13 +77,13 @@ async def _zombies(crowd: Crowd, held: Snapshot) -> AsyncIterator[str]:
     alive = held.of("status").keys()
     for viewer in crowd.people:
         asked = {
-            "home": times.home(viewer, ALL), "mentions": times.mentions(viewer, ALL),
-            "favorites": times.favorites(viewer, ALL),
-            **{f"profile {uid}": times.profile(viewer, uid, ALL) for uid in crowd.people},
-            **{f"liked {uid}": times.liked(viewer, uid, ALL) for uid in crowd.people},
-            **{f"tag {tag}": times.tag(viewer, tag, ALL) for tag in TAGS},
-            **{f"list {one}": times.list(viewer, one, ALL) for one in crowd.lists},
-            **{f"group {one}": times.group(viewer, one, ALL) for one in crowd.groups},
+            "home": times.read_home(viewer, ALL), "mentions": times.read_mentions(viewer, ALL),
+            "favorites": times.read_favorites(viewer, ALL),
+            **{f"profile {uid}": times.read_profile(viewer, uid, ALL) for uid in crowd.people},
+            **{f"liked {uid}": times.read_liked(viewer, uid, ALL) for uid in crowd.people},
+            **{f"tag {tag}": times.read_tag(viewer, tag, ALL) for tag in TAGS},
+            **{f"list {one}": times.read_list(viewer, one, ALL) for one in crowd.lists},
+            **{f"group {one}": times.read_group(viewer, one, ALL) for one in crowd.groups},
         }  # fmt: skip
         for name, ask in asked.items():
             page, _ = await outcome(ask)
@@ -90,7 +92,7 @@ async def _zombies(crowd: Crowd, held: Snapshot) -> AsyncIterator[str]:
                 yield f"{name}, read by {viewer}, shows {shown - alive}, which are gone"
 
 
-def _try(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int, sizes: Sizes) -> None:
+def _try(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int, sizes: SizeLimits) -> None:
     wrong = asyncio.run(_crowd(server, moves, seed, sizes))
     assert not wrong, f"seed {seed}:\n" + "\n".join(wrong[:20])
 
@@ -98,16 +100,16 @@ def _try(server: RedisProcess, moves: Mapping[str, tuple[int, Move]], seed: int,
 def test_a_crowd_leaves_sound_data(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     """Counters, mirrors, log and timelines agree, and no key is left behind, with timelines that hold everything."""
     for seed in range(LONG if full else SEEDS):
-        _try(private_redis, ALL_MOVES, seed, Sizes(timeline_max=LARGE, pass_size=2))
+        _try(private_redis, ALL_MOVES, seed, SizeLimits(timeline_max=LARGE, fanout_batch_size=2))
 
 
 def test_a_crowd_leaves_sound_short_timelines(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     """The same where timelines overflow: they hold nothing that does not belong there, and no more than they may."""
     for seed in range(LONG if full else SEEDS):
-        _try(private_redis, ALL_MOVES, seed, Sizes(timeline_max=8, pass_size=2))
+        _try(private_redis, ALL_MOVES, seed, SizeLimits(timeline_max=8, fanout_batch_size=2))
 
 
 def test_a_growing_crowd_leaves_the_newest(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     """Where nothing is taken away, a short timeline is just the newest of all that belongs there."""
     for seed in range(LONG if full else SEEDS):
-        _try(private_redis, GROWING, seed, Sizes(timeline_max=8, pass_size=2))
+        _try(private_redis, GROWING, seed, SizeLimits(timeline_max=8, fanout_batch_size=2))

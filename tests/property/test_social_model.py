@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from stream_server.store.scripts import Sizes
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.property.model.audit import complaints
 from tests.property.model.moves import MOVES as OF_PEOPLE
@@ -45,12 +45,12 @@ def private_redis() -> Iterator[RedisProcess]:
 
 
 async def _live(
-    server: RedisProcess, steps: list[Step], sizes: Sizes, *, prompt: bool, mutant: Mutant | None = None
+    server: RedisProcess, steps: list[Step], sizes: SizeLimits, *, prompt: bool, mutant: Mutant | None = None
 ) -> None:
     """One life in an empty store, which may be broken on purpose."""
     raw = server.client()
     raw.flushall()
-    store = Store(server.url, sizes=sizes, timeout_seconds=PATIENCE)
+    store = Store(server.url, size_limits=sizes, timeout_seconds=PATIENCE)
     try:
         if mutant is not None:
             infect(store, mutant)
@@ -67,7 +67,7 @@ async def _live(
         raw.close()
 
 
-def _try(server: RedisProcess, sizes: Sizes, *, prompt: bool, full: bool) -> None:
+def _try(server: RedisProcess, sizes: SizeLimits, *, prompt: bool, full: bool) -> None:
     def law(steps: list[Step]) -> None:
         asyncio.run(_live(server, steps, sizes, prompt=prompt))
 
@@ -82,7 +82,7 @@ def _try(server: RedisProcess, sizes: Sizes, *, prompt: bool, full: bool) -> Non
     )(given(LIVES)(law))()
 
 
-SHORT = Sizes(timeline_max=6, pass_size=2)
+SHORT = SizeLimits(timeline_max=6, fanout_batch_size=2)
 
 
 def test_short_timelines_are_as_the_model_says(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
@@ -92,7 +92,7 @@ def test_short_timelines_are_as_the_model_says(private_redis: RedisProcess, full
 
 def test_whole_timelines_are_as_the_model_says(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     """With timelines that hold everything, jobs run late: passes come after whatever has changed since."""
-    _try(private_redis, Sizes(timeline_max=200, pass_size=2), prompt=False, full=full)
+    _try(private_redis, SizeLimits(timeline_max=200, fanout_batch_size=2), prompt=False, full=full)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from filters.base import Filter
 from filters.combine import Subscription
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
@@ -71,13 +71,13 @@ def happenings(draw: st.DrawFn) -> Event:
     return Event(
         draw(st.sampled_from(KINDS)),
         author=author,
-        people=others if author is None else others | {author},
+        user_ids=others if author is None else others | {author},
         status_id=draw(st.one_of(st.none(), st.integers(1, 200).map(str))),
         text=text,
-        entities=extract(text),
+        entities=extract_entities(text),
         lang=draw(st.sampled_from([None, *LANGUAGES])),
-        sampled=draw(st.booleans()),
-        public=draw(st.booleans()),
+        is_sampled=draw(st.booleans()),
+        is_public=draw(st.booleans()),
         **{name: draw(made) for name, made in where.items()},
     )
 
@@ -92,7 +92,8 @@ def follows() -> st.SearchStrategy[Filter]:
     """Ids, and sometimes @me with a following."""
     people = st.frozensets(st.sampled_from(PEOPLE), max_size=3)
     return st.one_of(
-        people.map(Follow), st.tuples(people, people).map(lambda two: Follow(two[0], me=True, following=two[1]))
+        people.map(Follow),
+        st.tuples(people, people).map(lambda two: Follow(two[0], includes_me=True, following=two[1])),
     )
 
 

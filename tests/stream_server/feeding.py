@@ -10,18 +10,18 @@ import msgspec
 
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from stream_server.feed import Feed
 from stream_server.hub.hub import Hub
-from stream_server.hub.limits import Limits
+from stream_server.hub.limits import HubLimits
 from stream_server.log_reader import LogReader
 from stream_server.store import keys
-from stream_server.store.position import at
+from stream_server.store.position import make_position
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE, eventually
 
-LIMITS = Limits(
+LIMITS = HubLimits(
     buffer_bytes=100_000, heartbeat_seconds=3600.0, write_timeout_seconds=30.0,
     goodbye_seconds=1.0, ring_bytes=1 << 20, ring_seconds=36_000.0,
 )  # fmt: skip
@@ -75,7 +75,7 @@ class Pen:
     def post(self) -> bytes:
         """A post that no other is like; it is there, so replays show it."""
         self.texts += 1
-        self.client.hset(keys.named("status", str(self.texts)), "id", self.texts)
+        self.client.hset(keys.key_for("status", str(self.texts)), "id", self.texts)
         status = {"id": str(self.texts), "uid": "7", "message": f"text {self.texts}"}
         return msgspec.json.encode({"wire": {"status": status}})
 
@@ -89,7 +89,9 @@ class Pen:
 
     def places(self) -> list[Position]:
         """Where the entries on the log stand, in order."""
-        return [at(entry_id, fields[b"n"]) for entry_id, fields in self.client.xrange(keys.LOG) if b"n" in fields]
+        return [
+            make_position(entry_id, fields[b"n"]) for entry_id, fields in self.client.xrange(keys.LOG) if b"n" in fields
+        ]
 
     def bodies(self) -> list[bytes]:
         """What the entries on the log say."""
@@ -102,7 +104,7 @@ class Pen:
         """
         places = self.places()
         kept, lost = places[: len(places) - count], places[len(places) - count :]
-        last = kept[-1] if kept else START
+        last = kept[-1] if kept else LOG_START
         with self.client.pipeline() as step:
             if kept:
                 step.xdel(keys.LOG, *(place.entry_id for place in lost))
@@ -126,7 +128,7 @@ class Pen:
 class Node:
     """One worker's feed and hub, without HTTP."""
 
-    def __init__(self, url: str, canary_seconds: float = 0.1, limits: Limits = LIMITS, **store: Any) -> None:
+    def __init__(self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any) -> None:
         self.store = Store(url, **{"timeout_seconds": PATIENCE, **store})
         self._canary_seconds = canary_seconds
         self._limits = limits
@@ -138,12 +140,12 @@ class Node:
         self.reader = LogReader(self.store.log)
         self.hub = Hub(
             self._limits, self.reader, await self.store.log.head(),
-            now_ms=now_ms, read_viewer=self.store.viewers.read, read_rule=read_rule,
+            now_ms=now_ms, read_relations=self.store.user_graphs.get_graph, parse_rule=read_rule,
         )  # fmt: skip
         self._note_jumps()
         self.feed = Feed(
-            self.store.log, self.store.rollbacks, self.hub, self.store.viewers.outcasts,
-            written=lambda: self.store.written, canary_seconds=self._canary_seconds, random_source=random.Random(1),
+            self.store.log, self.store.rollbacks, self.hub, self.store.user_graphs.get_restricted_accounts,
+            last_written=lambda: self.store.last_written, canary_seconds=self._canary_seconds, random_source=random.Random(1),
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()
@@ -152,21 +154,21 @@ class Node:
         """End it."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
-        await self.hub.errands.cancel()
+        await self.hub.background_tasks.cancel_all()
         await self.store.close()
 
     def _note_jumps(self) -> None:
-        jump = self.hub.jump
+        jump = self.hub.move_head
 
-        def noted(to: Position, reason: str, missed: int | None = None) -> None:
-            self.jumps.append((to, reason, missed))
-            jump(to, reason, missed)
+        def noted(position: Position, reason: str, missed_count: int | None = None) -> None:
+            self.jumps.append((position, reason, missed_count))
+            jump(position, reason, missed_count)
 
-        self.hub.jump = noted  # type: ignore[method-assign]  # looks on
+        self.hub.move_head = noted  # type: ignore[method-assign]  # looks on
 
     def heard(self) -> list[Position]:
         """The entries that the hub remembers, in order."""
-        return list(self.hub.ring.newest_first())[::-1]
+        return list(self.hub.ring.positions_newest_first())[::-1]
 
     async def hears(self, places: Sequence[Position]) -> None:
         """Wait until these entries have arrived, once each and in order, and no others."""

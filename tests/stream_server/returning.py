@@ -5,13 +5,13 @@ import json
 
 from filters.combine import Subscription
 from filters.firehose import Firehose
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from stream_server.hub import control
-from stream_server.hub.member import Ask
-from stream_server.hub.subscriber import Subscriber
-from stream_server.web.framing import NDJSON, framing
-from stream_server.web.since import begin
-from stream_server.web.subscription import reach
+from stream_server.hub.member import SubscribeRequest
+from stream_server.hub.subscriber import StreamSession
+from stream_server.web.framing import NDJSON, select_framing
+from stream_server.web.since import resolve_start
+from stream_server.web.subscription import wait_for_head
 from tests.stream_server.feeding import Node, now_ms
 from tests.stream_server.hub.world import Socket
 from tests.waiting import eventually
@@ -24,12 +24,12 @@ class Returning:
 
     def __init__(self) -> None:
         self.name = f"client {next(_NUMBERS)}"
-        self.cursor = START.cursor
+        self.cursor = LOG_START.cursor
         self.kept: list[tuple[int, str]] = []
         self.gaps: list[str] = []
         self.ghosts = 0
         self._socket: Socket | None = None
-        self._stream: Subscriber | None = None
+        self._stream: StreamSession | None = None
         self._seen = 0
 
     @property
@@ -40,23 +40,23 @@ class Returning:
     async def come(self, node: Node) -> None:
         """Open a stream where the last one ended, whoever served that."""
         hub = node.hub
-        start = await begin(self.cursor, node.store.log, now_ms=node.store.log.now_ms, param="since")
-        await reach(hub, start.position)
-        wire = framing(NDJSON, chunked=True)
-        ask = Ask(self.name, "1", "j", Subscription([Firehose()]), wire, start.position)
+        start = await resolve_start(self.cursor, node.store.log, now_ms=node.store.log.now_ms, param="since")
+        await wait_for_head(hub, start.position)
+        wire = select_framing(NDJSON, chunked=True)
+        ask = SubscribeRequest(self.name, "1", "j", Subscription([Firehose()]), wire, start.position)
         self._socket, self._seen = Socket(), 0
-        told = [control.hello(start.position, now_ms(), ask.connection, {}, "test")]
-        if start.lost is not None:
-            told.append(control.gap(start.lost, now_ms()))
-        self._socket.write(wire.wrap(b"".join(map(wire.control, told))))
-        self._stream = Subscriber(hub, ask, self._socket, now_ms=now_ms)
-        self._stream.begin()
+        told = [control.hello_message(start.position, now_ms(), ask.connection_id, {}, "test")]
+        if start.known_gap is not None:
+            told.append(control.gap_message(start.known_gap, now_ms()))
+        self._socket.write(wire.wrap(b"".join(map(wire.encode_control, told))))
+        self._stream = StreamSession(hub, ask, self._socket, now_ms=now_ms)
+        self._stream.start()
 
     def leave(self) -> None:
         """Take what came, and go without a word."""
         self.read()
         if self._stream is not None:
-            self._stream.gone()
+            self._stream.connection_lost()
         self._stream = self._socket = None
 
     def block(self) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.auth import ALGORITHMS, Auth, own_secret, secret_for
+from stream_server.auth import ALGORITHMS, TokenAuthority, load_or_create_secret, signing_secret
 from stream_server.config import InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token
@@ -44,14 +44,14 @@ def public_pem(key: Any) -> bytes:
     return made
 
 
-def keyed(folder: Path, algorithm: str, text: bytes) -> Auth:
+def keyed(folder: Path, algorithm: str, text: bytes) -> TokenAuthority:
     """An Auth whose key file holds ``text``."""
     file = folder / "key.pem"
     file.write_bytes(text)
-    return Auth(config(jwt_secret="", jwt_algorithm=algorithm, jwt_key_file=str(file)))
+    return TokenAuthority(config(jwt_secret="", jwt_algorithm=algorithm, jwt_key_file=str(file)))
 
 
-def refusal(auth: Auth, made: str, now: float = NOW) -> str:
+def refusal(auth: TokenAuthority, made: str, now: float = NOW) -> str:
     """The code with which ``made`` is refused; nothing of it is repeated."""
     with pytest.raises(Unauthorized) as caught:
         auth.verify(made, now)
@@ -61,7 +61,7 @@ def refusal(auth: Auth, made: str, now: float = NOW) -> str:
 
 def test_what_is_issued_is_verified() -> None:
     """A token that was issued says the same when it is verified, in HS256 from the settings' secret."""
-    auth = Auth(config())
+    auth = TokenAuthority(config())
     made, claims = auth.issue("42", frozenset({"read", "stream"}), 60, NOW)
     assert auth.verify(made, NOW) == claims
     assert (claims.sub, claims.scopes, claims.exp) == ("42", frozenset({"read", "stream"}), NOW + 60)
@@ -69,7 +69,7 @@ def test_what_is_issued_is_verified() -> None:
 
 def test_two_tokens_have_two_names() -> None:
     """Each token has a jti of its own, by which it can be revoked."""
-    auth = Auth(config())
+    auth = TokenAuthority(config())
     assert auth.issue("42", frozenset(), 60, NOW)[1].jti != auth.issue("42", frozenset(), 60, NOW)[1].jti
 
 
@@ -99,7 +99,7 @@ def test_only_the_pinned_algorithm_counts(tmp_path: Path, pinned: str, used: str
 def test_hs256_takes_no_other_algorithm(used: str) -> None:
     """The same secret in another algorithm, an unsigned token, or any public key: refused."""
     made = token(payload(), None if used == "none" else PRIVATE.get(used, SECRET * 2), used)
-    assert refusal(Auth(config()), made) == "invalid_token"
+    assert refusal(TokenAuthority(config()), made) == "invalid_token"
 
 
 def by_hand(header: dict[str, Any], key: bytes) -> str:
@@ -112,9 +112,9 @@ def by_hand(header: dict[str, Any], key: bytes) -> str:
 def test_extensions_that_the_library_knows_are_refused_too() -> None:
     """Made by hand it would pass: the same token without ``crit`` does."""
     header = {"typ": "JWT", "alg": "HS256"}
-    assert Auth(config()).verify(by_hand(header, SECRET.encode()), NOW).sub == "42"
+    assert TokenAuthority(config()).verify(by_hand(header, SECRET.encode()), NOW).sub == "42"
     extended = by_hand({**header, "crit": ["b64"], "b64": True}, SECRET.encode())
-    assert refusal(Auth(config()), extended) == "invalid_token"
+    assert refusal(TokenAuthority(config()), extended) == "invalid_token"
 
 
 def test_a_public_key_is_no_hmac_secret(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_file_without_a_key_is_refused(tmp_path: Path, text: bytes) -> None:
 def test_wrong_settings_stop_the_start(settings: dict[str, str]) -> None:
     """Short secrets, keys in the secret's place, and mixed families: refused before anybody is served."""
     with pytest.raises(InvalidSetting) as caught:
-        Auth(config(**settings))
+        TokenAuthority(config(**settings))
     assert SECRET not in str(caught.value)
 
 
@@ -194,24 +194,24 @@ def test_each_claim_is_required_and_typed(claim: str, value: Any) -> None:
     if claim == "nbf" and value is None:
         claims["nbf"] = None
     body = json.dumps(claims).encode()
-    assert refusal(Auth(config()), jwt.PyJWS().encode(body, SECRET.encode(), "HS256")) == "invalid_token"
+    assert refusal(TokenAuthority(config()), jwt.PyJWS().encode(body, SECRET.encode(), "HS256")) == "invalid_token"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"{", b"\xff", b"[" * 3000, b'{"exp":NaN}'])
 def test_a_signed_body_that_is_no_claims_is_refused(body: bytes) -> None:
     """A good signature does not make rubbish into claims."""
-    assert refusal(Auth(config()), jwt.PyJWS().encode(body, SECRET.encode(), "HS256")) == "invalid_token"
+    assert refusal(TokenAuthority(config()), jwt.PyJWS().encode(body, SECRET.encode(), "HS256")) == "invalid_token"
 
 
 def test_an_audience_may_be_one_of_several() -> None:
     """``aud`` may be a list that holds ours."""
     claims = payload(aud=["someone-else", "stream-server"])
-    assert Auth(config()).verify(token(claims), NOW).sub == "42"
+    assert TokenAuthority(config()).verify(token(claims), NOW).sub == "42"
 
 
 def test_expiry_has_no_leeway_and_clocks_have_ten_seconds() -> None:
     """A token ends at its second; iat and nbf may be 10 s ahead of this clock."""
-    auth = Auth(config())
+    auth = TokenAuthority(config())
     made = token(payload(iat=NOW + 10, nbf=NOW + 10))
     assert auth.verify(made, NOW).iat == NOW + 10
     assert auth.verify(made, NOW + 59.9).sub == "42"
@@ -220,14 +220,17 @@ def test_expiry_has_no_leeway_and_clocks_have_ten_seconds() -> None:
 
 def test_a_forged_token_is_never_called_expired() -> None:
     """Only who holds a true token is told that it has expired."""
-    assert refusal(Auth(config()), token(payload(exp=NOW - 1), "another secret of 32 bytes or more")) == "invalid_token"
-    assert refusal(Auth(config()), token(payload(exp=NOW - 1, aud="someone-else"))) == "invalid_token"
+    assert (
+        refusal(TokenAuthority(config()), token(payload(exp=NOW - 1), "another secret of 32 bytes or more"))
+        == "invalid_token"
+    )
+    assert refusal(TokenAuthority(config()), token(payload(exp=NOW - 1, aud="someone-else"))) == "invalid_token"
 
 
 @pytest.mark.parametrize("typ", ["JWT", "jwt", "at+jwt", "application/at+jwt", "AT+JWT"])
 def test_types_of_access_tokens_pass(typ: str) -> None:
     """``typ`` is compared without regard to case."""
-    assert Auth(config()).verify(token(payload(), typ=typ), NOW).sub == "42"
+    assert TokenAuthority(config()).verify(token(payload(), typ=typ), NOW).sub == "42"
 
 
 @pytest.mark.parametrize(
@@ -235,24 +238,24 @@ def test_types_of_access_tokens_pass(typ: str) -> None:
 )
 def test_other_headers_are_refused(headers: dict[str, Any]) -> None:
     """A token of another type, without one, or with extensions that must be understood."""
-    assert refusal(Auth(config()), token(payload(), **headers)) == "invalid_token"
+    assert refusal(TokenAuthority(config()), token(payload(), **headers)) == "invalid_token"
 
 
 def test_a_long_token_is_refused_unread() -> None:
     """More than 8 KiB is no token, also when it is signed well."""
-    assert refusal(Auth(config()), token(payload(more="x" * 8192))) == "invalid_token"
+    assert refusal(TokenAuthority(config()), token(payload(more="x" * 8192))) == "invalid_token"
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogateescape")))
 def test_rubbish_is_refused_cleanly(text: str) -> None:
     """Whatever stands in the header is refused as no token, never with another error."""
-    assert refusal(Auth(config()), text + "!") == "invalid_token"
+    assert refusal(TokenAuthority(config()), text + "!") == "invalid_token"
 
 
 @given(st.integers(0, 400), st.integers(1, 255))
 def test_one_changed_byte_ends_it(place: int, change: int) -> None:
     """A token with any byte changed is refused, or decodes to the very same token (padding bits)."""
-    auth = Auth(config())
+    auth = TokenAuthority(config())
     made = token(payload())
     place %= len(made)
     changed = made[:place] + chr(ord(made[place]) ^ change) + made[place + 1 :]
@@ -274,9 +277,9 @@ def jwk(key: Any, **members: Any) -> dict[str, Any]:
     return {**made, **members}
 
 
-def key_set_auth() -> Auth:
+def key_set_auth() -> TokenAuthority:
     """An Auth that waits for a key set."""
-    return Auth(config(jwt_secret="", jwt_algorithm="ES256", jwt_jwks_url="https://keys.test/"))
+    return TokenAuthority(config(jwt_secret="", jwt_algorithm="ES256", jwt_jwks_url="https://keys.test/"))
 
 
 def test_keys_of_a_set_are_found_by_name() -> None:
@@ -286,12 +289,12 @@ def test_keys_of_a_set_are_found_by_name() -> None:
     by_old, by_new = token(payload(), old, "ES256", kid="a"), token(payload(), new, "ES256", kid="b")
     with pytest.raises(Unavailable):
         auth.verify(by_old, NOW)
-    assert auth.learn(json.dumps({"keys": [jwk(old, kid="a"), jwk(new, kid="b")]}).encode()) == 2
+    assert auth.replace_keys(json.dumps({"keys": [jwk(old, kid="a"), jwk(new, kid="b")]}).encode()) == 2
     assert auth.verify(by_old, NOW).sub == auth.verify(by_new, NOW).sub == "42"
     assert refusal(auth, token(payload(), new, "ES256", kid="a")) == "invalid_token"
     assert refusal(auth, token(payload(), new, "ES256", kid="../b")) == "invalid_token"
     assert refusal(auth, token(payload(), new, "ES256")) == "invalid_token"
-    auth.learn(json.dumps({"keys": [jwk(new, kid="b")]}).encode())
+    auth.replace_keys(json.dumps({"keys": [jwk(new, kid="b")]}).encode())
     assert refusal(auth, by_old) == "invalid_token"
     assert auth.verify(token(payload(), new, "ES256"), NOW).sub == "42"
 
@@ -300,12 +303,12 @@ def test_useless_keys_of_a_set_are_passed_over() -> None:
     """Keys for encryption, of other algorithms, symmetric or broken ones are none; the keys at hand stay."""
     auth = key_set_auth()
     good = PRIVATE["ES256"]
-    auth.learn(json.dumps({"keys": [jwk(good, kid="a")]}).encode())
+    auth.replace_keys(json.dumps({"keys": [jwk(good, kid="a")]}).encode())
     useless = [
         jwk(good, kid="a", use="enc"), jwk(good, kid="a", alg="RS256"), jwk(OTHERS["P-384"], kid="a"),
         {"kty": "oct", "k": "c2VjcmV0", "kid": "a"}, {"kty": "EC"}, 5, None, {"kty": "EC", "crv": "P-256", "x": 1},
     ]  # fmt: skip
-    assert auth.learn(json.dumps({"keys": useless}).encode()) == 0
+    assert auth.replace_keys(json.dumps({"keys": useless}).encode()) == 0
     assert auth.verify(token(payload(), good, "ES256", kid="a"), NOW).sub == "42"
 
 
@@ -313,16 +316,16 @@ def test_useless_keys_of_a_set_are_passed_over() -> None:
 def test_what_is_no_key_set_is_told(document: bytes) -> None:
     """Anything else at the URL is a ValueError."""
     with pytest.raises(ValueError, match="no key set"):
-        key_set_auth().learn(document)
+        key_set_auth().replace_keys(document)
 
 
 def test_the_secret_of_a_data_folder_stays(tmp_path: Path) -> None:
     """Made once, readable by its owner alone, the same at the next start, and no draft is left."""
-    first = secret_for(str(tmp_path / "data"))
-    assert secret_for(str(tmp_path / "data")) == first
+    first = load_or_create_secret(str(tmp_path / "data"))
+    assert load_or_create_secret(str(tmp_path / "data")) == first
     assert (tmp_path / "data" / "jwt.secret").stat().st_mode & 0o777 == 0o600
     assert [file.name for file in (tmp_path / "data").iterdir()] == ["jwt.secret"]
-    assert Auth(config(jwt_secret=""), first).issue("42", frozenset(), 60, NOW)
+    assert TokenAuthority(config(jwt_secret=""), first).issue("42", frozenset(), 60, NOW)
 
 
 def test_racing_starters_agree_on_one_secret(tmp_path: Path) -> None:
@@ -332,7 +335,7 @@ def test_racing_starters_agree_on_one_secret(tmp_path: Path) -> None:
 
     def begin() -> None:
         gate.wait()
-        found.append(secret_for(str(tmp_path)))
+        found.append(load_or_create_secret(str(tmp_path)))
 
     threads = [threading.Thread(target=begin) for _ in range(20)]
     for thread in threads:
@@ -345,19 +348,19 @@ def test_racing_starters_agree_on_one_secret(tmp_path: Path) -> None:
 
 def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     """Whoever has read it can be anybody, so the server does not start with it."""
-    secret_for(str(tmp_path))
+    load_or_create_secret(str(tmp_path))
     (tmp_path / "jwt.secret").chmod(0o644)
     with pytest.raises(InvalidSetting, match="chmod"):
-        secret_for(str(tmp_path))
+        load_or_create_secret(str(tmp_path))
 
 
 def test_only_hs256_has_a_secret(tmp_path: Path) -> None:
     """A secret is made where tokens are signed with one, and never beside another algorithm's key."""
-    assert own_secret(config()) == SECRET
-    assert own_secret(config(jwt_secret="", data_dir=str(tmp_path))) == secret_for(str(tmp_path))
-    assert own_secret(config(jwt_secret="", jwt_algorithm="RS256", data_dir=str(tmp_path))) == ""
+    assert signing_secret(config()) == SECRET
+    assert signing_secret(config(jwt_secret="", data_dir=str(tmp_path))) == load_or_create_secret(str(tmp_path))
+    assert signing_secret(config(jwt_secret="", jwt_algorithm="RS256", data_dir=str(tmp_path))) == ""
 
 
 def test_a_temporary_server_keeps_no_secret() -> None:
     """Without a data folder each start has a secret of its own."""
-    assert secret_for("") != secret_for("")
+    assert load_or_create_secret("") != load_or_create_secret("")

@@ -31,7 +31,7 @@ def test_every_setting_is_an_option_of_serve() -> None:
     shown = " ".join(invoke("serve", "--help").out.split())
     for setting in SETTINGS:
         assert f" {setting.flag} " in shown
-        assert setting.variable in shown
+        assert setting.environment_variable in shown
     assert "--supervised" not in shown
 
 

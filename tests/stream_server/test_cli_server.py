@@ -133,7 +133,7 @@ def _posted(server: Server, jwt: str) -> list[str]:
 
     async def found() -> list[str]:
         async with ApiClient(server.address, jwt) as api:
-            events, _ = await api.events({"firehose": "true", "kinds": "post"}, since="-5m", wait=0, limit=1000)
+            events, _ = await api.poll_events({"firehose": "true", "kinds": "post"}, since="-5m", wait=0, limit=1000)
             return [event.status["message"] for event in events]
 
     return asyncio.run(found())

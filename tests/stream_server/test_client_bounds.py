@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.app import _limits
+from stream_server.app import _client_limits
 from tests.stream_server import tokens
 
 
@@ -13,4 +13,4 @@ from tests.stream_server import tokens
 def test_the_kernel_s_buffer_is_counted(client_buffer_bytes: int, send_buffer_bytes: int, ours: int) -> None:
     """What is left of it is the hub's, and never nothing; where the kernel's size is its own, nothing is counted."""
     config = tokens.config(client_buffer_bytes=client_buffer_bytes, send_buffer_bytes=send_buffer_bytes)
-    assert _limits(config).buffer_bytes == ours
+    assert _client_limits(config).buffer_bytes == ours

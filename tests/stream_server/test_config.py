@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_server import config
-from stream_server.config import SECRET, SETTINGS, InvalidSetting, anew, environment, load
+from stream_server.config import SECRET_SETTINGS, SETTINGS, InvalidSetting, load, load_again, worker_environment
 
 Write = Callable[[str], Path]
 
@@ -109,36 +109,36 @@ def test_only_what_may_change_is_taken_from_newer_settings() -> None:
     running = load({}, {})
     other: dict[type, Any] = {float: 77.0, int: 77, str: "off"}
     newer = replace(running, **{s.name: other[type(s.default)] for s in SETTINGS})
-    reloadable = [s.name for s in SETTINGS if s.reload]
-    assert running.take(newer) == [(s.name, s.default) for s in SETTINGS if s.reload]
+    reloadable = [s.name for s in SETTINGS if s.is_reloadable]
+    assert running.apply_reloadable(newer) == [(s.name, s.default) for s in SETTINGS if s.is_reloadable]
     assert [name for name in reloadable if getattr(running, name) != getattr(newer, name)] == []
-    assert running.outdated(newer) == [s.name for s in SETTINGS if not s.reload]
-    assert running.take(newer) == []
+    assert running.settings_needing_restart(newer) == [s.name for s in SETTINGS if not s.is_reloadable]
+    assert running.apply_reloadable(newer) == []
 
 
 def test_no_secret_can_be_reloaded() -> None:
     """What changed is written into logs, with its values."""
-    assert [s.name for s in SETTINGS if s.reload and s.name in SECRET] == []
+    assert [s.name for s in SETTINGS if s.is_reloadable and s.name in SECRET_SETTINGS] == []
 
 
 def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It starts with what was settled, whatever the file says by then, and reloads only what nothing outdoes."""
-    for name in [s.variable for s in SETTINGS]:
+    for name in [s.environment_variable for s in SETTINGS]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STREAM_SERVER_RETRY_MS", "11")
     file = write("retry_ms = 12\nconnects = 13\nring_bytes = 14\nbehind_max_entries = 15\n")
     flags = {"settings_file": str(file), "ring_bytes": 16, "port": 0}
     settled = replace(load(flags), port=4711, jwt_secret="made by the supervisor")
-    for name, value in environment(settled, flags).items():
+    for name, value in worker_environment(settled, flags).items():
         monkeypatch.setenv(name, value)
     write("this is wrong")
     assert load({}) == settled
     with pytest.raises(InvalidSetting, match="is no TOML"):
-        anew({})
+        load_again({})
     write("retry_ms = 22\nconnects = 23\nring_bytes = 24\n")
-    newer = anew({})
+    newer = load_again({})
     assert (newer.retry_ms, newer.connects, newer.ring_bytes) == (11, 23, 16)
     assert newer.behind_max_entries == load({}, {}).behind_max_entries
     assert newer.port == 4711
@@ -146,5 +146,5 @@ def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would
 
 def test_what_workers_are_told_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one variable beside the table is known, and in no table."""
-    assert config.LEFT_OPEN not in {s.variable for s in SETTINGS}
-    assert load({}, {config.LEFT_OPEN: ""}) == load({}, {})
+    assert config.SUPERVISOR_DEFAULTS not in {s.environment_variable for s in SETTINGS}
+    assert load({}, {config.SUPERVISOR_DEFAULTS: ""}) == load({}, {})

@@ -97,7 +97,7 @@ def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
 def test_made_up_posts_are_valid() -> None:
     """Whatever is drawn, a post is short enough, has a tag, and its point is on the globe."""
     chance = random.Random(7)
-    posts = [demo.made_up(chance, "ada") for _ in range(500)]
+    posts = [demo.random_post(chance, "ada") for _ in range(500)]
     assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in posts)
     points = [post["location"] for post in posts if "location" in post]
     assert points
@@ -129,12 +129,12 @@ class Broken(ApiClient):
         return await super().request(method, path, **more)
 
 
-async def things(api: ApiClient, world: demo_world.World) -> dict[str, Any]:
+async def things(api: ApiClient, world: demo_world.DemoWorld) -> dict[str, Any]:
     """What Ada finds in the world, with what is hers alone; and how much Dora is asked."""
-    ada, dora = [mint(world.people[login], frozenset({"read"})) for login in ("ada", "dora")]
+    ada, dora = [mint(world.user_ids[login], frozenset({"read"})) for login in ("ada", "dora")]
     paths = (
         "users/me", "timelines/home?count=200", "notifications", "talks", "users/me/groups", "users/me/favorites",
-        f"users/{world.people['ada']}/lists", f"lists/{world.list_id}/members", f"groups/{world.group_id}/statuses",
+        f"users/{world.user_ids['ada']}/lists", f"lists/{world.list_id}/members", f"groups/{world.group_id}/statuses",
     )  # fmt: skip
     found = {
         path.partition("?")[0].rpartition("/")[2]: await api.request("GET", f"/v1/{path}", token=ada) for path in paths
@@ -145,9 +145,9 @@ async def things(api: ApiClient, world: demo_world.World) -> dict[str, Any]:
 async def test_the_world_has_one_of_each_and_is_made_once(server: Server) -> None:
     """Conversation, repost, quote, lists, group, talk, a request that waits; a second start changes nothing."""
     async with ApiClient(server.address) as api:
-        world = await demo_world.made(api, mint)
+        world = await demo_world.find_or_create_world(api, mint)
         found = await things(api, world)
-        assert await demo_world.made(api, mint) == world
+        assert await demo_world.find_or_create_world(api, mint) == world
         assert await things(api, world) == found
     kinds = {one["kind"] for one in found["notifications"]["notifications"]}
     assert kinds >= {"mention", "reply", "like", "comment", "repost", "quote", "follow", "approve"}
@@ -166,7 +166,7 @@ async def test_a_world_that_was_broken_off_is_made_to_its_end(server: Server) ->
         for steps in range(0, 1000, 7):
             api.left = steps
             try:
-                world = await demo_world.made(api, mint)
+                world = await demo_world.find_or_create_world(api, mint)
             except ClientFailure:
                 continue
             break
@@ -185,13 +185,13 @@ async def test_nobody_else_is_made_to_speak(server: Server) -> None:
             await api.sign_up(login, "The real one", f"{login}@example.com", "correct horse")
             for login in ("ada", "bob")
         ]
-        world = await demo_world.made(api, mint)
+        world = await demo_world.find_or_create_world(api, mint)
         tokens = [mint(one["id"], frozenset({"read"})) for one in (ada, bob)]
         found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
-        assert (await api.log_in(world.login, demo_world.PASSWORD))["user"]["id"] == world.people["ada"]
+        assert (await api.log_in(world.login, demo_world.PASSWORD))["user"]["id"] == world.user_ids["ada"]
         told = await api.request("GET", "/v1/notifications", token=tokens[0])
     assert told["notifications"] == []
-    assert not {ada["id"], bob["id"]} & set(world.people.values())
+    assert not {ada["id"], bob["id"]} & set(world.user_ids.values())
     assert [(me["posts"], me["following"]) for me in found] == [(0, 0)] * 2
     assert world.login.startswith("ada_")
-    assert f'"{world.login}"' in demo.guide(server.address, "a token", world)
+    assert f'"{world.login}"' in demo.usage_guide(server.address, "a token", world)

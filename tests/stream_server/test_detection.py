@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from filters.entities import extract
+from filters.entities import extract_entities
 from stream_server import detection
-from stream_server.app import application
-from stream_server.detection import detected
+from stream_server.app import running_application
+from stream_server.detection import detect_language
 from stream_server.web import keys
 from tests.filters.data import FOLDER
 from tests.stream_server import tokens
@@ -58,7 +58,7 @@ pytestmark = pytest.mark.skipif(detection.library() is None, reason="there is no
 
 
 def _told(text: str) -> str:
-    return detected(text, extract(text))
+    return detect_language(text, extract_entities(text))
 
 
 def _data(name: str) -> str:
@@ -102,7 +102,7 @@ def test_where_it_is_not_installed_nothing_is_told(monkeypatch: pytest.MonkeyPat
 async def test_a_setting_switches_it_off(redis_url: str, setting: str, lang: str) -> None:
     """What its author says is kept either way."""
     config = tokens.config(redis=redis_url, detect_language=setting, receivers=0, repair_seconds=0.0)
-    async with application(config) as app:
+    async with running_application(config) as app:
         people = People(app[keys.STORE])
         ann = await people.user("ann")
         assert (await people.status(ann, SENTENCES["de"]))["lang"] == lang

@@ -13,12 +13,12 @@ import pytest
 
 from stream_server import embedded as module
 from stream_server.embedded import (
-    EmbeddedFailed,
+    DataFolderInUse,
+    DataFolderTooNew,
     EmbeddedRedis,
-    FolderInUse,
-    FolderTooNew,
+    EmbeddedRedisError,
     RedisNotStarted,
-    find,
+    find_redis_binary,
     version_of,
 )
 from tests.processes import alive
@@ -93,7 +93,7 @@ async def test_killing_the_shim_ends_redis_and_is_told(tmp_path: Path, binary: P
     """The server learns that its Redis is gone when the shim was killed, and the folder is free again."""
     async with started(tmp_path, binary=binary) as embedded:
         os.kill(embedded.shim_pid, signal.SIGKILL)
-        assert await asyncio.wait_for(embedded.wait_dead(), 10) == -signal.SIGKILL
+        assert await asyncio.wait_for(embedded.wait_exit(), 10) == -signal.SIGKILL
         await gone(embedded.redis_pid)
         async with started(tmp_path, binary=binary) as second:
             assert read(second.url) == []
@@ -134,7 +134,7 @@ async def test_the_death_of_redis_is_told(tmp_path: Path, binary: Path) -> None:
     async with started(tmp_path, binary=binary) as embedded:
         write(embedded.url, "a", "b")
         os.kill(embedded.redis_pid, signal.SIGKILL)
-        assert await asyncio.wait_for(embedded.wait_dead(), 10) == -signal.SIGKILL
+        assert await asyncio.wait_for(embedded.wait_exit(), 10) == -signal.SIGKILL
     async with started(tmp_path, binary=binary) as again:
         assert read(again.url) == ["a", "b"]
 
@@ -155,7 +155,7 @@ async def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     """One sentence names the folder; the first server is not disturbed."""
     async with started(tmp_path) as first:
         write(first.url, "a")
-        with pytest.raises(FolderInUse, match="is in use by another server") as refusal:
+        with pytest.raises(DataFolderInUse, match="is in use by another server") as refusal:
             await EmbeddedRedis.start(tmp_path)
         assert str(tmp_path) in str(refusal.value)
         assert str(first.redis_pid) in str(refusal.value)
@@ -176,7 +176,7 @@ async def test_a_server_killed_a_moment_ago_does_not_bar_the_next(tmp_path: Path
 @pytest.mark.extended
 async def test_a_redis_that_was_left_keeps_the_folder_locked(tmp_path: Path) -> None:
     """If Redis outlives server and shim after all, its folder is still refused, until it ends."""
-    binary = find().path
+    binary = find_redis_binary().path
     stubborn = tmp_path / "redis-server"  # a shell between shim and Redis: the signal to end stops at the shell
     stubborn.write_text(f'#!/bin/sh\n"{binary}" "$@"\nexit $?\n')
     stubborn.chmod(0o755)
@@ -189,7 +189,7 @@ async def test_a_redis_that_was_left_keeps_the_folder_locked(tmp_path: Path) -> 
         await gone(await holder.hear("shim"))
         assert alive(left)
         try:
-            with pytest.raises(FolderInUse):
+            with pytest.raises(DataFolderInUse):
                 await EmbeddedRedis.start(data, binary=binary)
         finally:
             os.kill(left, signal.SIGKILL)
@@ -207,10 +207,10 @@ async def test_an_older_redis_is_refused_the_folder_of_a_newer_one(tmp_path: Pat
     shutil.copytree(tmp_path / "new", tmp_path / "copy")
     with RedisProcess(found["wheel"], "--dir", str(tmp_path / "copy"), "--appendonly", "yes") as unaware:
         assert read(unaware.url) == []
-    with pytest.raises(FolderTooNew, match="was written by Redis 7"):
+    with pytest.raises(DataFolderTooNew, match="was written by Redis 7"):
         await EmbeddedRedis.start(tmp_path / "new", binary=found["wheel"])
     (tmp_path / "new" / "redis.version").unlink()
-    with pytest.raises(FolderTooNew):
+    with pytest.raises(DataFolderTooNew):
         await EmbeddedRedis.start(tmp_path / "new", binary=found["wheel"])
     async with started(tmp_path / "new", binary=found["path"]) as untouched:
         assert read(untouched.url) == ["a"]
@@ -242,13 +242,13 @@ async def test_a_torn_tail_costs_no_acknowledged_entry(tmp_path: Path, binary: P
     async with started(tmp_path, binary=binary) as first:
         write(first.url, "a", "b", "lost")
         os.kill(first.redis_pid, signal.SIGKILL)
-        await asyncio.wait_for(first.wait_dead(), 10)
+        await asyncio.wait_for(first.wait_exit(), 10)
     tear(tmp_path)
     async with started(tmp_path, binary=binary) as second:
         assert read(second.url) == ["a", "b"]
         write(second.url, "c", "d")
         os.kill(second.redis_pid, signal.SIGKILL)
-        await asyncio.wait_for(second.wait_dead(), 10)
+        await asyncio.wait_for(second.wait_exit(), 10)
     async with started(tmp_path, binary=binary) as third:
         assert read(third.url) == ["a", "b", "c", "d"]
 
@@ -272,7 +272,7 @@ def test_a_torn_tail_does_harm_a_redis_that_is_not_rewritten(binary: Path) -> No
 
 async def test_it_is_ready_only_when_all_data_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading may take longer than the silence that counts as failure, since a loading Redis is not silent."""
-    if find().version < (7,):
+    if find_redis_binary().version < (7,):
         pytest.skip("an older Redis cannot be made to answer often while it loads little")
     async with started(tmp_path) as first:
         with client(first.url) as connection:
@@ -331,7 +331,7 @@ async def test_damaged_data_are_told_and_left_alone(tmp_path: Path, binary: Path
 async def test_a_data_folder_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
     """A file in the folder's place is told, without a traceback's worth of words."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(EmbeddedFailed, match="cannot be used: File exists"):
+    with pytest.raises(EmbeddedRedisError, match="cannot be used: File exists"):
         await EmbeddedRedis.start(tmp_path / "file")
 
 

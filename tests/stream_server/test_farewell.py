@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 
 from stream_server import app as room
-from stream_server.app import serving
+from stream_server.app import serve_application
 from stream_server.config import Config
-from stream_server.hub.closing import SOONEST_SECONDS, Shutdown
+from stream_server.hub.closing import MIN_RETRY_SECONDS, ReconnectSpread
 from stream_server.supervisor import listen_alone
 from stream_server.web import keys
 from tests.stream_server import tokens
@@ -57,7 +57,7 @@ class Stand:
     async def begin_to_stop(self) -> None:
         """What SIGTERM does; returns when it has begun."""
         self.leave.set()
-        await eventually(lambda: self.app[keys.HUB].stopping)
+        await eventually(lambda: self.app[keys.HUB].is_stopping)
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, aiohttp.ClientResponse, bytes]:
         """One request over a connection of its own, so that it meets the listening socket."""
@@ -79,14 +79,14 @@ class Stand:
         """A stream whose client is there and takes nothing: the server waits for it, as long as it waits at all."""
         reader, writer = await self.raw("GET /v1/stream?track=x HTTP/1.1")
         await reader.readuntil(b"\n\r\n")
-        await eventually(lambda: len(self.app[keys.HUB].people) > 0)
-        (member,) = self.app[keys.HUB].people.members()
+        await eventually(lambda: len(self.app[keys.HUB].registry) > 0)
+        (member,) = self.app[keys.HUB].registry.list_clients()
         # The transport holds more than the kernel takes for a client that does not read.
         assert isinstance(writer.transport, asyncio.Transport)
         writer.transport.pause_reading()
         for _ in range(100):
             member.write(b"2\r\n\n\n\r\n" * 10_000)
-        assert member.backlog() > 0
+        assert member.buffered_bytes() > 0
         return writer
 
 
@@ -113,7 +113,7 @@ async def stand(redis_url: str, monkeypatch: pytest.MonkeyPatch, settings: dict[
 
 async def _serve(config: Config, begun: "asyncio.Future[tuple[web.Application, int]]", leave: asyncio.Event) -> None:
     listening = listen_alone("127.0.0.1", 0)
-    async with serving(config, lambda: listening) as app:
+    async with serve_application(config, lambda: listening) as app:
         begun.set_result((app, listening.getsockname()[1]))
         await leave.wait()
 
@@ -161,7 +161,7 @@ async def test_a_stopping_server_does_not_use_up_a_ticket(stand: Stand) -> None:
         for path in ("/v1/stream", "/v1/events"):
             async with fresh.get(path, params={"track": "x", "ticket": ticket}) as answer:
                 assert_refused(path, answer.status, answer.headers, await answer.read())
-    assert await stand.app[keys.STORE].tickets.take(sha256(ticket.encode()).hexdigest()) is not None
+    assert await stand.app[keys.STORE].tickets.redeem(sha256(ticket.encode()).hexdigest()) is not None
     client.transport.abort()
 
 
@@ -171,8 +171,8 @@ async def test_a_stream_that_was_being_planned_is_refused(
 ) -> None:
     """The signal comes while Redis is asked about it: it is refused as well, not begun and ended."""
     sessions, asked, answers = stand.app[keys.STORE].sessions, asyncio.Event(), asyncio.Event()
-    real = sessions.standing
-    monkeypatch.setattr(sessions, "standing", held(real, asked, answers))
+    real = sessions.get_token_status
+    monkeypatch.setattr(sessions, "get_token_status", held(real, asked, answers))
     asking = asyncio.create_task(stand.ask("GET", f"{path}?{ASKED[path]}"))
     await asked.wait()
     await stand.begin_to_stop()
@@ -203,7 +203,7 @@ async def test_a_stream_that_has_just_begun_is_told_goodbye(stand: Stand, monkey
     reader, writer = await stand.raw("GET /v1/stream?track=x HTTP/1.1")
     await asked.wait()
     await stand.begin_to_stop()
-    assert len(hub.people) == 0
+    assert len(hub.registry) == 0
     answers.set()
     came = await reader.read()
     assert came.endswith(b"\r\n0\r\n\r\n")
@@ -288,14 +288,14 @@ async def test_polls_answer_with_what_they_have(stand: Stand) -> None:
     polls = [
         asyncio.create_task(stand.ask("GET", f"/v1/events?wait=60&track=x{since}")) for since in ("", "&since=0-0.0")
     ]
-    await eventually(lambda: len(stand.app[keys.HUB].people) == len(polls))
+    await eventually(lambda: len(stand.app[keys.HUB].registry) == len(polls))
     await stand.begin_to_stop()
     for status, _, body in await asyncio.gather(*polls):
         page = json.loads(body)
         assert status == 200
         goodbye = page["events"].pop()
         assert (goodbye["code"], goodbye["cursor"]) == ("shutdown", page["cursor"])
-        assert SOONEST_SECONDS <= goodbye["retry_after"] <= 5
+        assert MIN_RETRY_SECONDS <= goodbye["retry_after"] <= 5
     await stand.ended
 
 
@@ -303,10 +303,10 @@ async def test_polls_answer_with_what_they_have(stand: Stand) -> None:
 def test_the_times_to_return_fill_the_span(many: int) -> None:
     """However many they are, each tenth of the span has its share, within one, and two processes tell other times."""
     spread = 5.0
-    shutdowns = [Shutdown(spread, random.Random(seed)) for seed in (1, 2)]
-    told = [[shutdown.retry_after() for _ in range(many)] for shutdown in shutdowns]
+    shutdowns = [ReconnectSpread(spread, random.Random(seed)) for seed in (1, 2)]
+    told = [[shutdown.next_retry_after() for _ in range(many)] for shutdown in shutdowns]
     for times in told:
-        assert SOONEST_SECONDS <= min(times) <= max(times) <= spread
-        tenths = [int(10 * (t - SOONEST_SECONDS) / (spread - SOONEST_SECONDS + 0.01)) for t in times]
+        assert MIN_RETRY_SECONDS <= min(times) <= max(times) <= spread
+        tenths = [int(10 * (t - MIN_RETRY_SECONDS) / (spread - MIN_RETRY_SECONDS + 0.01)) for t in times]
         assert all(abs(tenths.count(n) - many / 10) <= max(3, many / 100) for n in range(10))
     assert not set(told[0]) & set(told[1]) or many > 300

@@ -9,7 +9,7 @@ import pytest
 
 from stream_server import feed as feed_module
 from stream_server.errors import Unavailable
-from stream_server.events import START, Entry, Position
+from stream_server.events import LOG_START, Entry, Position
 from stream_server.link_health import BACKOFF_SECONDS
 from stream_server.store import keys
 from stream_server.store.portion import PAGE_BYTES
@@ -21,8 +21,8 @@ from tests.waiting import eventually
 async def test_what_is_published_arrives_once_and_in_order(node: Node, pen: Pen) -> None:
     """The fast path: nothing is read from the log."""
     await node.hears([pen.write() for _ in range(100)])
-    assert node.feed.repaired == 0
-    assert node.feed.ready
+    assert node.feed.recovered == 0
+    assert node.feed.is_ready
 
 
 async def test_a_lost_message_is_read_from_the_log_when_the_next_one_comes(without_canary: Node, pen: Pen) -> None:
@@ -31,19 +31,19 @@ async def test_a_lost_message_is_read_from_the_log_when_the_next_one_comes(witho
     await without_canary.hears(places)
     places += [pen.write(published=False), pen.write()]
     await without_canary.hears(places)
-    assert without_canary.feed.repaired == 2
+    assert without_canary.feed.recovered == 2
 
 
 async def _beats(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Position]:
     """Where the hub stood at each beat of the canary from now on."""
     beats: list[Position] = []
-    inspect = node.store.log.inspect
+    inspect = node.store.log.look_up_with_run_id
 
     async def counted(place: Position) -> Any:
         beats.append(place)
         return await inspect(place)
 
-    monkeypatch.setattr(node.store.log, "inspect", counted)
+    monkeypatch.setattr(node.store.log, "look_up_with_run_id", counted)
     return beats
 
 
@@ -54,15 +54,15 @@ async def test_a_silent_link_is_noticed_within_two_beats_and_dialled_anew(
     beats = await _beats(node, monkeypatch)
     places = [pen.write(published=False), pen.write(published=False)]
     await node.hears(places)
-    assert beats.count(START) <= 3  # the one that finds it, the new link's own look, and one that was on its way
-    assert node.feed.redials >= 1
-    await eventually(lambda: node.feed.ready, what="the feed to be ready again")
+    assert beats.count(LOG_START) <= 3  # the one that finds it, the new link's own look, and one that was on its way
+    assert node.feed.reconnects >= 1
+    await eventually(lambda: node.feed.is_ready, what="the feed to be ready again")
 
 
 async def test_without_the_canary_a_silent_link_starves(without_canary: Node, pen: Pen) -> None:
     """The control of the test above: it is the canary that finds it."""
     pen.write(published=False)
-    assert pen.publish(START, b"{}") == 1  # through the same channel: the silence is not slowness
+    assert pen.publish(LOG_START, b"{}") == 1  # through the same channel: the silence is not slowness
     await eventually(lambda: without_canary.feed.malformed == 1, what="the feed to have heard what came after")
     assert without_canary.heard() == []
 
@@ -73,7 +73,7 @@ async def test_silence_without_a_write_is_no_outage(node: Node, pen: Pen, monkey
     await node.hears(places)
     beats = await _beats(node, monkeypatch)
     await eventually(lambda: len(beats) >= 5, what="five beats")
-    assert (node.feed.redials, node.feed.lag_ms(), node.feed.ready) == (0, 0, True)
+    assert (node.feed.reconnects, node.feed.lag_ms(), node.feed.is_ready) == (0, 0, True)
 
 
 async def test_a_duplicate_is_counted_and_not_published_again(node: Node, pen: Pen) -> None:
@@ -84,7 +84,7 @@ async def test_a_duplicate_is_counted_and_not_published_again(node: Node, pen: P
     assert pen.publish(places[0], body) == 1
     places.append(pen.write())
     await node.hears(places)
-    assert (node.feed.repeated, node.feed.malformed) == (1, 0)
+    assert (node.feed.duplicates, node.feed.malformed) == (1, 0)
 
 
 async def test_a_message_of_a_place_that_the_log_does_not_have_is_counted(node: Node, pen: Pen) -> None:
@@ -107,7 +107,7 @@ async def test_a_cut_connection_is_dialled_anew_and_nothing_is_missing(node: Nod
         await asyncio.sleep(0)
     await node.hears(places)
     assert cut >= 1
-    assert node.feed.redials >= 1
+    assert node.feed.reconnects >= 1
 
 
 async def test_a_subscriber_that_redis_cuts_for_its_output_buffer_misses_nothing(
@@ -130,7 +130,7 @@ async def test_a_subscriber_that_redis_cuts_for_its_output_buffer_misses_nothing
     finally:
         client.config_set("client-output-buffer-limit", before["client-output-buffer-limit"])
     assert _cut_notes(redis_server) > noted
-    assert node.feed.redials == 1
+    assert node.feed.reconnects == 1
 
 
 def _cut_notes(server: RedisProcess) -> int:
@@ -156,12 +156,12 @@ async def test_a_feed_that_was_away_for_longer_than_the_log_reaches_tells_of_the
 async def test_rows_of_strangers_on_the_log_are_passed_over(node: Node, pen: Pen) -> None:
     """Somebody else's XADD is no entry, however many there are; what is ours arrives."""
     places = [pen.write()]
-    for _ in range(feed_module.PAGE + 1):
+    for _ in range(feed_module.MAX_PAGE_ENTRIES + 1):
         pen.client.xadd(keys.LOG, {"foo": "bar"})
     pen.client.hset(keys.META, mapping={"ms": now_ms() + 1000, "seq": 0})
     places.append(pen.write(published=False))
     await node.hears(places)
-    assert node.store.log.strangers > feed_module.PAGE
+    assert node.store.log.invalid_rows > feed_module.MAX_PAGE_ENTRIES
 
 
 async def test_large_entries_are_read_in_pages_of_bounded_bytes(
@@ -181,11 +181,11 @@ async def test_large_entries_are_read_in_pages_of_bounded_bytes(
     places = [pen.write(large) for _ in range(2)]
     await eventually(lambda: node.hub.head == places[-1], seconds=30, what="the first ones")
     pen.client.client_kill_filter(_type="pubsub")  # a new link looks at what its place weighs
-    await eventually(lambda: node.feed.redials == 1 and node.feed.ready, seconds=30, what="a new link")
+    await eventually(lambda: node.feed.reconnects == 1 and node.feed.is_ready, seconds=30, what="a new link")
     places += [pen.write(large, published=False) for _ in range(12)]
     places.append(pen.write())
     await eventually(lambda: node.hub.head == places[-1], seconds=30, what="the others")
-    assert node.feed.repaired == len(places) - 2
+    assert node.feed.recovered == len(places) - 2
     assert len(large) < max(sizes) <= PAGE_BYTES
 
 
@@ -198,12 +198,12 @@ async def test_redis_away_is_waited_out(tmp_path: object) -> None:
         places = [pen.write()]
         await node.hears(places)
         server.kill()
-        await eventually(lambda: not node.feed.ready, what="the feed to notice")
+        await eventually(lambda: not node.feed.is_ready, what="the feed to notice")
         await eventually(lambda: node.feed.lag_ms() > 0, what="time to pass")
         server.start()
         places.append(pen.write(published=False))
         await node.hears(places)
-        await eventually(lambda: node.feed.ready, what="the feed to be ready again")
+        await eventually(lambda: node.feed.is_ready, what="the feed to be ready again")
         assert node.feed.lag_ms() == 0
         assert node.jumps == []
         await node.close()
@@ -222,16 +222,16 @@ async def test_an_outage_is_a_bounded_number_of_dials(node: Node, pen: Pen, monk
         yield None
 
     await node.hears([pen.write()])
-    begun, listen = time.monotonic(), node.store.log.listen
-    monkeypatch.setattr(node.store.log, "listen", refused)
+    begun, listen = time.monotonic(), node.store.log.subscribe
+    monkeypatch.setattr(node.store.log, "subscribe", refused)
     assert pen.client.client_kill_filter(_type="pubsub") == 1
     await eventually(lambda: len(dials) >= 5, what="five dials")
     shortest, longest = BACKOFF_SECONDS
     assert dials[-1] - begun >= sum(shortest * 2**n / 2 for n in range(5))
-    assert not node.feed.ready
+    assert not node.feed.is_ready
     assert node.feed.lag_ms() > 0
-    monkeypatch.setattr(node.store.log, "listen", listen)
-    await eventually(lambda: node.feed.ready, seconds=10 + longest, what="the feed to be ready again")
+    monkeypatch.setattr(node.store.log, "subscribe", listen)
+    await eventually(lambda: node.feed.is_ready, seconds=10 + longest, what="the feed to be ready again")
 
 
 async def test_a_paused_redis_is_noticed(tmp_path: object) -> None:
@@ -243,7 +243,7 @@ async def test_a_paused_redis_is_noticed(tmp_path: object) -> None:
         places = [pen.write()]
         await node.hears(places)
         server.pause()
-        await eventually(lambda: not node.feed.ready, what="the feed to notice")
+        await eventually(lambda: not node.feed.is_ready, what="the feed to notice")
         server.resume()
         places.append(pen.write())
         await node.hears(places)
@@ -257,14 +257,14 @@ async def test_what_this_process_wrote_and_did_not_hear_is_asked_for(
     """A head that stands still, as that of a replica which is called a primary, is not believed against it."""
     places = [pen.write()]
     await node.hears(places)
-    stale = await node.store.log.inspect(places[0])
+    stale = await node.store.log.look_up_with_run_id(places[0])
 
     async def standing_still(place: Position) -> Any:
         assert place == places[0]
         return stale
 
-    monkeypatch.setattr(feed_module, "OWN_SECONDS", 0.1)
-    monkeypatch.setattr(node.store.log, "inspect", standing_still)
+    monkeypatch.setattr(feed_module, "OWN_WRITE_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(node.store.log, "look_up_with_run_id", standing_still)
     places.append(pen.write(published=False))
     beats = await _shown(node, monkeypatch, places[1])
     await eventually(lambda: "deaf" in caplog.text, what="the alarm")
@@ -279,7 +279,7 @@ async def test_what_this_process_wrote_and_the_log_lost_is_told_on_it(
 ) -> None:
     """Acknowledged, never heard, and not there: it is said, and no id comes back below the lost one."""
     await node.hears([pen.write()])
-    monkeypatch.setattr(feed_module, "OWN_SECONDS", 0.1)
+    monkeypatch.setattr(feed_module, "OWN_WRITE_TIMEOUT_SECONDS", 0.1)
     lost = Position(now_ms() + 60_000, 0, 2)
     await _shown(node, monkeypatch, lost)
     await eventually(pen.told, what="the loss to be told")
@@ -298,5 +298,5 @@ async def _shown(node: Node, monkeypatch: pytest.MonkeyPatch, written: Position)
         asked.append(written)
         return written
 
-    monkeypatch.setattr(node.feed, "_written", tell)
+    monkeypatch.setattr(node.feed, "_last_written", tell)
     return asked

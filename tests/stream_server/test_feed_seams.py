@@ -16,14 +16,14 @@ from tests.waiting import eventually
 def _beats(node: Node, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any]:
     """Waits for so many more beats of the canary: a feed that goes on as if nothing was comes to them soon."""
     beats: list[Position] = []
-    inspect = node.store.log.inspect
+    inspect = node.store.log.look_up_with_run_id
 
     async def counted(place: Position) -> Any:
         found = await inspect(place)
         beats.append(place)
         return found
 
-    monkeypatch.setattr(node.store.log, "inspect", counted)
+    monkeypatch.setattr(node.store.log, "look_up_with_run_id", counted)
 
     async def more(count: int) -> None:
         seen = len(beats)
@@ -37,7 +37,7 @@ async def test_who_says_ready_has_read_the_log_behind_the_subscription(
 ) -> None:
     """What is written before the subscription is in force is heard by nobody: it is read before all is called well."""
     node = Node(redis_url, 3600.0)
-    listen = node.store.log.listen
+    listen = node.store.log.subscribe
     places: list[Position] = []
 
     async def late() -> AsyncGenerator[bytes | None, None]:
@@ -47,7 +47,7 @@ async def test_who_says_ready_has_read_the_log_behind_the_subscription(
                     places.append(pen.write(published=False))
                 yield message
 
-    monkeypatch.setattr(node.store.log, "listen", late)
+    monkeypatch.setattr(node.store.log, "subscribe", late)
     await node.open()
     try:
         assert node.heard() == places
@@ -105,7 +105,7 @@ async def test_a_feed_that_is_ended_just_as_its_link_ends_has_ended(
             if len(lives) == 1:
                 raise LinkLost("at the same moment")
 
-    monkeypatch.setattr(Feed, "_watch", failing)
+    monkeypatch.setattr(Feed, "_run_canary", failing)
     node = Node(redis_url)
     await node.open()
     node.task.cancel()

@@ -11,21 +11,21 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from stream_server.app import serving
+from stream_server.app import serve_application
 from stream_server.hub import closing as reasons
-from stream_server.hub.member import Member
-from stream_server.hub.poll import Poll
-from stream_server.hub.subscriber import Subscriber
+from stream_server.hub.member import Client
+from stream_server.hub.poll import LongPoll
+from stream_server.hub.subscriber import StreamSession
 from stream_server.supervisor import listen_alone
 from stream_server.web import keys
 from stream_server.web.connection import StreamConnection
-from stream_server.web.edges import Protocol
+from stream_server.web.edges import HttpConnection
 from stream_server.web.query import read_query
-from stream_server.web.route import Nothing
+from stream_server.web.route import NoQuery
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
-OURS = (Member, Poll, Protocol, StreamConnection, Subscriber, web.Request)
+OURS = (Client, LongPoll, HttpConnection, StreamConnection, StreamSession, web.Request)
 
 COUNT = 5
 
@@ -60,7 +60,7 @@ async def stand(redis_url: str) -> AsyncIterator[Stand]:
     listening = listen_alone("127.0.0.1", 0)
     port = listening.getsockname()[1]
     body = {"login": "somebody", "name": "S", "email": "s@example.com", "password": "correct horse"}
-    async with serving(config, lambda: listening) as app:
+    async with serve_application(config, lambda: listening) as app:
         async with aiohttp.ClientSession() as session:
             answer = await session.post(f"http://127.0.0.1:{port}/v1/users", json=body)
             uid = (await answer.json())["id"]
@@ -84,7 +84,7 @@ def there() -> Counter[str]:
 async def come(stand: Stand, path: str) -> list[asyncio.StreamWriter]:
     """Clients whose streams, or polls, have begun."""
     clients = [await stand.ask(path) for _ in range(COUNT)]
-    await eventually(lambda: stand.hub.live_members() == COUNT, what="all to be live")
+    await eventually(lambda: stand.hub.count_live_clients() == COUNT, what="all to be live")
     return clients
 
 
@@ -114,9 +114,9 @@ async def test_of_who_was_told_to_leave_nothing_waits_for_the_collector(stand: S
     before = there()
     clients = await come(stand, ASKED[0])
     assert there()["Member"] == before["Member"] + COUNT
-    stand.hub.people.close(stand.uid, None, reasons.TOKEN_REVOKED)
+    stand.hub.registry.disconnect(stand.uid, None, reasons.TOKEN_REVOKED)
     await are_gone(before)
-    assert stand.hub.counts.ended == {reasons.TOKEN_REVOKED.code: COUNT}
+    assert stand.hub.counters.ended_streams == {reasons.TOKEN_REVOKED.code: COUNT}
     for client in clients:
         client.close()
 
@@ -135,7 +135,7 @@ async def test_a_stream_keeps_nothing_of_its_request(stand: Stand) -> None:
 async def test_a_query_leaves_nothing_for_the_collector() -> None:
     """It is read with every request."""
     request: Any = make_mocked_request("GET", "/")
-    read_query(request, Nothing)
+    read_query(request, NoQuery)
     gc.collect()
-    read_query(request, Nothing)
+    read_query(request, NoQuery)
     assert gc.collect() == 0

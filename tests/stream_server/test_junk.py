@@ -55,7 +55,7 @@ async def test_a_message_that_is_none_is_counted_and_passed_over(node: Node, pen
     assert pen.client.publish("events:post", MESSAGES[what]) == 1
     places.append(pen.write())
     await node.hears(places)
-    assert (node.feed.malformed, node.feed.redials, node.jumps) == (1, 0, [])
+    assert (node.feed.malformed, node.feed.reconnects, node.jumps) == (1, 0, [])
 
 
 @pytest.mark.parametrize("what", BODIES)
@@ -67,7 +67,7 @@ async def test_a_body_that_is_none_is_passed_over_on_the_channel_and_on_the_log(
     await live.come(node)
     places = [pen.write(), pen.write(BODIES[what]), pen.write()]
     await eventually(lambda: node.hub.head == places[-1], what="the last to be heard")
-    assert node.feed.malformed + node.hub.counts.malformed >= 2  # as a message, and as a row of the log
+    assert node.feed.malformed + node.hub.counters.malformed >= 2  # as a message, and as a row of the log
     await later.come(node)
     for client in (live, later):
         await client.hears(places[-1])
@@ -88,7 +88,7 @@ async def test_rows_that_are_no_entries_are_counted_and_passed_over(node: Node, 
     pen.client.hset(keys.META, "seq", places[0].seq + len(rows))
     places.append(pen.write(published=False))
     await node.hears(places)
-    assert node.store.log.strangers >= len(rows)
+    assert node.store.log.invalid_rows >= len(rows)
     await later.come(node)
     await later.hears(places[-1])
     assert len(later.kept) == 2
@@ -104,7 +104,7 @@ async def test_what_weighs_more_than_the_ring_holds_goes_through(node: Node, pen
     last = pen.write()
     await client.hears(last)
     assert [len(text) for _, text in client.kept] == [size, len("text 1")]
-    assert node.hub.ring.bytes < MIB
+    assert node.hub.ring.size_bytes < MIB
     assert node.feed.malformed == 0
 
 

@@ -10,9 +10,9 @@ from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from stream_server import jwks
-from stream_server.auth import Auth
+from stream_server.auth import TokenAuthority
 from stream_server.errors import Unauthorized, Unavailable
-from stream_server.jwks import KeySet
+from stream_server.jwks import RemoteKeySet
 from tests.stream_server.test_auth import jwk
 from tests.stream_server.tokens import NOW, config, payload, token
 
@@ -55,42 +55,44 @@ def keys() -> Keys:
 
 
 @pytest.fixture
-def auth() -> Auth:
+def auth() -> TokenAuthority:
     """What is kept in keys."""
-    return Auth(config(jwt_secret="", jwt_algorithm="ES256", jwt_jwks_url="https://keys.test/"))
+    return TokenAuthority(config(jwt_secret="", jwt_algorithm="ES256", jwt_jwks_url="https://keys.test/"))
 
 
 @pytest.fixture
-async def key_set(keys: Keys, auth: Auth) -> AsyncIterator[KeySet]:
+async def key_set(keys: Keys, auth: TokenAuthority) -> AsyncIterator[RemoteKeySet]:
     """The fetcher, with a clock that stands still."""
     app = web.Application()
     app.router.add_get("/keys", keys.serve)
     app.router.add_get("/elsewhere", keys.elsewhere)
     async with TestServer(app) as server:
-        made = KeySet(str(server.make_url("/keys")), auth, clock=lambda: keys.now)
+        made = RemoteKeySet(str(server.make_url("/keys")), auth, clock=lambda: keys.now)
         yield made
         await made.close()
 
 
-async def test_the_first_token_fetches_the_keys(key_set: KeySet, auth: Auth, keys: Keys) -> None:
+async def test_the_first_token_fetches_the_keys(key_set: RemoteKeySet, auth: TokenAuthority, keys: Keys) -> None:
     """Once, also for many tokens."""
     for _ in range(3):
-        await key_set.provide(signed("a"))
+        await key_set.ensure_key_for(signed("a"))
         assert auth.verify(signed("a"), NOW).sub == "42"
     assert keys.asked == 1
 
 
-async def test_a_new_key_is_found_and_made_up_ones_cost_little(key_set: KeySet, auth: Auth, keys: Keys) -> None:
+async def test_a_new_key_is_found_and_made_up_ones_cost_little(
+    key_set: RemoteKeySet, auth: TokenAuthority, keys: Keys
+) -> None:
     """An unknown name looks again, at most once in 30 s, however many come."""
-    await key_set.provide(signed("a"))
+    await key_set.ensure_key_for(signed("a"))
     keys.kids = "ab"
-    await key_set.provide(signed("b"))
+    await key_set.ensure_key_for(signed("b"))
     with pytest.raises(Unauthorized):
         auth.verify(signed("b"), NOW)
-    keys.now += jwks.AGAIN_SECONDS
+    keys.now += jwks.MIN_REFRESH_SECONDS
     for number in range(100):
-        await key_set.provide(token(payload(), KEYS["a"], "ES256", kid=f"made up {number}"))
-    await key_set.provide(signed("b"))
+        await key_set.ensure_key_for(token(payload(), KEYS["a"], "ES256", kid=f"made up {number}"))
+    await key_set.ensure_key_for(signed("b"))
     assert auth.verify(signed("b"), NOW).sub == "42"
     assert keys.asked == 2
 
@@ -99,33 +101,35 @@ BAD = {
     "an error": lambda: web.Response(status=500),
     "no JSON": lambda: web.Response(text="<html>"),
     "no keys": lambda: web.json_response({"keys": []}),
-    "too long": lambda: web.json_response({"keys": [jwk(KEYS["b"], kid="b")], "more": "x" * jwks.MAX_BYTES}),
+    "too long": lambda: web.json_response({"keys": [jwk(KEYS["b"], kid="b")], "more": "x" * jwks.MAX_KEY_SET_BYTES}),
     "a redirect": lambda: web.Response(status=302, headers={"Location": "/elsewhere"}),
 }
 
 
 @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
-async def test_keys_at_hand_stay(key_set: KeySet, auth: Auth, keys: Keys, answer: "type[web.Response]") -> None:
+async def test_keys_at_hand_stay(
+    key_set: RemoteKeySet, auth: TokenAuthority, keys: Keys, answer: "type[web.Response]"
+) -> None:
     """Whatever the URL answers later, known keys go on; a redirect is not followed."""
-    await key_set.provide(signed("a"))
-    keys.answer, keys.now = answer(), jwks.AGAIN_SECONDS
-    await key_set.provide(signed("b"))
+    await key_set.ensure_key_for(signed("a"))
+    keys.answer, keys.now = answer(), jwks.MIN_REFRESH_SECONDS
+    await key_set.ensure_key_for(signed("b"))
     assert keys.asked == 2
     assert keys.moved == 0
     assert auth.verify(signed("a"), NOW).sub == "42"
 
 
-async def test_a_url_that_is_down_is_told_as_unavailable(auth: Auth) -> None:
+async def test_a_url_that_is_down_is_told_as_unavailable(auth: TokenAuthority) -> None:
     """Before any key was fetched nobody can be verified: 503, not 401."""
-    nowhere = KeySet("http://127.0.0.1:1/keys", auth)
-    await nowhere.provide(signed("a"))
+    nowhere = RemoteKeySet("http://127.0.0.1:1/keys", auth)
+    await nowhere.ensure_key_for(signed("a"))
     await nowhere.close()
     with pytest.raises(Unavailable):
         auth.verify(signed("a"), NOW)
 
 
-async def test_rubbish_asks_nobody(key_set: KeySet, keys: Keys) -> None:
+async def test_rubbish_asks_nobody(key_set: RemoteKeySet, keys: Keys) -> None:
     """What is no token does not reach the URL."""
     for text in ("", "a.b.c", "é", json.dumps({"kid": "a"}), token(payload(), "s" * 32)):
-        await key_set.provide(text)
+        await key_set.ensure_key_for(text)
     assert keys.asked == 0

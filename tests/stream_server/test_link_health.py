@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from stream_server.link_health import BACKOFF_SECONDS, STEADY_SECONDS, LinkHealth
+from stream_server.link_health import BACKOFF_SECONDS, STABLE_SECONDS, LinkHealth
 
 
 class Clock:
@@ -32,15 +32,15 @@ def health(clock: Clock) -> LinkHealth:
 
 async def test_the_lag_counts_from_the_last_moment_that_was_known_to_be_well(health: LinkHealth, clock: Clock) -> None:
     """Not from when the trouble was noticed: what was written in between did not arrive either."""
-    health.seen_well()
+    health.mark_healthy()
     clock.now += 1.5
     assert health.lag_ms() == 0
-    health.lost()
+    health.mark_lost()
     assert health.lag_ms() == 1500
     clock.now += 0.5
-    health.lost()
+    health.mark_lost()
     assert health.lag_ms() == 2000
-    health.seen_well()
+    health.mark_healthy()
     assert health.lag_ms() == 0
 
 
@@ -48,7 +48,7 @@ async def test_waits_grow_to_the_longest_and_are_never_alike(health: LinkHealth,
     """An outage of ten minutes is some hundreds of dials, not one after the other."""
     begun, waits = clock.now, []
     while clock.now < begun + 600:
-        waits.append(health.lost())
+        waits.append(health.mark_lost())
         clock.now += waits[-1]
     shortest, longest = BACKOFF_SECONDS
     assert len(waits) < 600
@@ -61,11 +61,11 @@ async def test_a_link_that_flaps_is_not_dialled_at_each_flap(health: LinkHealth,
     """Well for a tenth of a second each time: the waits grow as in an outage, until it stays well."""
     waits = []
     for _ in range(20):
-        health.seen_well()
+        health.mark_healthy()
         clock.now += 0.1
-        waits.append(health.lost())
+        waits.append(health.mark_lost())
     assert min(waits[7:]) >= BACKOFF_SECONDS[1] / 2
-    health.seen_well()
-    clock.now += STEADY_SECONDS
-    health.seen_well()
-    assert health.lost() <= BACKOFF_SECONDS[0] * 1.5
+    health.mark_healthy()
+    clock.now += STABLE_SECONDS
+    health.mark_healthy()
+    assert health.mark_lost() <= BACKOFF_SECONDS[0] * 1.5

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from stream_server.log_reader import LogReader
 from stream_server.store import keys
-from stream_server.store.link import Link
+from stream_server.store.link import RedisClient
 from stream_server.store.portion import PAGE_BYTES
 from tests.redis_process import RedisProcess
 from tests.stream_server.feeding import Node, Pen
@@ -28,16 +28,16 @@ async def test_pages_of_the_log_are_read_once_for_all_and_mark_what_is_gone(with
     """A thousand returning clients do not make a thousand reads; a post without its hash is gone."""
     await without_canary.hears([pen.write() for _ in range(20)])
     for number in range(2, 21, 2):
-        pen.client.delete(keys.named("status", str(number)))
+        pen.client.delete(keys.key_for("status", str(number)))
     reader = LogReader(without_canary.store.log)
     reads = [_reads(pen)]
     for callers in (1, 100):
-        pages = await asyncio.gather(*(reader.page(START, 256) for _ in range(callers)))
+        pages = await asyncio.gather(*(reader.read_page(LOG_START, 256) for _ in range(callers)))
         reads.append(_reads(pen))
     assert reads[2] - reads[1] == reads[1] - reads[0]
     assert all(page is pages[0] for page in pages)
-    assert pages[0].held
-    assert [entry.gone for entry in pages[0].entries] == [number % 2 == 0 for number in range(1, 21)]
+    assert pages[0].is_contiguous
+    assert [entry.is_deleted for entry in pages[0].entries] == [number % 2 == 0 for number in range(1, 21)]
 
 
 async def test_a_page_asks_once_for_all_that_its_entries_show(without_canary: Node, pen: Pen) -> None:
@@ -52,15 +52,15 @@ async def test_a_page_asks_once_for_all_that_its_entries_show(without_canary: No
     ]  # fmt: skip
     for kind, wire in wires:
         pen.write(msgspec.json.encode({"wire": wire}), kind=kind)
-    for key in (keys.named("status", "1"), keys.named("status", "3"), keys.named("comment", "5")):
+    for key in (keys.key_for("status", "1"), keys.key_for("status", "3"), keys.key_for("comment", "5")):
         pen.client.hset(key, "id", "x")
     reader = LogReader(without_canary.store.log)
-    page = await reader.page(START, 256)
-    assert [entry.gone for entry in page.entries] == [False, True, False, False, False, False, False]
-    assert [entry.original_gone for entry in page.entries] == [False, False, False, True, False, False, False]
-    pen.client.delete(keys.named("status", "1"))
-    page = await reader.page(START, 256)
-    assert [entry.gone for entry in page.entries] == [True, True, True, False, False, True, False]
+    page = await reader.read_page(LOG_START, 256)
+    assert [entry.is_deleted for entry in page.entries] == [False, True, False, False, False, False, False]
+    assert [entry.original_is_deleted for entry in page.entries] == [False, False, False, True, False, False, False]
+    pen.client.delete(keys.key_for("status", "1"))
+    page = await reader.read_page(LOG_START, 256)
+    assert [entry.is_deleted for entry in page.entries] == [True, True, True, False, False, True, False]
 
 
 def _reads(pen: Pen) -> int:
@@ -82,9 +82,9 @@ async def test_a_page_from_a_lost_place_has_the_feed_look_first_and_begins_where
     pen.ahead_ms = 0
     new = [pen.write(published=False) for _ in range(5)]
     assert new[-1] < places[-1]
-    page = await node.reader.page(places[4], 256)
+    page = await node.reader.read_page(places[4], 256)
     assert [entry.position for entry in page.entries][:5] == new
-    assert (page.held, page.entries[5].kind, node.feed.rollbacks) == (False, "rollback", 1)
+    assert (page.is_contiguous, page.entries[5].kind, node.feed.rollbacks) == (False, "rollback", 1)
     assert node.jumps == [(places[2], "rolled_back", None)]
     await node.hears([*places[:3], *pen.places()[3:]])
 
@@ -94,10 +94,15 @@ async def test_a_page_from_a_place_that_is_there_asks_nobody(without_canary: Nod
     places = [pen.write() for _ in range(10)]
     await without_canary.hears(places)
     pen.client.xtrim(keys.LOG, maxlen=6, approximate=False)
-    for place, begin in ((places[5], places[6]), (places[3], places[4]), (places[1], places[4]), (START, places[4])):
-        page = await without_canary.reader.page(place, 3)
-        assert (page.entries[0].position, page.held) == (begin, True)
-    assert without_canary.reader.doubted == 0
+    for place, begin in (
+        (places[5], places[6]),
+        (places[3], places[4]),
+        (places[1], places[4]),
+        (LOG_START, places[4]),
+    ):
+        page = await without_canary.reader.read_page(place, 3)
+        assert (page.entries[0].position, page.is_contiguous) == (begin, True)
+    assert without_canary.reader.rechecks == 0
 
 
 async def test_many_pages_from_lost_places_are_one_look_after_the_other(without_canary: Node, pen: Pen) -> None:
@@ -106,7 +111,7 @@ async def test_many_pages_from_lost_places_are_one_look_after_the_other(without_
     places = [pen.write() for _ in range(30)]
     await node.hears(places)
     pen.lose(20)
-    pages = await asyncio.gather(*(node.reader.page(place, 10) for place in places[10:29]))
+    pages = await asyncio.gather(*(node.reader.read_page(place, 10) for place in places[10:29]))
     assert all(page.entries[0].position.n == 11 for page in pages)
     assert pen.told() == [(places[9].cursor, places[29].cursor)]
 
@@ -121,24 +126,24 @@ async def test_a_replica_that_has_less_is_passed_over(node: Node, pen: Pen, monk
     async def behind(after: Position, count: int, *, sure: bool = False) -> Any:
         if not sure and away:
             raise Unavailable("not near", retry_after=1)
-        return [entry for entry in await read(after, count, sure=sure) if sure or entry.position.n != 3]
+        return [entry for entry in await read(after, count, from_primary=sure) if sure or entry.position.n != 3]
 
     monkeypatch.setattr(node.store.log, "read", behind)
     for silent in (False, True):
         away = silent
-        page = await node.reader.page(places[1], 256)
+        page = await node.reader.read_page(places[1], 256)
         assert [entry.position for entry in page.entries] == places[2:]
-        assert page.held
-    assert node.reader.doubted == 2
+        assert page.is_contiguous
+    assert node.reader.rechecks == 2
 
 
 async def test_a_page_of_large_entries_is_bounded_in_bytes(without_canary: Node, pen: Pen) -> None:
     """Also the first page of all; behind them small ones come many at once again, and none is left out."""
     large = [pen.write(LARGE, published=False) for _ in range(12)]
     small = [pen.write(published=False) for _ in range(600)]
-    reader, pages, at = LogReader(without_canary.store.log), [], START
+    reader, pages, at = LogReader(without_canary.store.log), [], LOG_START
     while at != small[-1]:
-        pages.append((await reader.page(at, 256)).entries)
+        pages.append((await reader.read_page(at, 256)).entries)
         at = pages[-1][-1].position
     assert [entry.position for page in pages for entry in page] == large + small
     assert len(LARGE) < max(sum(len(entry.body) for entry in page) for page in pages) <= PAGE_BYTES
@@ -151,17 +156,17 @@ async def test_what_a_replica_does_not_have_yet_is_not_taken_for_deleted(
     """It lags behind the whole page, which comes from the primary; what is deleted there is marked, and only that."""
     log = without_canary.store.log
     await without_canary.hears([pen.write() for _ in range(4)])
-    pen.client.delete(keys.named("status", "2"))
+    pen.client.delete(keys.key_for("status", "2"))
     with servers(Path(redis_server._command[0]), 1) as (behind,):
-        lagging = Link(behind.url, PATIENCE)
-        log.near.link = lagging
+        lagging = RedisClient(behind.url, PATIENCE)
+        log.replica_router.current = lagging
         with behind.client() as its:
-            its.hset(keys.named("status", "1"), "id", "1")
-        page = await without_canary.reader.page(START, 256)
+            its.hset(keys.key_for("status", "1"), "id", "1")
+        page = await without_canary.reader.read_page(LOG_START, 256)
         assert "cmdstat_exists" in run(behind, "INFO", "commandstats"), "it was asked first"
         await lagging.close()
-    assert without_canary.reader.doubted == 1
-    assert [entry.gone for entry in page.entries] == [False, True, False, False]
+    assert without_canary.reader.rechecks == 1
+    assert [entry.is_deleted for entry in page.entries] == [False, True, False, False]
 
 
 async def test_while_the_loss_cannot_be_told_nobody_reads_on_from_it(
@@ -176,10 +181,10 @@ async def test_while_the_loss_cannot_be_told_nobody_reads_on_from_it(
     pen.client.config_set("min-replicas-to-write", 1)
     try:
         with pytest.raises(Unavailable):
-            await node.reader.page(places[3], 10)
+            await node.reader.read_page(places[3], 10)
         assert node.jumps == []
         await eventually(lambda: "takes no writes" in caplog.text, what="the feed to have tried, too")
-        assert (node.hub.head, node.feed.ready) == (places[3], False)
+        assert (node.hub.head, node.feed.is_ready) == (places[3], False)
     finally:
         pen.client.config_set("min-replicas-to-write", 0)
     await eventually(lambda: node.hub.head == pen.places()[-1], what="the new head")

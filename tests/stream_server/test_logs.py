@@ -67,27 +67,27 @@ def test_secrets_are_taken_out(out: io.StringIO, text: str) -> None:
 def test_a_line_is_bounded(out: io.StringIO) -> None:
     """A megabyte is cut to two thousand characters."""
     logging.getLogger("a.room").error("x" * 2**20)
-    assert len(lines(out)[0]["message"]) == logs.LINE_MAX_CHARS
+    assert len(lines(out)[0]["message"]) == logs.MAX_LINE_CHARS
 
 
 def test_a_storm_is_held_back_and_told() -> None:
     """A hundred lines of one place in the code: twenty pass; the first of the next while tells of the other eighty."""
     now = 0.0
-    throttle = logs.Throttle(lambda: now)
+    throttle = logs.LogThrottle(lambda: now)
 
     def record(line: int) -> logging.LogRecord:
         return logging.LogRecord("a.room", logging.WARNING, "room.py", line, "lost", (), None)
 
-    assert sum(throttle.filter(record(1)) for _ in range(100)) == logs.BURST
+    assert sum(throttle.filter(record(1)) for _ in range(100)) == logs.MAX_LINES_PER_WINDOW
     assert throttle.filter(record(2))
     now = logs.WINDOW_SECONDS
     after = record(1)
     assert throttle.filter(after)
-    assert json.loads(logs.Lines().format(after))["suppressed"] == 80
+    assert json.loads(logs.JsonLineFormatter().format(after))["suppressed"] == 80
 
 
 def test_a_request_is_named() -> None:
     """The id of a request that failed is on its line."""
     record = logging.LogRecord("web", logging.ERROR, "web.py", 1, "failed", (), None)
     record.request_id = "abc"
-    assert json.loads(logs.Lines().format(record))["request_id"] == "abc"
+    assert json.loads(logs.JsonLineFormatter().format(record))["request_id"] == "abc"

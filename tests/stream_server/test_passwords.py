@@ -42,7 +42,7 @@ async def test_nobody_costs_the_same_work(cheap: Passwords, monkeypatch: pytest.
         seen.append(hashed)
         return False
 
-    monkeypatch.setattr(cheap, "_matches", refuse)
+    monkeypatch.setattr(cheap, "_verify_hash", refuse)
     known = await cheap.hash("correct horse")
     await cheap.verify(known, "x")
     await cheap.verify(None, "x")
@@ -52,7 +52,7 @@ async def test_nobody_costs_the_same_work(cheap: Passwords, monkeypatch: pytest.
 async def test_a_full_queue_sends_away(cheap: Passwords) -> None:
     """One more than the bound is refused at once with Retry-After, and the queue takes on again when it is served."""
     hold = threading.Event()
-    held = [asyncio.create_task(cheap._run(hold.wait)) for _ in range(passwords.MAX_WAITING)]
+    held = [asyncio.create_task(cheap._run_in_thread(hold.wait)) for _ in range(passwords.MAX_PENDING_HASHES)]
     await asyncio.sleep(0)
     with pytest.raises(Unavailable) as caught:
         await cheap.hash("correct horse")
@@ -65,7 +65,7 @@ async def test_a_full_queue_sends_away(cheap: Passwords) -> None:
 async def test_who_leaves_the_queue_frees_a_place(cheap: Passwords) -> None:
     """A client that goes away while it waits does not hold its place."""
     hold = threading.Event()
-    held = [asyncio.create_task(cheap._run(hold.wait)) for _ in range(passwords.MAX_WAITING)]
+    held = [asyncio.create_task(cheap._run_in_thread(hold.wait)) for _ in range(passwords.MAX_PENDING_HASHES)]
     await asyncio.sleep(0)
     held[-1].cancel()
     await asyncio.gather(held[-1], return_exceptions=True)

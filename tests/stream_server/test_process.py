@@ -37,5 +37,5 @@ async def test_a_worker_has_its_time_for_goodbyes_before_it_is_killed(
     config = tokens.config(workers=2, shutdown_seconds=shutdown_seconds)
     flags: dict[str, Any] = {}
     with socket.socket() as reserved:
-        assert await process._supervise(config, flags, reserved, None, nothing, nothing) == 0
+        assert await process._run_supervisor(config, flags, reserved, None, nothing, nothing) == 0
     assert Told.stop_seconds == stop_seconds

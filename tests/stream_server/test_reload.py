@@ -12,13 +12,13 @@ import pytest
 from aiohttp import web
 
 from stream_server import logs
-from stream_server.app import RENEW, application
+from stream_server.app import APPLY_SETTINGS, running_application
 from stream_server.config import SETTINGS, Config, InvalidSetting
-from stream_server.hub.limits import Limits
-from stream_server.reload import Outcome, Reload
-from stream_server.store.retention import Bounds
+from stream_server.hub.limits import HubLimits
+from stream_server.reload import ReloadOutcome, SettingsReloader
+from stream_server.store.retention import RetentionLimits
 from stream_server.web import keys
-from stream_server.web.edges import Protocol, make_runner
+from stream_server.web.edges import HttpConnection, make_runner
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
@@ -32,7 +32,7 @@ def config(redis_url: str) -> Config:
 @pytest.fixture
 async def app(config: Config) -> AsyncIterator[web.Application]:
     """The app as the server runs it, fed."""
-    async with application(replace(config)) as running:
+    async with running_application(replace(config)) as running:
         yield running
 
 
@@ -55,12 +55,12 @@ class Kept:
         self.trimmer = _owner(tasks["trimmer"])
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> HubLimits:
         return self.hub.limits
 
     @property
-    def bounds(self) -> Bounds:
-        bounds: Bounds = self.trimmer.bounds
+    def bounds(self) -> RetentionLimits:
+        bounds: RetentionLimits = self.trimmer.bounds
         return bounds
 
 
@@ -73,9 +73,9 @@ def _owner(task: "asyncio.Task[Any]") -> Any:
 USED: dict[str, Callable[[Kept], object]] = {
     "heartbeat_seconds": lambda kept: kept.limits.heartbeat_seconds,
     "write_timeout_seconds": lambda kept: kept.limits.write_timeout_seconds,
-    "behind_max_entries": lambda kept: kept.limits.behind_entries,
-    "slow_window_seconds": lambda kept: kept.limits.slow_seconds,
-    "client_buffer_bytes": lambda kept: kept.hub.outflow._room.most + kept.app[keys.CONFIG].send_buffer_bytes,
+    "behind_max_entries": lambda kept: kept.limits.far_behind_entries,
+    "slow_window_seconds": lambda kept: kept.limits.slow_window_seconds,
+    "client_buffer_bytes": lambda kept: kept.hub.flusher._limits.max_bytes + kept.app[keys.CONFIG].send_buffer_bytes,
     "ring_bytes": lambda kept: kept.hub.ring._max_bytes,
     "ring_seconds": lambda kept: kept.hub.ring._max_age_ms / 1000,
     "canary_seconds": lambda kept: kept.feed.canary_seconds,
@@ -96,7 +96,7 @@ def other(name: str, config: Config) -> Any:
     return words.get(name) or getattr(config, name) * 2 + 1
 
 
-@pytest.mark.parametrize("name", [s.name for s in SETTINGS if s.reload])
+@pytest.mark.parametrize("name", [s.name for s in SETTINGS if s.is_reloadable])
 async def test_each_setting_that_may_change_takes_effect_where_it_is_used(
     app: web.Application, config: Config, name: str
 ) -> None:
@@ -106,24 +106,22 @@ async def test_each_setting_that_may_change_takes_effect_where_it_is_used(
     before = {row: used(kept) for row, used in USED.items()}
     assert before == {row: getattr(config, row) for row in USED}
     newer = replace(config, **{name: other(name, config)})
-    outcome = Reload(config, lambda: newer).once(app[RENEW])
+    outcome = SettingsReloader(config, lambda: newer).reload_now(app[APPLY_SETTINGS])
     assert {row: used(kept) for row, used in USED.items()} == before | {name: other(name, config)}
-    assert outcome == Outcome([f"{name}: {getattr(config, name)} -> {other(name, config)}"], [])
+    assert outcome == ReloadOutcome([f"{name}: {getattr(config, name)} -> {other(name, config)}"], [])
 
 
-async def test_a_connection_that_comes_after_a_reload_has_its_deadlines(
-    app: web.Application, config: Config
-) -> None:
+async def test_a_connection_that_comes_after_a_reload_has_its_deadlines(app: web.Application, config: Config) -> None:
     """One that was there keeps what its socket was given."""
     runner = make_runner(app)
     await runner.setup()
     assert runner.server is not None
     before = runner.server()
     newer = replace(config, write_timeout_seconds=7.0, heartbeat_seconds=3.0)
-    Reload(config, lambda: newer).once(app[RENEW])
+    SettingsReloader(config, lambda: newer).reload_now(app[APPLY_SETTINGS])
     after = runner.server()
-    assert isinstance(before, Protocol)
-    assert isinstance(after, Protocol)
+    assert isinstance(before, HttpConnection)
+    assert isinstance(after, HttpConnection)
     assert (before._write_seconds, before._probe_seconds) == (config.write_timeout_seconds, config.heartbeat_seconds)
     assert (after._write_seconds, after._probe_seconds) == (7.0, 3.0)
     await runner.cleanup()
@@ -132,7 +130,7 @@ async def test_a_connection_that_comes_after_a_reload_has_its_deadlines(
 async def test_what_needs_a_restart_is_named_and_left(app: web.Application, config: Config) -> None:
     """Not its value: it may be a secret."""
     newer = replace(config, jwt_secret="hunter22" * 5, workers=3, retry_ms=1)
-    outcome = Reload(config, lambda: newer).once(app[RENEW])
+    outcome = SettingsReloader(config, lambda: newer).reload_now(app[APPLY_SETTINGS])
     assert outcome.sentences() == ["reloaded retry_ms: 2000 -> 1", "these need a restart: workers, jwt_secret"]
     assert app[keys.CONFIG].workers == config.workers
     assert app[keys.CONFIG].jwt_secret == config.jwt_secret
@@ -145,7 +143,7 @@ async def test_what_is_wrong_changes_nothing(config: Config) -> None:
         raise InvalidSetting("server.toml: retry_ms must be 0 ms or more")
 
     taken: list[Config] = []
-    outcome = Reload(config, wrong).once(taken.append)
+    outcome = SettingsReloader(config, wrong).reload_now(taken.append)
     assert (taken, outcome.changed) == ([], [])
     assert outcome.sentences() == ["nothing was reloaded: server.toml: retry_ms must be 0 ms or more"]
 
@@ -153,17 +151,17 @@ async def test_what_is_wrong_changes_nothing(config: Config) -> None:
 async def test_a_reload_is_compared_with_the_one_before(config: Config) -> None:
     """What was taken once is no change the next time."""
     settings = [replace(config, retry_ms=1), replace(config, retry_ms=1), config]
-    reload = Reload(config, lambda: settings.pop(0))
-    told = [reload.once(lambda _: None).sentences() for _ in range(3)]
+    reload = SettingsReloader(config, lambda: settings.pop(0))
+    told = [reload.reload_now(lambda _: None).sentences() for _ in range(3)]
     assert told == [["reloaded retry_ms: 2000 -> 1"], ["reloaded: nothing differs"], ["reloaded retry_ms: 1 -> 2000"]]
 
 
 async def test_a_signal_before_anybody_reloads_is_not_lost(config: Config) -> None:
     """A server that starts is not ended by it either: it reloads once it serves."""
-    reload = Reload(config, lambda: replace(config, retry_ms=1))
+    reload = SettingsReloader(config, lambda: replace(config, retry_ms=1))
     os.kill(os.getpid(), signal.SIGHUP)
     taken: list[Config] = []
-    told: list[Outcome] = []
+    told: list[ReloadOutcome] = []
     running = asyncio.create_task(reload.run(taken.append, told.append))
     await eventually(lambda: told)
     running.cancel()

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from stream_server.events import START
+from stream_server.events import LOG_START
 from stream_server.feed import Feed
 from stream_server.store import keys
 from tests.redis_process import RedisProcess
@@ -82,8 +82,8 @@ class History:
 
     def _same(self, node: Node) -> bool:
         places, heard = self.pen.places(), node.heard()
-        head = places[-1] if places else START
-        return node.feed.ready and heard == places[len(places) - len(heard) :] and node.hub.head == head
+        head = places[-1] if places else LOG_START
+        return node.feed.is_ready and heard == places[len(places) - len(heard) :] and node.hub.head == head
 
     async def end(self) -> None:
         """All who are away come back, all who do not read do, and all that is on the log arrives."""
@@ -147,7 +147,7 @@ async def test_whoever_goes_by_numbers_alone_misses_posts(
         return await feed._log.head()
 
     assert redis_url == redis_server.url
-    monkeypatch.setattr(Feed, "_inspect", by_number)
+    monkeypatch.setattr(Feed, "_inspect_log", by_number)
     history = History(redis_server, 0)
     await history.open()
     try:

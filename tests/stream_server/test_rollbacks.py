@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.events import START, Entry, Position
+from stream_server.events import LOG_START, Entry, Position
 from stream_server.store import keys
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.feeding import Node, Pen
@@ -17,7 +17,9 @@ HOUR_MS = 3_600_000
 
 async def _same(node: Node, pen: Pen) -> None:
     """Wait until the hub has what is on the log, and nothing else."""
-    await eventually(lambda: node.feed.ready and node.heard() == pen.places(), seconds=30, what="the log to be heard")
+    await eventually(
+        lambda: node.feed.is_ready and node.heard() == pen.places(), seconds=30, what="the log to be heard"
+    )
 
 
 async def test_what_the_log_lost_is_told_and_what_came_instead_arrives(node: Node, pen: Pen) -> None:
@@ -64,8 +66,8 @@ async def test_a_redis_that_lost_everything_is_begun_anew(node: Node, pen: Pen) 
     await node.hears(places)
     pen.lose(5)
     await _same(node, pen)
-    assert node.jumps == [(START, "rolled_back", None)]
-    assert pen.told() == [(START.cursor, places[4].cursor)]
+    assert node.jumps == [(LOG_START, "rolled_back", None)]
+    assert pen.told() == [(LOG_START.cursor, places[4].cursor)]
     pen.write()
     await _same(node, pen)
     assert all(place > places[4] for place in node.heard())
@@ -98,9 +100,7 @@ async def test_two_feeds_find_the_same_rollback_and_tell_it_once(node: Node, wit
     assert pen.told() == [(places[3].cursor, places[7].cursor)]
 
 
-async def test_who_had_not_heard_what_is_lost_is_told_of_it_as_well(
-    node: Node, without_canary: Node, pen: Pen
-) -> None:
+async def test_who_had_not_heard_what_is_lost_is_told_of_it_as_well(node: Node, without_canary: Node, pen: Pen) -> None:
     """Of two workers one had heard it: there it is taken back, and at the other one told where the log says it."""
     heard, unaware = Returning(), Returning()
     await heard.come(node)
@@ -131,14 +131,14 @@ async def test_after_a_rollback_standing_is_read_anew_before_anything_is_publish
     """What was lost may have been a protection or a suspension: the next entry is judged by what is so now."""
     places = [pen.write() for _ in range(5)]
     await node.hears(places)
-    assert node.hub.standing.outcasts == set()
-    pen.client.sadd(keys.named("protected"), "7")
-    pen.client.zadd(keys.named("suspended"), {"8": 1})
+    assert node.hub.account_status.restricted == set()
+    pen.client.sadd(keys.key_for("protected"), "7")
+    pen.client.zadd(keys.key_for("suspended"), {"8": 1})
     judged: list[set[str]] = []
     publish = node.hub.publish
 
     def judging(entry: Entry) -> None:
-        judged.append(set(node.hub.standing.outcasts))
+        judged.append(set(node.hub.account_status.restricted))
         publish(entry)
 
     node.hub.publish = judging  # type: ignore[method-assign]  # looks on
@@ -147,7 +147,7 @@ async def test_after_a_rollback_standing_is_read_anew_before_anything_is_publish
         pen.write()
     await _same(node, pen)
     assert judged[-5:] == [{"7", "8"}] * 5
-    assert (node.hub.standing.protected, node.hub.standing.suspended) == ({"7"}, {"8"})
+    assert (node.hub.account_status.protected, node.hub.account_status.suspended) == ({"7"}, {"8"})
 
 
 async def test_a_forged_next_entry_costs_nothing_that_is_on_the_log(node: Node, pen: Pen) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from stream_server import trimmer
 from stream_server.store import keys
-from stream_server.store.retention import Bounds
+from stream_server.store.retention import RetentionLimits
 from stream_server.store.store import Store
-from stream_server.trimmer import Trimmer
+from stream_server.trimmer import LogTrimmer
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import PATIENCE, eventually
 
@@ -39,11 +39,13 @@ def fill(server: RedisProcess) -> None:
 
 
 @asynccontextmanager
-async def trimming(server: RedisProcess, bounds: Bounds, timeout_seconds: float = PATIENCE) -> AsyncIterator[Trimmer]:
+async def trimming(
+    server: RedisProcess, bounds: RetentionLimits, timeout_seconds: float = PATIENCE
+) -> AsyncIterator[LogTrimmer]:
     """A trimmer that runs."""
     store = Store(server.url, timeout_seconds=timeout_seconds)
     await store.open()
-    made = Trimmer(store.retention, bounds, random.Random(1))
+    made = LogTrimmer(store.retention, bounds, random.Random(1))
     running = asyncio.create_task(made.run())
     try:
         yield made
@@ -56,29 +58,29 @@ async def trimming(server: RedisProcess, bounds: Bounds, timeout_seconds: float 
 
 async def test_it_looks_at_once_and_tells_what_there_is(server: RedisProcess) -> None:
     """A server that was away for long has most to take off when it starts."""
-    async with trimming(server, Bounds(3600, 0)) as made:
-        await eventually(lambda: made.taken >= 900)
-        assert made.extent.entries == 1000 - made.taken
-        assert made.extent.bytes > 0
-        assert made.extent.age_seconds > 3600
+    async with trimming(server, RetentionLimits(3600, 0)) as made:
+        await eventually(lambda: made.trimmed_entries >= 900)
+        assert made.log_size.entries == 1000 - made.trimmed_entries
+        assert made.log_size.bytes > 0
+        assert made.log_size.age_seconds > 3600
 
 
 async def test_new_bounds_are_kept_at_once(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """They do not wait for the next look."""
-    monkeypatch.setattr(trimmer, "SECONDS", (3600.0, 3600.0))
-    async with trimming(server, Bounds(0, 0)) as made:
-        await eventually(lambda: made.extent.entries == 1000)
-        made.bound(Bounds(3600, 0))
-        await eventually(lambda: made.extent.entries <= 100)
-        assert made.taken >= 900
+    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (3600.0, 3600.0))
+    async with trimming(server, RetentionLimits(0, 0)) as made:
+        await eventually(lambda: made.log_size.entries == 1000)
+        made.set_limits(RetentionLimits(3600, 0))
+        await eventually(lambda: made.log_size.entries <= 100)
+        assert made.trimmed_entries >= 900
 
 
 async def test_a_redis_that_is_away_is_waited_out(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silent, or dead and back: the trimmer goes on where it was."""
-    monkeypatch.setattr(trimmer, "SECONDS", (0.01, 0.02))
-    async with trimming(server, Bounds(0, 0), timeout_seconds=0.3) as made:
+    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
+    async with trimming(server, RetentionLimits(0, 0), timeout_seconds=0.3) as made:
         failures = _failures(made, monkeypatch)
-        await eventually(lambda: made.extent.entries == 1000)
+        await eventually(lambda: made.log_size.entries == 1000)
         server.pause()
         await eventually(lambda: failures, what="a look that failed")
         server.resume()
@@ -87,14 +89,14 @@ async def test_a_redis_that_is_away_is_waited_out(server: RedisProcess, monkeypa
         await eventually(lambda: len(failures) > seen + 2, what="looks at a dead Redis")
         server.start()
         await asyncio.to_thread(fill, server)
-        made.bound(Bounds(3600, 0))
-        await eventually(lambda: made.taken >= 900)
+        made.set_limits(RetentionLimits(3600, 0))
+        await eventually(lambda: made.trimmed_entries >= 900)
 
 
-def _failures(made: Trimmer, monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+def _failures(made: LogTrimmer, monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     """What the trimmer's looks fail with, from now on."""
     failures: list[Exception] = []
-    look = made.turn
+    look = made.trim
 
     async def watched() -> None:
         try:
@@ -103,7 +105,7 @@ def _failures(made: Trimmer, monkeypatch: pytest.MonkeyPatch) -> list[Exception]
             failures.append(error)
             raise
 
-    monkeypatch.setattr(made, "turn", watched)
+    monkeypatch.setattr(made, "trim", watched)
     return failures
 
 
@@ -113,7 +115,7 @@ async def test_what_it_may_not_do_is_said(server: RedisProcess, caplog: pytest.L
     client.execute_command("ACL", "SETUSER", "default", "-memory")
     client.close()
     with caplog.at_level(logging.WARNING, "stream_server.trimmer"):
-        async with trimming(server, Bounds(3600, 1000)):
+        async with trimming(server, RetentionLimits(3600, 1000)):
             await eventually(lambda: "the log is not kept within its bounds" in caplog.text)
     looking: Any = server.client()
     assert looking.xlen(keys.LOG) <= 100

@@ -28,7 +28,7 @@ class MinLength(Filter):
         return cls(int(value))
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         """Streams that ask for the same length share the work."""
         return self.characters
 

@@ -11,90 +11,97 @@ from filters.combine import Subscription
 from filters.kind import Kinds
 from stream_server.errors import ApiError, Unauthorized
 from stream_server.hub.group import Framing
-from stream_server.web.answers import REALM
+from stream_server.web.answers import SERVER_NAME
 from stream_server.web.dialects import oauth
-from stream_server.web.dialects.admission import admit
-from stream_server.web.dialects.v1_framing import MEDIA_TYPE, framing
-from stream_server.web.dialects.v1_parameters import count, given, manner, narrowed, predicates, wants_better
+from stream_server.web.dialects.admission import count_connect
+from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
+from stream_server.web.dialects.v1_parameters import (
+    common_filters,
+    excludes_all_statuses,
+    read_count,
+    read_framing_options,
+    read_predicates,
+    read_v1_parameters,
+)
 from stream_server.web.keys import CLAIMS, HUB, STORE
 from stream_server.web.route import Dialect
 from stream_server.web.stream import open_stream
-from stream_server.web.subscription import Plan, plan
+from stream_server.web.subscription import StreamPlan, plan_stream
 
 SAMPLE_PERCENT = "1"
 """What ``statuses/sample`` gives of everything public."""
 
-STATUSES = {400: 406, 405: 405, 415: 406, 429: 420}
+V1_STATUS_CODES = {400: 406, 405: 405, 415: 406, 429: 420}
 """What v1.1 answers where we have another status."""
 
-CALM = "Enhance Your Calm"
+REASON_420 = "Enhance Your Calm"
 """The reason phrase of 420, which HTTP does not know."""
 
 
-async def filtered(request: web.Request) -> web.StreamResponse:
+async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``statuses/filter``: (track or follow or locations) and language."""
-    await admit(request)
-    parameters = await given(request)
-    return await _answer(request, "statuses/filter", predicates(parameters))
+    await count_connect(request)
+    parameters = await read_v1_parameters(request)
+    return await _plan_and_open(request, "statuses/filter", read_predicates(parameters))
 
 
-async def sample(request: web.Request) -> web.StreamResponse:
+async def sample_stream(request: web.Request) -> web.StreamResponse:
     """``statuses/sample``: one in a hundred, the same ones for everybody."""
-    await admit(request)
-    return await _answer(request, "statuses/sample", {"sample": SAMPLE_PERCENT})
+    await count_connect(request)
+    return await _plan_and_open(request, "statuses/sample", {"sample": SAMPLE_PERCENT})
 
 
-async def firehose(request: web.Request) -> web.StreamResponse:
+async def firehose_stream(request: web.Request) -> web.StreamResponse:
     """``statuses/firehose``: everything public."""
-    await admit(request)
-    return await _answer(request, "statuses/firehose", {"firehose": "true"})
+    await count_connect(request)
+    return await _plan_and_open(request, "statuses/firehose", {"firehose": "true"})
 
 
-async def token(request: web.Request) -> str:
+async def read_token(request: web.Request) -> str:
     """The token of a request, in whichever place v1.1 takes one; raises Unauthorized where there is none."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    found = oauth.token(headers[0] if headers else "", {} if headers else await given(request))
+    found = oauth.find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
     if len(headers) > 1 or found is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
     return found
 
 
-def refusal(error: ApiError) -> web.Response:
+def error_response(error: ApiError) -> web.Response:
     """The answer for ``error``: a sentence."""
-    status = 416 if error.param == "count" else STATUSES.get(error.status, error.status)
-    response = web.Response(text=f"{error.message}\n", status=status, reason=CALM if status == 420 else None)
+    status = 416 if error.param == "count" else V1_STATUS_CODES.get(error.status, error.status)
+    response = web.Response(text=f"{error.message}\n", status=status, reason=REASON_420 if status == 420 else None)
     response.headers[hdrs.CACHE_CONTROL] = "no-store"
     if status == 401:
-        response.headers[hdrs.WWW_AUTHENTICATE] = f'OAuth realm="{REALM}", Bearer realm="{REALM}"'
+        response.headers[hdrs.WWW_AUTHENTICATE] = f'OAuth realm="{SERVER_NAME}", Bearer realm="{SERVER_NAME}"'
     if status in {420, 503}:
         response.headers[hdrs.RETRY_AFTER] = str(math.ceil(error.retry_after or 1))
     return response
 
 
-DIALECT = Dialect(refusal, token)
+V1_DIALECT = Dialect(error_response, read_token)
 
 
-async def _answer(request: web.Request, stream: str, asked: dict[str, str]) -> web.StreamResponse:
+async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, str]) -> web.StreamResponse:
     """Every refusal comes before the first byte."""
-    parameters = await given(request)
-    wanted = count(parameters, request[CLAIMS].scopes)
-    better = wants_better(parameters)
-    asked |= narrowed(parameters)
-    made = await _planned(request, asked, framing(manner(request, stream, parameters)), wanted)
-    return await open_stream(request, _better(made) if better else made, MEDIA_TYPE)
+    parameters = await read_v1_parameters(request)
+    wanted = read_count(parameters, request[CLAIMS].scopes)
+    better = excludes_all_statuses(parameters)
+    filters |= common_filters(parameters)
+    made = await _plan(request, filters, select_v1_framing(read_framing_options(request, stream, parameters)), wanted)
+    return await open_stream(request, _without_statuses(made) if better else made, MEDIA_TYPE)
 
 
-async def _planned(request: web.Request, asked: dict[str, str], framing: Framing, wanted: int) -> Plan:
-    """From the head; or from before the statuses that are wanted first, and with no others if ``wanted`` says so."""
-    if not wanted:
-        return await plan(request, asked, framing, impersonal=True)
+async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
+    """From the head; or from before the statuses that are wanted first, and with no others if ``backfill_count`` says so."""
+    if not backfill_count:
+        return await plan_stream(request, filters, framing, impersonal=True)
     head = request.app[HUB].head
-    begin = await request.app[STORE].log.back(abs(wanted), head)
-    made = await plan(request, {**asked, "since": begin.cursor}, framing, impersonal=True)
-    return made if wanted > 0 else made._replace(ask=made.ask._replace(until=head))
+    begin = await request.app[STORE].log.position_before_posts(abs(backfill_count), head)
+    made = await plan_stream(request, {**filters, "since": begin.cursor}, framing, impersonal=True)
+    return made if backfill_count > 0 else made._replace(subscribe_request=made.subscribe_request._replace(until=head))
 
 
-def _better(made: Plan) -> Plan:
+def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:
     """The same plan for who wants better statuses than there are: of no kind."""
-    none = Subscription(made.ask.subscription.bases, [Kinds(())], impersonal=True)
-    return made._replace(ask=made.ask._replace(subscription=none))
+    none = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
+    return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=none))

@@ -12,36 +12,36 @@ from typing import NamedTuple
 import msgspec
 
 from stream_server.events import Entry
-from stream_server.hub.control import Control
+from stream_server.hub.control import ControlMessage
 from stream_server.hub.group import Framing
-from stream_server.web.dialects.v1_status import gone, tweet
-from stream_server.web.dialects.v1_user import ms_of
+from stream_server.web.dialects.v1_status import render_delete, render_tweet
+from stream_server.web.dialects.v1_user import parse_iso_ms
 from stream_server.web.dialects.words import Json
-from stream_server.web.framing import chunk, raw
+from stream_server.web.framing import wrap_chunk, wrap_raw
 
 logger = logging.getLogger(__name__)
 
-END = b"\r\n"
+LINE_END = b"\r\n"
 
 MEDIA_TYPE = "application/json"
 
-STALL, REVOKED, FULL, EXCEPTION, SHED = 4, 6, 9, 10, 12
+CODE_STALL, CODE_REVOKED, CODE_BACKFILL_DONE, CODE_EXCEPTION, CODE_SHED_LOAD = 4, 6, 9, 10, 12
 
-DISCONNECTS = {
+DISCONNECT_CODES = {
     "shutdown": 1,
-    "too_slow": STALL,
-    "token_expired": REVOKED,
-    "token_revoked": REVOKED,
-    "suspended": REVOKED,
-    "backfill_done": FULL,
-    "resync": SHED,
+    "too_slow": CODE_STALL,
+    "token_expired": CODE_REVOKED,
+    "token_revoked": CODE_REVOKED,
+    "suspended": CODE_REVOKED,
+    "backfill_done": CODE_BACKFILL_DONE,
+    "resync": CODE_SHED_LOAD,
 }
 """The numbers of our reasons to end a stream; what has none is an exception."""
 
 _encode = msgspec.json.encode
 
 
-class Manner(NamedTuple):
+class V1FramingOptions(NamedTuple):
     """What a client wants of its framing; ``stream`` is the name of the stream, told at its end."""
 
     stream: str
@@ -51,30 +51,30 @@ class Manner(NamedTuple):
 
 
 @cache
-def framing(manner: Manner) -> Framing:
+def select_v1_framing(options: V1FramingOptions) -> Framing:
     """The one shared framing for a manner: there are two dozen of them."""
-    encode = delimited if manner.delimited else plain
-    return Framing("v1.1", encode, Controls(manner), chunk if manner.chunked else raw)
+    encode = encode_delimited if options.delimited else encode_plain
+    return Framing("v1.1", encode, V1ControlEncoder(options), wrap_chunk if options.chunked else wrap_raw)
 
 
-def plain(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - v1.1 does not say what matched
+def encode_plain(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - v1.1 does not say what matched
     """A message and its end."""
-    body = _body(entry)
-    return body + END if body else b""
+    body = _encode_body(entry)
+    return body + LINE_END if body else b""
 
 
-def delimited(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - see plain
+def encode_delimited(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - see plain
     """The same behind its length."""
-    return _counted(_body(entry))
+    return _with_length(_encode_body(entry))
 
 
-def _counted(body: bytes) -> bytes:
-    return b"%d\r\n%b\r\n" % (len(body) + len(END), body) if body else b""
+def _with_length(body: bytes) -> bytes:
+    return b"%d\r\n%b\r\n" % (len(body) + len(LINE_END), body) if body else b""
 
 
-def _body(entry: Entry) -> bytes:
+def _encode_body(entry: Entry) -> bytes:
     """An entry as JSON, nothing where v1.1 has no word for it; one that holds no whole status is none of ours."""
-    tell = _TELLS.get(entry.kind)
+    tell = _RENDERERS.get(entry.kind)
     if tell is None:
         return b""
     try:
@@ -84,53 +84,53 @@ def _body(entry: Entry) -> bytes:
         return b""
 
 
-_TELLS: dict[str, Callable[[Json, Entry], Json]] = {
-    "post": lambda status, entry: tweet(status, entry.facts),
-    "delete": lambda status, entry: gone(status, entry.position.ms),
+_RENDERERS: dict[str, Callable[[Json, Entry], Json]] = {
+    "post": lambda status, entry: render_tweet(status, entry.facts),
+    "delete": lambda status, entry: render_delete(status, entry.position.ms),
 }
 """The kinds that streams for everybody told, and how."""
 
 
-class Controls:
+class V1ControlEncoder:
     """Control messages in one manner."""
 
-    def __init__(self, manner: Manner) -> None:
-        self._manner = manner
+    def __init__(self, options: V1FramingOptions) -> None:
+        self._options = options
 
-    def __call__(self, control: Control) -> bytes:
+    def __call__(self, control: ControlMessage) -> bytes:
         """A blank line for a sign of life, a message for what went wrong, nothing for what v1.1 does not know."""
         if control.kind in {"hello", "heartbeat"}:
-            return END
-        body = self._body(control.kind, msgspec.json.decode(control.data))
+            return LINE_END
+        body = self._render(control.kind, msgspec.json.decode(control.data))
         if body is None:
             return b""
         made = _encode(body)
-        return _counted(made) if self._manner.delimited else made + END
+        return _with_length(made) if self._options.delimited else made + LINE_END
 
-    def _body(self, kind: str, told: Json) -> Json | None:
+    def _render(self, kind: str, message: Json) -> Json | None:
         if kind == "goodbye":
-            return _disconnect(told, self._manner.stream)
+            return _render_disconnect(message, self._options.stream)
         if kind == "gap":
-            return _limit(told)
-        if kind == "warning" and self._manner.stall_warnings:
-            return _warning(told)
+            return _render_limit(message)
+        if kind == "warning" and self._options.stall_warnings:
+            return _render_warning(message)
         return None
 
 
-def _disconnect(told: Json, stream: str) -> Json:
-    code = DISCONNECTS.get(told["code"], EXCEPTION)
-    return {"disconnect": {"code": code, "stream_name": stream, "reason": told["reason"]}}
+def _render_disconnect(goodbye: Json, stream: str) -> Json:
+    code = DISCONNECT_CODES.get(goodbye["code"], CODE_EXCEPTION)
+    return {"disconnect": {"code": code, "stream_name": stream, "reason": goodbye["reason"]}}
 
 
-def _limit(told: Json) -> Json:
+def _render_limit(gap: Json) -> Json:
     """How many were lost in this gap, 0 where nobody knows. All get the same bytes, so nobody's gaps are summed."""
-    return {"limit": {"track": told["count"] or 0, "timestamp_ms": str(ms_of(told["at"]))}}
+    return {"limit": {"track": gap["count"] or 0, "timestamp_ms": str(parse_iso_ms(gap["at"]))}}
 
 
-def _warning(told: Json) -> Json:
+def _render_warning(notice: Json) -> Json:
     """In capitals, and with ``percent_full`` where something fills."""
-    code = str(told["code"]).upper()
-    warning: Json = {"code": code, "message": told.get("message") or code.replace("_", " ").capitalize()}
-    if "percent" in told:
-        warning["percent_full"] = told["percent"]
+    code = str(notice["code"]).upper()
+    warning: Json = {"code": code, "message": notice.get("message") or code.replace("_", " ").capitalize()}
+    if "percent" in notice:
+        warning["percent_full"] = notice["percent"]
     return {"warning": warning}

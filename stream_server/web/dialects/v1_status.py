@@ -6,29 +6,29 @@ All here are pure functions of what an entry says: nothing is looked up. Texts a
 
 import hashlib
 
-from stream_server.view import Facts, Person
-from stream_server.web.dialects.v1_user import ms_of, timestamp, user
-from stream_server.web.dialects.words import Json, Words, place_id, words
+from stream_server.view import AuthorSnapshot, EntryFacts
+from stream_server.web.dialects.v1_user import format_timestamp, parse_iso_ms, render_user
+from stream_server.web.dialects.words import Json, StatusText, place_id, status_text
 
 SOURCE = "web"
 """What posted it; here that is not told."""
 
-LEVEL = "low"
+FILTER_LEVEL = "low"
 """``filter_level`` of every status: this server has no opinion on which are the better ones."""
 
-MEDIA = {"image": "photo", "video": "video", "gif": "animated_gif"}
+MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
 """Ours, and what v1.1 calls them; it has no word for a sound."""
 
-SIZES = ("thumb", "small", "medium", "large")
+MEDIA_SIZES = ("thumb", "small", "medium", "large")
 """Media are links that nobody here looks into, so that these are there and say 0."""
 
 
-def tweet(status: Json, facts: Facts) -> Json:
+def render_tweet(status: Json, facts: EntryFacts) -> Json:
     """The status of a ``post`` as it stands on the wire."""
-    told = _told(status, facts.author, facts.reply_to_login)
+    told = _render_status(status, facts.author, facts.reply_to_login)
     original = status.get("original")
     if original and not status["message"]:
-        told["retweeted_status"] = _told(original, facts.original_author, None)
+        told["retweeted_status"] = _render_status(original, facts.original_author, None)
     elif status["origin"] is not None:
         told |= {
             "is_quote_status": True,
@@ -36,80 +36,80 @@ def tweet(status: Json, facts: Facts) -> Json:
             "quoted_status_id_str": status["origin"],
         }
         if original:
-            told["quoted_status"] = _told(original, facts.original_author, None)
-    told["timestamp_ms"] = str(ms_of(status["posted"]))
+            told["quoted_status"] = _render_status(original, facts.original_author, None)
+    told["timestamp_ms"] = str(parse_iso_ms(status["posted"]))
     return told
 
 
-def gone(status: Json, at_ms: int) -> Json:
-    """A ``delete``: ids only; ``at_ms`` is when, since 1970."""
+def render_delete(status: Json, deleted_ms: int) -> Json:
+    """A ``delete``: ids only; ``deleted_ms`` is when, since 1970."""
     told = {
         "id": int(status["id"]),
         "id_str": status["id"],
         "user_id": int(status["uid"]),
         "user_id_str": status["uid"],
     }
-    return {"delete": {"status": told, "timestamp_ms": str(at_ms)}}
+    return {"delete": {"status": told, "timestamp_ms": str(deleted_ms)}}
 
 
-def _told(status: Json, author: Person | None, answered: str | None) -> Json:
-    """One status, without what stands inside it; ``answered`` is the login of whom it answers, where that is known."""
-    said = words(status)
+def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
+    """One status, without what stands inside it; ``reply_to_login`` is the login of whom it answers, where that is known."""
+    said = status_text(status)
     return {
-        "created_at": timestamp(ms_of(status["posted"])),
+        "created_at": format_timestamp(parse_iso_ms(status["posted"])),
         "id": int(status["id"]),
         "id_str": status["id"],
         "text": said.text,
         "source": SOURCE,
         "truncated": False,
-        **_answer(status, answered),
-        "user": user(status["uid"], status["login"], author),
-        **_where(status),
+        **_reply_members(status, reply_to_login),
+        "user": render_user(status["uid"], status["login"], author),
+        **_geo_members(status),
         "contributors": None,
         "is_quote_status": False,
         "retweet_count": status["reposts"],
         "favorite_count": status["likes"],
-        **_entities(status, said),
+        **_render_entities(status, said),
         "favorited": False,
         "retweeted": False,
-        "filter_level": LEVEL,
+        "filter_level": FILTER_LEVEL,
         "lang": status["lang"],
     }
 
 
-def _answer(status: Json, login: str | None) -> Json:
+def _reply_members(status: Json, reply_to_login: str | None) -> Json:
     """Whom and what it answers, five members that are always there; a text that begins with a mention answers whom."""
     mentions = status["entities"]["mentions"]
     uid = status["in_reply_to_uid"]
     if uid is None and mentions and not status["message"][: mentions[0]["indices"][0]].strip():
         uid = mentions[0].get("id")
-    if uid is not None and login is None:
-        login = next((one["login"] for one in mentions if one.get("id") == uid), None)
+    if uid is not None and reply_to_login is None:
+        reply_to_login = next((one["login"] for one in mentions if one.get("id") == uid), None)
     return {
-        "in_reply_to_status_id": _number(status["in_reply_to"]),
+        "in_reply_to_status_id": _to_int(status["in_reply_to"]),
         "in_reply_to_status_id_str": status["in_reply_to"],
-        "in_reply_to_user_id": _number(uid),
+        "in_reply_to_user_id": _to_int(uid),
         "in_reply_to_user_id_str": uid,
-        "in_reply_to_screen_name": login,
+        "in_reply_to_screen_name": reply_to_login,
     }
 
 
-def _number(text: str | None) -> int | None:
+def _to_int(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def _where(status: Json) -> Json:
+def _geo_members(status: Json) -> Json:
     """``geo`` is the older one, with the latitude first."""
     geo = coordinates = None
     if status["location"]:
         lon, lat = status["location"]["lon"], status["location"]["lat"]
         geo = {"type": "Point", "coordinates": [lat, lon]}
         coordinates = {"type": "Point", "coordinates": [lon, lat]}
-    place = None if not status["place"] else _place(status["place"])
+    place = None if not status["place"] else _render_place(status["place"])
     return {"geo": geo, "coordinates": coordinates, "place": place}
 
 
-def _place(place: Json) -> Json:
+def _render_place(place: Json) -> Json:
     """What the author wrote; the corners go round from the south-west."""
     country, box, region = place.get("country") or "", place.get("box"), None
     if box is not None:
@@ -129,15 +129,15 @@ def _place(place: Json) -> Json:
     }
 
 
-def _entities(status: Json, said: Words) -> Json:
+def _render_entities(status: Json, status_words: StatusText) -> Json:
     """Mentions of nobody are no mentions there. Media stand behind the text, since they are no links in it."""
-    found = said.entities
-    media = [_medium(one, len(said.text)) for one in status["media"] if one["type"] in MEDIA]
+    found = status_words.entities
+    media = [_render_media(one, len(status_words.text)) for one in status["media"] if one["type"] in MEDIA_TYPES]
     entities: Json = {
         "hashtags": [{"text": one["text"], "indices": one["indices"]} for one in found["hashtags"]],
         "symbols": [{"text": one["text"], "indices": one["indices"]} for one in found["cashtags"]],
         "urls": found["urls"],
-        "user_mentions": [_mention(one) for one in found["mentions"] if one.get("id") is not None],
+        "user_mentions": [_render_mention(one) for one in found["mentions"] if one.get("id") is not None],
     }
     made: Json = {"entities": entities}
     if media:
@@ -148,26 +148,26 @@ def _entities(status: Json, said: Words) -> Json:
     return made
 
 
-def _mention(mention: Json) -> Json:
+def _render_mention(mention: Json) -> Json:
     """The name is not in the status: the login stands for it."""
     uid, login = mention["id"], mention["login"]
     return {"screen_name": login, "name": login, "id": int(uid), "id_str": uid, "indices": mention["indices"]}
 
 
-def _medium(medium: Json, end: int) -> Json:
+def _render_media(medium: Json, text_length: int) -> Json:
     url = medium["url"]
     number = _media_id(url)
     return {
         "id": number,
         "id_str": str(number),
-        "indices": [end, end],
+        "indices": [text_length, text_length],
         "media_url": url,
         "media_url_https": url,
         "url": url,
         "display_url": url.partition("://")[2],
         "expanded_url": url,
-        "type": MEDIA[medium["type"]],
-        "sizes": {size: {"w": 0, "h": 0, "resize": "fit"} for size in SIZES},
+        "type": MEDIA_TYPES[medium["type"]],
+        "sizes": {size: {"w": 0, "h": 0, "resize": "fit"} for size in MEDIA_SIZES},
     }
 
 

@@ -8,18 +8,18 @@ from datetime import datetime
 from functools import lru_cache
 from time import gmtime
 
-from filters.entities import Url, extract
-from stream_server.events import made_ms
-from stream_server.view import Person
+from filters.entities import Url, extract_entities
+from stream_server.events import created_ms
+from stream_server.view import AuthorSnapshot
 from stream_server.web.dialects.words import Json
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-BIOS = 1024
+MAX_CACHED_BIOS = 1024
 """The links of so many descriptions are kept: who posts once often posts again."""
 
-UNKNOWN: Json = {
+DEFAULT_USER_MEMBERS: Json = {
     "listed_count": 0,
     "favourites_count": 0,
     "utc_offset": None,
@@ -49,9 +49,9 @@ UNKNOWN: Json = {
 """The same for everybody. The last three depend on who asks, and these streams are the same for all who do."""
 
 
-def user(uid: str, login: str, person: Person | None) -> Json:
+def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
     """A user by id and login, and by what was known of them when the status was posted."""
-    known = Person(uid, login, login) if person is None else person
+    known = AuthorSnapshot(uid, login, login) if person is None else person
     return {
         "id": int(uid),
         "id_str": uid,
@@ -60,49 +60,49 @@ def user(uid: str, login: str, person: Person | None) -> Json:
         "location": known.place or "",
         "description": known.bio or "",
         "url": known.url,
-        "entities": _entities(known),
+        "entities": _user_entities(known),
         "protected": known.protected,
         "followers_count": known.followers,
         "friends_count": known.following,
         "statuses_count": known.posts,
         "lang": known.lang,
-        "created_at": timestamp(ms_of(known.signup) if known.signup else made_ms(int(uid))),
-        **UNKNOWN,
+        "created_at": format_timestamp(parse_iso_ms(known.signup) if known.signup else created_ms(int(uid))),
+        **DEFAULT_USER_MEMBERS,
     }
 
 
-def timestamp(ms: int) -> str:
+def format_timestamp(ms: int) -> str:
     """A time, in ms since 1970, as ``Wed Aug 27 13:08:45 +0000 2008``, in English whatever the locale."""
     made = gmtime(ms // 1000)
     clock = f"{made.tm_hour:02}:{made.tm_min:02}:{made.tm_sec:02}"
     return f"{DAYS[made.tm_wday]} {MONTHS[made.tm_mon - 1]} {made.tm_mday:02} {clock} +0000 {made.tm_year}"
 
 
-def ms_of(iso: str) -> int:
+def parse_iso_ms(iso: str) -> int:
     """A time of ours, ISO 8601, in ms since 1970."""
     return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
-def link(found: Url) -> Json:
+def render_link(url_entity: Url) -> Json:
     """A link in a text."""
     return {
-        "url": found.url,
-        "expanded_url": found.expanded_url,
-        "display_url": found.display_url,
-        "indices": list(found.indices),
+        "url": url_entity.url,
+        "expanded_url": url_entity.expanded_url,
+        "display_url": url_entity.display_url,
+        "indices": list(url_entity.indices),
     }
 
 
-def _entities(person: Person) -> Json:
+def _user_entities(person: AuthorSnapshot) -> Json:
     """The links of the description, and the user's own where there is one."""
-    made: Json = {"description": {"urls": [link(found) for found in _links(person.bio or "")]}}
+    made: Json = {"description": {"urls": [render_link(found) for found in _bio_links(person.bio or "")]}}
     if person.url is not None:
         shown = person.url.partition("://")[2].removeprefix("www.").rstrip("/")
         own = Url(person.url, shown, person.url, (0, len(person.url)))
-        made["url"] = {"urls": [link(own)]}
+        made["url"] = {"urls": [render_link(own)]}
     return made
 
 
-@lru_cache(BIOS)
-def _links(bio: str) -> tuple[Url, ...]:
-    return extract(bio).urls
+@lru_cache(MAX_CACHED_BIOS)
+def _bio_links(bio: str) -> tuple[Url, ...]:
+    return extract_entities(bio).urls

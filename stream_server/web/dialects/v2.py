@@ -12,96 +12,104 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects.admission import ALLOWANCE, admit
-from stream_server.web.dialects.v2_fields import read
-from stream_server.web.dialects.v2_framing import MEDIA_TYPE, framing
-from stream_server.web.dialects.v2_problem import NO_RULES, InvalidValue, left, refusal, told
-from stream_server.web.dialects.v2_query import query, whole
+from stream_server.web.dialects.admission import CONNECT_ALLOWANCE, count_connect
+from stream_server.web.dialects.v2_fields import read_fields
+from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
+from stream_server.web.dialects.v2_problem import (
+    NO_RULES_PROBLEM,
+    InvalidValue,
+    error_response,
+    problem_response,
+    rate_limit_headers,
+)
+from stream_server.web.dialects.v2_query import read_int, read_v2_query
 from stream_server.web.keys import HUB, STORE
-from stream_server.web.middleware import bearer
+from stream_server.web.middleware import read_bearer_token
 from stream_server.web.route import Dialect
-from stream_server.web.since import begin
-from stream_server.web.stream import chunks, open_stream
-from stream_server.web.subscription import Plan, plan, reach
+from stream_server.web.since import resolve_start
+from stream_server.web.stream import open_stream, supports_chunked
+from stream_server.web.subscription import StreamPlan, plan_stream, wait_for_head
 
-BACKFILL_MINUTES = 5
+MAX_BACKFILL_MINUTES = 5
 """So far back a client may begin by saying how many minutes."""
 
 SAMPLE_PERCENT = "1"
 
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", re.ASCII)
+_TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", re.ASCII)
 
 
-async def token(request: web.Request) -> str:
+async def read_token(request: web.Request) -> str:
     """The Bearer token of a request; raises Unauthorized where there is none."""
-    return bearer(request)
+    return read_bearer_token(request)
 
 
-DIALECT = Dialect(refusal, token)
+V2_DIALECT = Dialect(error_response, read_token)
 """What all paths of v2 have in common."""
 
 
-async def search(request: web.Request) -> web.StreamResponse:
+async def search_stream(request: web.Request) -> web.StreamResponse:
     """``GET /2/tweets/search/stream``: what the user's rules match; 409 to who has none."""
-    return await _answer(request, {"rules": "saved"})
+    return await _plan_and_open(request, {"rules": "saved"})
 
 
-async def sample(request: web.Request) -> web.StreamResponse:
+async def sample_stream(request: web.Request) -> web.StreamResponse:
     """``GET /2/tweets/sample/stream``: one in a hundred, the same for all."""
-    return await _answer(request, {"sample": SAMPLE_PERCENT})
+    return await _plan_and_open(request, {"sample": SAMPLE_PERCENT})
 
 
-async def _answer(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
-    given = query(request)
-    wanted = framing(read(given), chunked=chunks(request))
-    parameters = {**filters, **_since(given)}
-    await admit(request)
-    with _to_come(given, "start_time"):
-        made = await plan(request, parameters, wanted, impersonal=True)
-    saved = made.ask.subscription.base(SavedRules.name)
+async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
+    given = read_v2_query(request)
+    wanted = select_v2_framing(read_fields(given), chunked=supports_chunked(request))
+    parameters = {**filters, **_start_parameters(given)}
+    await count_connect(request)
+    with _refuse_future_time(given, "start_time"):
+        made = await plan_stream(request, parameters, wanted, impersonal=True)
+    saved = made.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
-        return told(NO_RULES, 409)
-    counted = {} if ALLOWANCE not in request else left(request[ALLOWANCE])
-    return await open_stream(request, await _bounded(request, made, given), MEDIA_TYPE, counted)
+        return problem_response(NO_RULES_PROBLEM, 409)
+    counted = {} if CONNECT_ALLOWANCE not in request else rate_limit_headers(request[CONNECT_ALLOWANCE])
+    return await open_stream(request, await _with_end_time(request, made, given), MEDIA_TYPE, counted)
 
 
-def _since(given: Mapping[str, str]) -> dict[str, str]:
+def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
     """Where to begin; without either parameter that is now."""
-    minutes = whole(given, "backfill_minutes", 0, 0, BACKFILL_MINUTES)
-    if "start_time" in given:
-        return {"since": _time(given, "start_time")}
+    minutes = read_int(query_parameters, "backfill_minutes", 0, 0, MAX_BACKFILL_MINUTES)
+    if "start_time" in query_parameters:
+        return {"since": _read_time(query_parameters, "start_time")}
     return {"since": f"-{minutes}m"} if minutes else {}
 
 
-async def _bounded(request: web.Request, made: Plan, given: Mapping[str, str]) -> Plan:
+async def _with_end_time(
+    request: web.Request, stream_plan: StreamPlan, query_parameters: Mapping[str, str]
+) -> StreamPlan:
     """Until ``end_time``, if that is given: behind the last post before it."""
-    if "end_time" not in given:
-        return made
+    if "end_time" not in query_parameters:
+        return stream_plan
     log = request.app[STORE].log
-    with _to_come(given, "end_time"):
-        end = await begin(_time(given, "end_time"), log, now_ms=log.now_ms, param="since")
-    if end.position.n < made.ask.position.n:
-        raise InvalidValue("end_time", given["end_time"], "is before where the stream begins")
-    await reach(request.app[HUB], end.position)
-    return made._replace(ask=made.ask._replace(until=end.position))
+    with _refuse_future_time(query_parameters, "end_time"):
+        end = await resolve_start(_read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")
+    if end.position.n < stream_plan.subscribe_request.position.n:
+        raise InvalidValue("end_time", query_parameters["end_time"], "is before where the stream begins")
+    await wait_for_head(request.app[HUB], end.position)
+    return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(until=end.position))
 
 
-def _time(given: Mapping[str, str], name: str) -> str:
+def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
     """The time called ``name``; raises InvalidValue for what is none."""
-    text = given[name]
+    text = query_parameters[name]
     try:
-        datetime.fromisoformat(text if _TIME.fullmatch(text) else "no time")
+        datetime.fromisoformat(text if _TIME_PATTERN.fullmatch(text) else "no time")
     except ValueError:
         raise InvalidValue(name, text, "is not a time such as 2026-11-21T22:00:00Z") from None
     return text
 
 
 @contextmanager
-def _to_come(given: Mapping[str, str], name: str) -> Iterator[None]:
+def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
     """A time that the log's own clock has not reached is refused by its name here, with InvalidValue."""
     try:
         yield
     except BadRequest as refused:
-        if name not in given or refused.param != "since":
+        if name not in query_parameters or refused.param != "since":
             raise
-        raise InvalidValue(name, given[name], "is still to come") from None
+        raise InvalidValue(name, query_parameters[name], "is still to come") from None

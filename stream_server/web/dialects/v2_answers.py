@@ -8,105 +8,111 @@ import binascii
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from stream_server.events import iso
-from stream_server.store.rules import MOST, SavedRule
-from stream_server.web.dialects.v2_problem import PROBLEMS, InvalidValue
+from stream_server.events import format_iso_time
+from stream_server.store.rules import MAX_RULES_PER_USER, StoredRule
+from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX, InvalidValue
 from stream_server.web.dialects.words import Json
 
-TOKEN_BYTES = 10
+PAGE_TOKEN_BYTES = 10
 """Sixteen digits of base32hex, as X's tokens are."""
 
 
-class Refused(NamedTuple):
-    """A rule that was not made: the text as it came, and why; ``existing`` is the id of the one that is there."""
+class RefusedRule(NamedTuple):
+    """A rule that was not made: the text as it came, and why; ``existing_id`` is the id of the one that is there."""
 
     value: str
     detail: str = ""
-    existing: str | None = None
+    existing_id: str | None = None
 
 
-def added(made: Sequence[SavedRule], refused: Sequence[Refused], now_ms: int) -> Json:
+def render_added(created: Sequence[StoredRule], refused: Sequence[RefusedRule], now_ms: int) -> Json:
     """The answer to ``add``; a rule that is there already counts as invalid, as with X."""
-    summary = {"created": len(made), "not_created": len(refused), "valid": len(made), "invalid": len(refused)}
-    return _answer([rule(one) for one in made], _meta(now_ms, summary=summary), [_refusal(one) for one in refused])
+    summary = {"created": len(created), "not_created": len(refused), "valid": len(created), "invalid": len(refused)}
+    return _without_empty(
+        [render_rule(one) for one in created],
+        _render_meta(now_ms, summary=summary),
+        [_render_refusal(one) for one in refused],
+    )
 
 
-def deleted(gone: Collection[str], unknown: Sequence[tuple[str, str]], now_ms: int) -> Json:
+def render_deleted(deleted_ids: Collection[str], unknown: Sequence[tuple[str, str]], now_ms: int) -> Json:
     """The answer to ``delete``; ``unknown`` holds what was not there: a parameter and its value."""
-    summary = {"deleted": len(gone), "not_deleted": len(unknown)}
-    return _answer([], _meta(now_ms, summary=summary), [_missing(*one) for one in unknown])
+    summary = {"deleted": len(deleted_ids), "not_deleted": len(unknown)}
+    return _without_empty([], _render_meta(now_ms, summary=summary), [_render_missing(*one) for one in unknown])
 
 
-def listed(rules: Sequence[SavedRule], following: str | None, now_ms: int) -> Json:
+def render_listed(rules: Sequence[StoredRule], next_token: str | None, now_ms: int) -> Json:
     """A page of rules, and the token of the next one if there is one."""
-    meta = _meta(now_ms, result_count=len(rules))
-    if following is not None:
-        meta["next_token"] = following
-    return _answer([rule(one) for one in rules], meta, [])
+    meta = _render_meta(now_ms, result_count=len(rules))
+    if next_token is not None:
+        meta["next_token"] = next_token
+    return _without_empty([render_rule(one) for one in rules], meta, [])
 
 
-def counted(uid: str, rules: int, fields: Collection[str]) -> Json:
+def render_counts(uid: str, rule_count: int, fields: Collection[str]) -> Json:
     """How many rules there are; each user is a project of one app here."""
-    own = {"rule_count": rules, "client_app_id": uid}
+    own = {"rule_count": rule_count, "client_app_id": uid}
     data: Json = {
-        "cap_per_client_app": str(MOST),
-        "cap_per_project": str(MOST),
+        "cap_per_client_app": str(MAX_RULES_PER_USER),
+        "cap_per_project": str(MAX_RULES_PER_USER),
         "client_app_rules_count": own,
-        "project_rules_count": str(rules),
+        "project_rules_count": str(rule_count),
     }
     return {"data": {**data, "all_project_client_apps": [own]} if "all_project_client_apps" in fields else data}
 
 
-def rule(saved: SavedRule) -> Json:
+def render_rule(saved: StoredRule) -> Json:
     """A rule; its tag is told also where it is empty, since clients look it up."""
     return {"id": saved.id, "value": saved.rule, "tag": saved.tag}
 
 
-def page(rules: Sequence[SavedRule], after: str | None, most: int) -> tuple[Sequence[SavedRule], str | None]:
+def page_of_rules(
+    rules: Sequence[StoredRule], page_token: str | None, max_results: int
+) -> tuple[Sequence[StoredRule], str | None]:
     """So many rules behind the token's, the oldest first, and the token of what follows; raises InvalidValue."""
-    begin = 0 if after is None else _number(after)
+    begin = 0 if page_token is None else _decode_page_token(page_token)
     rest = [one for one in rules if int(one.id) > begin]
-    shown = rest[:most]
-    return shown, _token(int(shown[-1].id)) if len(rest) > len(shown) else None
+    shown = rest[:max_results]
+    return shown, _encode_page_token(int(shown[-1].id)) if len(rest) > len(shown) else None
 
 
-def _token(number: int) -> str:
-    return base64.b32hexencode(number.to_bytes(TOKEN_BYTES)).decode()
+def _encode_page_token(number: int) -> str:
+    return base64.b32hexencode(number.to_bytes(PAGE_TOKEN_BYTES)).decode()
 
 
-def _number(token: str) -> int:
+def _decode_page_token(token: str) -> int:
     try:
         number = base64.b32hexdecode(token)
     except (binascii.Error, ValueError):
         number = b""
-    if len(number) != TOKEN_BYTES:
+    if len(number) != PAGE_TOKEN_BYTES:
         raise InvalidValue("pagination_token", token, "is none that was given")
     return int.from_bytes(number)
 
 
-def _answer(data: list[Json], meta: Json, errors: list[Json]) -> Json:
+def _without_empty(data: list[Json], meta: Json, errors: list[Json]) -> Json:
     """What is empty is left out, as X does."""
     made = {"data": data, "meta": meta, "errors": errors}
     return {name: value for name, value in made.items() if value}
 
 
-def _meta(now_ms: int, **more: object) -> Json:
-    return {"sent": iso(now_ms), **more}
+def _render_meta(now_ms: int, **more: object) -> Json:
+    return {"sent": format_iso_time(now_ms), **more}
 
 
-def _refusal(refused: Refused) -> Json:
-    if refused.existing is not None:
-        title, kind, why = "DuplicateRule", "duplicate-rules", {"id": refused.existing}
-        return {"value": refused.value, **why, "title": title, "type": PROBLEMS + kind}
+def _render_refusal(refused: RefusedRule) -> Json:
+    if refused.existing_id is not None:
+        title, kind, why = "DuplicateRule", "duplicate-rules", {"id": refused.existing_id}
+        return {"value": refused.value, **why, "title": title, "type": PROBLEM_TYPE_PREFIX + kind}
     return {
         "value": refused.value,
         "details": [refused.detail],
         "title": "UnprocessableEntity",
-        "type": PROBLEMS + "invalid-rules",
+        "type": PROBLEM_TYPE_PREFIX + "invalid-rules",
     }
 
 
-def _missing(parameter: str, value: str) -> Json:
+def _render_missing(parameter: str, value: str) -> Json:
     return {
         "value": value,
         "resource_id": value,
@@ -114,5 +120,5 @@ def _missing(parameter: str, value: str) -> Json:
         "resource_type": "rule",
         "title": "Not Found Error",
         "detail": f"Could not find rule with {parameter}: [{value}].",
-        "type": PROBLEMS + "resource-not-found",
+        "type": PROBLEM_TYPE_PREFIX + "resource-not-found",
     }

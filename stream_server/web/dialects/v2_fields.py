@@ -10,34 +10,34 @@ from typing import NamedTuple
 from stream_server.web.dialects.v2_problem import InvalidValue
 
 
-def _set(names: str) -> frozenset[str]:
+def _split_names(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-TWEET = _set(
+TWEET_FIELDS = _split_names(
     "article attachments author_id card_uri community_id context_annotations conversation_id created_at"
     " display_text_range edit_controls edit_history_tweet_ids entities geo id in_reply_to_user_id lang"
     " matched_media_notes media_metadata non_public_metrics note_request_suggestions note_tweet organic_metrics"
     " paid_partnership possibly_sensitive promoted_metrics public_metrics referenced_tweets reply_settings scopes"
     " source suggested_source_links suggested_source_links_with_counts text withheld"
 )
-USER = _set(
+USER_FIELDS = _split_names(
     "affiliation confirmed_email connection_status created_at description entities id is_identity_verified location"
     " most_recent_tweet_id name parody pinned_tweet_id profile_banner_url profile_image_url protected public_metrics"
     " receives_your_dm subscription subscription_type url username verified verified_followers_count verified_type"
     " withheld"
 )
-PLACE = _set("contained_within country country_code full_name geo id name place_type")
-MEDIA = _set(
+PLACE_FIELDS = _split_names("contained_within country country_code full_name geo id name place_type")
+MEDIA_FIELDS = _split_names(
     "alt_text duration_ms height media_key non_public_metrics organic_metrics preview_image_url promoted_metrics"
     " public_metrics type url variants width"
 )
-POLL = _set("duration_minutes end_datetime id options voting_status")
+POLL_FIELDS = _split_names("duration_minutes end_datetime id options voting_status")
 
-ALWAYS_TWEET = frozenset({"id", "text", "edit_history_tweet_ids"})
-ALWAYS_USER = frozenset({"id", "name", "username"})
-ALWAYS_PLACE = frozenset({"id", "full_name"})
-ALWAYS_MEDIA = frozenset({"media_key", "type"})
+DEFAULT_TWEET_FIELDS = frozenset({"id", "text", "edit_history_tweet_ids"})
+DEFAULT_USER_FIELDS = frozenset({"id", "name", "username"})
+DEFAULT_PLACE_FIELDS = frozenset({"id", "full_name"})
+DEFAULT_MEDIA_FIELDS = frozenset({"media_key", "type"})
 
 EXPANSIONS: dict[str, str] = {
     "article.cover_media": "article",
@@ -58,30 +58,32 @@ EXPANSIONS: dict[str, str] = {
 """What can be had beside a Tweet, and the Tweet's member that names it, which then is there too."""
 
 
-class Wanted(NamedTuple):
+class FieldSelection(NamedTuple):
     """What is asked for; equal askings are one framing, whose bytes their clients share."""
 
-    tweet: frozenset[str] = ALWAYS_TWEET
-    user: frozenset[str] = ALWAYS_USER
-    place: frozenset[str] = ALWAYS_PLACE
-    media: frozenset[str] = ALWAYS_MEDIA
+    tweet: frozenset[str] = DEFAULT_TWEET_FIELDS
+    user: frozenset[str] = DEFAULT_USER_FIELDS
+    place: frozenset[str] = DEFAULT_PLACE_FIELDS
+    media: frozenset[str] = DEFAULT_MEDIA_FIELDS
     expansions: frozenset[str] = frozenset()
 
 
-def read(parameters: Mapping[str, str]) -> Wanted:
+def read_fields(parameters: Mapping[str, str]) -> FieldSelection:
     """What the parameters ask for; raises InvalidValue for a name that is none."""
-    expansions = _names(parameters, "expansions", frozenset(EXPANSIONS))
-    _names(parameters, "poll.fields", POLL)
-    return Wanted(
-        _names(parameters, "tweet.fields", TWEET) | ALWAYS_TWEET | {EXPANSIONS[one] for one in expansions},
-        _names(parameters, "user.fields", USER) | ALWAYS_USER,
-        _names(parameters, "place.fields", PLACE) | ALWAYS_PLACE,
-        _names(parameters, "media.fields", MEDIA) | ALWAYS_MEDIA,
+    expansions = _read_names(parameters, "expansions", frozenset(EXPANSIONS))
+    _read_names(parameters, "poll.fields", POLL_FIELDS)
+    return FieldSelection(
+        _read_names(parameters, "tweet.fields", TWEET_FIELDS)
+        | DEFAULT_TWEET_FIELDS
+        | {EXPANSIONS[one] for one in expansions},
+        _read_names(parameters, "user.fields", USER_FIELDS) | DEFAULT_USER_FIELDS,
+        _read_names(parameters, "place.fields", PLACE_FIELDS) | DEFAULT_PLACE_FIELDS,
+        _read_names(parameters, "media.fields", MEDIA_FIELDS) | DEFAULT_MEDIA_FIELDS,
         expansions,
     )
 
 
-def _names(parameters: Mapping[str, str], param: str, known: frozenset[str]) -> frozenset[str]:
+def _read_names(parameters: Mapping[str, str], param: str, known: frozenset[str]) -> frozenset[str]:
     given = parameters.get(param)
     if given is None:
         return frozenset()

@@ -8,24 +8,24 @@ from stream_server.web.dialects.v2_problem import InvalidValue
 from stream_server.web.parameters import query_pairs
 
 
-def query(request: web.Request) -> dict[str, str]:
+def read_v2_query(request: web.Request) -> dict[str, str]:
     """The query; of a parameter that is there twice the last counts. Raises BadRequest where it is not UTF-8."""
     return dict(query_pairs(request))
 
 
-def whole(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    """The whole number called ``name``; raises InvalidValue for what is none or is not from ``least`` to ``most``."""
-    text = given.get(name)
+def read_int(query_parameters: Mapping[str, str], name: str, default: int, minimum: int, maximum: int) -> int:
+    """The whole number called ``name``; raises InvalidValue for what is none or is not from ``minimum`` to ``maximum``."""
+    text = query_parameters.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
-        raise InvalidValue(name, text, f"is not between {least} and {most}")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and minimum <= int(text) <= maximum):
+        raise InvalidValue(name, text, f"is not between {minimum} and {maximum}")
     return int(text)
 
 
-def truth(given: Mapping[str, str], name: str) -> bool:
+def read_bool(query_parameters: Mapping[str, str], name: str) -> bool:
     """Whether ``name`` is true; Python's clients write ``True``. Raises InvalidValue for what is neither."""
-    text = given.get(name, "false").lower()
+    text = query_parameters.get(name, "false").lower()
     if text not in {"true", "false"}:
         raise InvalidValue(name, text, "is not one of [true,false]")
     return text == "true"

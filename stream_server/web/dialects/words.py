@@ -7,32 +7,38 @@ import msgspec
 
 Json = dict[str, Any]
 
-REPOSTED = "RT @{}: "
+REPOST_PREFIX = "RT @{}: "
 """How the text of a repost begins."""
 
-AT = len("RT ")
+REPOST_MENTION_START = len("RT ")
 """Where the mention in it begins."""
 
 
-class Words(NamedTuple):
+class StatusText(NamedTuple):
     """A text, and what was found in it; indices count code points."""
 
     text: str
     entities: Json
 
 
-def words(status: Json) -> Words:
+def status_text(status: Json) -> StatusText:
     """What a status as it stands on the wire says: a repost its original's words, behind the name of their author."""
     original = status.get("original")
     if not original or status["message"]:
-        return Words(status["message"], status["entities"])
-    before = REPOSTED.format(original["login"])
-    entities = {kind: [_moved(one, len(before)) for one in found] for kind, found in original["entities"].items()}
-    author = {"login": original["login"], "id": original["uid"], "indices": [AT, len(before) - len(": ")]}
-    return Words(before + original["message"], {**entities, "mentions": [author, *entities["mentions"]]})
+        return StatusText(status["message"], status["entities"])
+    before = REPOST_PREFIX.format(original["login"])
+    entities = {
+        kind: [_shift_entity(one, len(before)) for one in found] for kind, found in original["entities"].items()
+    }
+    author = {
+        "login": original["login"],
+        "id": original["uid"],
+        "indices": [REPOST_MENTION_START, len(before) - len(": ")],
+    }
+    return StatusText(before + original["message"], {**entities, "mentions": [author, *entities["mentions"]]})
 
 
-def _moved(entity: Json, by: int) -> Json:
+def _shift_entity(entity: Json, by: int) -> Json:
     start, end = entity["indices"]
     return {**entity, "indices": [start + by, end + by]}
 

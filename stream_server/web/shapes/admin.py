@@ -5,28 +5,28 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from stream_server.web.schema import Id, Login, Name, check_name
+from stream_server.web.schema import DisplayName, Id, Login, check_name
 
-MAX_ADMIN_BATCH = 1000
+MAX_ACCOUNTS = 1000
 
 
 class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
     """One user of an admin's batch, without a password: nobody logs in as them until they are given one."""
 
     login: Login
-    name: Name
+    name: DisplayName
 
     def __post_init__(self) -> None:
         check_name(self.name)
 
 
-class AccountBatch(msgspec.Struct, forbid_unknown_fields=True):
+class NewAccounts(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/admin/users``: 1 to 1,000 of them."""
 
     users: Annotated[list[NewAccount], Meta(min_length=1)]
 
 
-class Account(msgspec.Struct):
+class AccountResult(msgspec.Struct):
     """Who has the login now; ``created`` is false for whom there was before."""
 
     id: Id
@@ -34,7 +34,7 @@ class Account(msgspec.Struct):
     created: bool
 
 
-class Accounts(msgspec.Struct):
+class AccountResults(msgspec.Struct):
     """Each login of the batch, in its order."""
 
-    users: list[Account]
+    users: list[AccountResult]

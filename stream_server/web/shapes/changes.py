@@ -6,9 +6,9 @@ import msgspec
 from msgspec import UNSET
 
 
-class Changes(msgspec.Struct, forbid_unknown_fields=True):
+class PatchBody(msgspec.Struct, forbid_unknown_fields=True):
     """Members are absent (``UNSET``) unless they are to be changed."""
 
-    def given(self) -> dict[str, Any]:
+    def present_members(self) -> dict[str, Any]:
         """Those that are there, by name."""
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from stream_server.web.schema import Cursor, Id, Login, Time
-from stream_server.web.shapes.statuses import Entities, check_characters
+from stream_server.web.schema import Cursor, Id, Login, Timestamp
+from stream_server.web.shapes.statuses import StatusEntities, check_control_characters
 
 
 class NewComment(msgspec.Struct, forbid_unknown_fields=True):
@@ -15,7 +15,7 @@ class NewComment(msgspec.Struct, forbid_unknown_fields=True):
     message: Annotated[str, Meta(min_length=1)]
 
     def __post_init__(self) -> None:
-        check_characters(self.message)
+        check_control_characters(self.message)
 
 
 class Comment(msgspec.Struct):
@@ -26,8 +26,8 @@ class Comment(msgspec.Struct):
     login: Login
     status: Id
     message: str
-    posted: Time
-    entities: Entities
+    posted: Timestamp
+    entities: StatusEntities
 
 
 class CommentPage(msgspec.Struct):

@@ -8,7 +8,7 @@ from msgspec import Meta
 from stream_server.web.schema import Cursor
 
 
-class Polled(msgspec.Struct):
+class PolledEvents(msgspec.Struct):
     """The events that matched, and where to go on; ``more`` says that there were more than ``limit``."""
 
     events: Annotated[list[dict[str, Any]], Meta(description="messages as a stream sends them, one object each")]

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Favorite(msgspec.Struct):
+class FavoriteState(msgspec.Struct):
     """Whether the caller keeps the status."""
 
     favorite: bool

@@ -7,10 +7,10 @@ from msgspec import Meta
 
 from stream_server.web.schema import Id
 
-MAX_BATCH = 200
+MAX_FOLLOW_BATCH = 200
 
 
-class OnList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FollowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A list of one's own for which the same is done as for the home timeline."""
 
     list: Annotated[Id, Meta(description="a list of one's own")] | None = None
@@ -23,21 +23,21 @@ class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
     unfollow: list[Id] = []
 
 
-class Following(msgspec.Struct):
+class FollowState(msgspec.Struct):
     """How it stands now; ``requested`` is for a protected user who has not answered yet."""
 
     following: bool
     requested: bool
 
 
-class Followed(msgspec.Struct):
+class FollowResult(msgspec.Struct):
     """What became of one id of a batch."""
 
     id: Id
     outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "unavailable"]
 
 
-class Outcomes(msgspec.Struct):
+class FollowResults(msgspec.Struct):
     """Each id of both lists, in the order of the asking."""
 
-    results: list[Followed]
+    results: list[FollowResult]

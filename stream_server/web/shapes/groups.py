@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.schema import Cursor, Id, Name, Number, Time, check_name
-from stream_server.web.shapes.changes import Changes
-from stream_server.web.shapes.lists import Description, check_description
+from stream_server.web.schema import Cursor, DisplayName, Id, NonNegativeInt, Timestamp, check_name
+from stream_server.web.shapes.changes import PatchBody
+from stream_server.web.shapes.lists import Description, check_description_text
 
-Kind = Annotated[
+GroupKind = Annotated[
     Literal["public", "private", "announcement"],
     Meta(
         description="public: all read and join; private: only members know of it, the owner adds them; announcement: "
@@ -21,26 +21,26 @@ Kind = Annotated[
 class NewGroup(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/groups``; a user is in at most 1,000. The kind never changes."""
 
-    name: Name
-    kind: Kind
+    name: DisplayName
+    kind: GroupKind
     description: Description = ""
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_description(self.description)
+        check_description_text(self.description)
 
 
-class GroupChanges(Changes):
+class GroupChanges(PatchBody):
     """``PATCH /v1/groups/{id}``: what is there is changed."""
 
-    name: Name | UnsetType = UNSET
+    name: DisplayName | UnsetType = UNSET
     description: Description | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.name is not UNSET:
             check_name(self.name)
         if self.description is not UNSET:
-            check_description(self.description)
+            check_description_text(self.description)
 
 
 class Group(msgspec.Struct):
@@ -49,10 +49,10 @@ class Group(msgspec.Struct):
     id: Id
     uid: Annotated[Id, Meta(description="its owner")]
     name: str
-    kind: Kind
+    kind: GroupKind
     description: str
-    members: Number
-    created: Time
+    members: NonNegativeInt
+    created: Timestamp
 
 
 class GroupPage(msgspec.Struct):

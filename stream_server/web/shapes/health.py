@@ -5,27 +5,27 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.schema import Number
-from stream_server.web.shapes.errors import Problem
+from stream_server.web.schema import NonNegativeInt
+from stream_server.web.shapes.errors import ErrorDetail
 
 
-class Alive(msgspec.Struct):
+class LivenessAnswer(msgspec.Struct):
     """The process answers."""
 
     alive: bool
 
 
-class Ready(msgspec.Struct):
+class ReadinessAnswer(msgspec.Struct):
     """Whether an event that is written now would arrive; ``error`` says why not."""
 
     ready: bool
-    lag_ms: Annotated[Number, Meta(description="how far behind the log, in milliseconds")]
+    lag_ms: Annotated[NonNegativeInt, Meta(description="how far behind the log, in milliseconds")]
     stopping: bool
     cursor: Annotated[str, Meta(description="the newest entry of the log that is known here")]
-    error: Problem | UnsetType = UNSET
+    error: ErrorDetail | UnsetType = UNSET
 
 
-class OpenApi(msgspec.Struct):
+class OpenApiDocument(msgspec.Struct):
     """A document of OpenAPI 3.1."""
 
     openapi: str
@@ -36,7 +36,7 @@ class OpenApi(msgspec.Struct):
     components: dict[str, Any]
 
 
-class Hint(msgspec.Struct):
+class ServerIndex(msgspec.Struct):
     """What this is, and where to begin."""
 
     name: str

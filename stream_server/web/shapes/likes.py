@@ -2,17 +2,17 @@
 
 import msgspec
 
-from stream_server.web.schema import Number
+from stream_server.web.schema import NonNegativeInt
 
 
-class Liked(msgspec.Struct):
+class LikeCount(msgspec.Struct):
     """How it stands now: whether the caller likes the status, and how many do."""
 
     liked: bool
-    likes: Number
+    likes: NonNegativeInt
 
 
-class Likes(msgspec.Struct):
+class LikeState(msgspec.Struct):
     """Whether the caller likes the status."""
 
     liked: bool

@@ -6,13 +6,13 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.schema import Cursor, Id, Name, Number, Time, check_name
-from stream_server.web.shapes.changes import Changes
+from stream_server.web.schema import Cursor, DisplayName, Id, NonNegativeInt, Timestamp, check_name
+from stream_server.web.shapes.changes import PatchBody
 
 Description = Annotated[str, Meta(max_length=200, description="up to 200 code points; lines, no other controls")]
 
 
-def check_description(description: str) -> None:
+def check_description_text(description: str) -> None:
     """Raises ValueError for one that has control characters other than line feeds."""
     if any(unicodedata.category(c) == "Cc" and c != "\n" for c in description):
         raise ValueError("`description`: no control characters but line feed")
@@ -21,19 +21,19 @@ def check_description(description: str) -> None:
 class NewList(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/lists``: at most 1,000 a user."""
 
-    name: Name
+    name: DisplayName
     description: Description = ""
     private: Annotated[bool, Meta(description="nobody else sees it")] = False
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_description(self.description)
+        check_description_text(self.description)
 
 
-class ListChanges(Changes):
+class ListChanges(PatchBody):
     """``PATCH /v1/lists/{id}``: what is there is changed."""
 
-    name: Name | UnsetType = UNSET
+    name: DisplayName | UnsetType = UNSET
     description: Description | UnsetType = UNSET
     private: bool | UnsetType = UNSET
 
@@ -41,7 +41,7 @@ class ListChanges(Changes):
         if self.name is not UNSET:
             check_name(self.name)
         if self.description is not UNSET:
-            check_description(self.description)
+            check_description_text(self.description)
 
 
 class List(msgspec.Struct):
@@ -52,8 +52,8 @@ class List(msgspec.Struct):
     name: str
     description: str
     private: bool
-    members: Number
-    created: Time
+    members: NonNegativeInt
+    created: Timestamp
 
 
 class ListPage(msgspec.Struct):

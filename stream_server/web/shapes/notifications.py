@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.schema import Cursor, Id, Number, Time
+from stream_server.web.schema import Cursor, Id, NonNegativeInt, Timestamp
 from stream_server.web.shapes.comments import Comment
 from stream_server.web.shapes.statuses import Status
 from stream_server.web.shapes.users import User
 
-Unreads = Annotated[Number, Meta(description="above the read mark; beyond 100, hidden ones are counted too")]
+UnreadNumber = Annotated[
+    NonNegativeInt, Meta(description="above the read mark; beyond 100, hidden ones are counted too")
+]
 
 
 class ReadMark(msgspec.Struct, forbid_unknown_fields=True):
@@ -19,10 +21,10 @@ class ReadMark(msgspec.Struct, forbid_unknown_fields=True):
     id: Id
 
 
-class Unread(msgspec.Struct):
+class UnreadCount(msgspec.Struct):
     """How many are not read."""
 
-    unread: Unreads
+    unread: UnreadNumber
 
 
 class Notification(msgspec.Struct):
@@ -31,7 +33,7 @@ class Notification(msgspec.Struct):
     id: Id
     kind: Literal["mention", "reply", "like", "comment", "repost", "quote", "follow", "request", "approve"]
     source: Annotated[User, Meta(description="who did it")]
-    posted: Time
+    posted: Timestamp
     read: bool
     status: Status | UnsetType = UNSET
     comment: Comment | UnsetType = UNSET
@@ -43,4 +45,4 @@ class NotificationPage(msgspec.Struct):
     notifications: list[Notification]
     next: Cursor | None
     prev: Cursor | None
-    unread: Unreads
+    unread: UnreadNumber

@@ -7,23 +7,23 @@ import msgspec
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
-from stream_server.store.reports import Outcome
-from stream_server.web.schema import Cursor, Id, Time
-from stream_server.web.shapes.queries import Piece
+from stream_server.store.reports import ReportOutcome
+from stream_server.web.schema import Cursor, Id, Timestamp
+from stream_server.web.shapes.queries import PageQuery
 from stream_server.web.shapes.statuses import Status
 from stream_server.web.shapes.users import User
 
-Reason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
-Note = Annotated[str, Meta(max_length=500, description="no control characters but line feed and tab")]
+ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
+ReportNote = Annotated[str, Meta(max_length=500, description="no control characters but line feed and tab")]
 
 
 class NewReport(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/reports``: of a user or of a status, exactly one."""
 
-    reason: Reason
+    reason: ReportReason
     user: Id | None = None
     status: Id | None = None
-    note: Note = ""
+    note: ReportNote = ""
 
     def __post_init__(self) -> None:
         _check_note(self.note)
@@ -36,14 +36,14 @@ class NewReport(msgspec.Struct, forbid_unknown_fields=True):
 class Decision(msgspec.Struct, forbid_unknown_fields=True):
     """``PATCH /v1/admin/reports/{id}``: ``removed`` deletes the status, ``suspended`` suspends its author."""
 
-    outcome: Outcome
-    note: Annotated[Note, Meta(description="why, for other administrators")] = ""
+    outcome: ReportOutcome
+    note: Annotated[ReportNote, Meta(description="why, for other administrators")] = ""
 
     def __post_init__(self) -> None:
         _check_note(self.note)
 
 
-class Cases(Piece, frozen=True, forbid_unknown_fields=True):
+class ReportsQuery(PageQuery, frozen=True, forbid_unknown_fields=True):
     """A piece of the reports that wait, or of those that were decided."""
 
     state: Literal["open", "decided"] = "open"
@@ -56,37 +56,37 @@ class Report(msgspec.Struct):
     uid: Annotated[Id, Meta(description="who reports")]
     user: Id
     status: Id | None
-    reason: Reason
+    reason: ReportReason
     note: str
-    posted: Time
-    outcome: Outcome | None
-    decided: Time | None
+    posted: Timestamp
+    outcome: ReportOutcome | None
+    decided: Timestamp | None
 
 
-class Reported(msgspec.Struct):
+class ReportedContent(msgspec.Struct):
     """What was reported, as it is now; a status that is gone is null."""
 
     user: User
     status: Status | None
 
 
-class Case(Report, kw_only=True):
+class AdminReport(Report, kw_only=True):
     """A report as an administrator sees it."""
 
     decided_by: Id | None
     remark: Annotated[str, Meta(description="the note of the decision")]
-    reported: Reported
+    reported: ReportedContent
 
 
-class CasePage(msgspec.Struct):
+class AdminReportPage(msgspec.Struct):
     """A piece of the reports; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
 
-    reports: list[Case]
+    reports: list[AdminReport]
     next: Cursor | None
     prev: Cursor | None
 
 
-class Suspension(msgspec.Struct):
+class SuspensionState(msgspec.Struct):
     """How it stands now."""
 
     suspended: bool

@@ -9,14 +9,14 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.store import draft
 from stream_server.web.schema import (
     Cursor,
+    HttpUrl,
     Id,
     Language,
     Latitude,
-    Link,
     Login,
     Longitude,
-    Number,
-    Time,
+    NonNegativeInt,
+    Timestamp,
     check_meta,
     check_name,
 )
@@ -24,20 +24,20 @@ from stream_server.web.schema import (
 MAX_MEDIA = 4
 
 
-def check_characters(message: str) -> None:
+def check_control_characters(message: str) -> None:
     """Raises ValueError for a text with characters that a line on a screen cannot show."""
     if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in message):
         raise ValueError("`message`: no control characters but line feed and tab")
 
 
-class Location(draft.Location, frozen=True, forbid_unknown_fields=True):
+class GeoPoint(draft.StatusLocation, frozen=True, forbid_unknown_fields=True):
     """A point, in degrees (WGS 84)."""
 
     lon: Longitude
     lat: Latitude
 
 
-class Place(draft.Place, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class NamedPlace(draft.StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A named place; ``box`` is west, south, east, north, with west > east across the date line."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -50,10 +50,10 @@ class Place(draft.Place, frozen=True, forbid_unknown_fields=True, omit_defaults=
             raise ValueError("`box`: south must be below north, and west not equal to east")
 
 
-class Media(draft.Media, frozen=True, forbid_unknown_fields=True):
+class MediaLink(draft.StatusMedia, frozen=True, forbid_unknown_fields=True):
     """A link to what the author shows; it is not fetched."""
 
-    url: Link
+    url: HttpUrl
     type: Literal["image", "video", "gif", "audio"]
 
 
@@ -61,55 +61,55 @@ class NewStatus(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/statuses``; ``message`` may be empty only with ``origin``, which makes it a repost."""
 
     message: str = ""
-    location: Location | None = None
-    place: Place | None = None
+    location: GeoPoint | None = None
+    place: NamedPlace | None = None
     in_reply_to: Id | None = None
     origin: Id | None = None
     lang: Language | None = None
-    media: Annotated[list[Media], Meta(max_length=MAX_MEDIA)] = []
+    media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = []
     meta: dict[str, Any] | None = None
     group: Annotated[Id, Meta(description="where it is posted; a reply is posted where its status is")] | None = None
 
     def __post_init__(self) -> None:
-        check_characters(self.message)
+        check_control_characters(self.message)
         if self.meta is not None:
             check_meta(self.meta)
 
 
-Indices = Annotated[tuple[Number, Number], Meta(description="from and to, in code points")]
+TextSpan = Annotated[tuple[NonNegativeInt, NonNegativeInt], Meta(description="from and to, in code points")]
 
 
-class Mention(msgspec.Struct):
+class MentionEntity(msgspec.Struct):
     """``@login`` in a text; ``id`` is there if somebody is called so."""
 
     login: str
-    indices: Indices
+    indices: TextSpan
     id: Id | UnsetType = UNSET
 
 
-class Tag(msgspec.Struct):
+class TagEntity(msgspec.Struct):
     """``#text`` or ``$text``."""
 
     text: str
-    indices: Indices
+    indices: TextSpan
 
 
-class Url(msgspec.Struct):
+class UrlEntity(msgspec.Struct):
     """A link in a text."""
 
     url: str
     display_url: str
     expanded_url: str
-    indices: Indices
+    indices: TextSpan
 
 
-class Entities(msgspec.Struct):
+class StatusEntities(msgspec.Struct):
     """What was found in a text."""
 
-    mentions: list[Mention]
-    hashtags: list[Tag]
-    cashtags: list[Tag]
-    urls: list[Url]
+    mentions: list[MentionEntity]
+    hashtags: list[TagEntity]
+    cashtags: list[TagEntity]
+    urls: list[UrlEntity]
 
 
 class EmbeddedStatus(msgspec.Struct):
@@ -119,21 +119,21 @@ class EmbeddedStatus(msgspec.Struct):
     uid: Id
     login: Login
     message: str
-    posted: Time
-    location: Location | None
-    place: Place | None
+    posted: Timestamp
+    location: GeoPoint | None
+    place: NamedPlace | None
     lang: Annotated[str, Meta(description="BCP 47, `und` if unknown")]
-    entities: Entities
+    entities: StatusEntities
     in_reply_to: Id | None
     in_reply_to_uid: Id | None
     origin: Annotated[Id, Meta(description="what is reposted or quoted")] | None
-    media: list[Media]
+    media: list[MediaLink]
     meta: dict[str, Any] | None
     group: Id | None
     conversation: Annotated[Id, Meta(description="the status with which the thread began")]
-    likes: Number
-    comments: Number
-    reposts: Number
+    likes: NonNegativeInt
+    comments: NonNegativeInt
+    reposts: NonNegativeInt
 
 
 class Status(EmbeddedStatus, kw_only=True):
@@ -142,7 +142,7 @@ class Status(EmbeddedStatus, kw_only=True):
     original: EmbeddedStatus | UnsetType | None = UNSET
 
 
-class Statuses(msgspec.Struct):
+class StatusesById(msgspec.Struct):
     """Those of the asked for that exist, in the order of the asking."""
 
     statuses: list[Status]

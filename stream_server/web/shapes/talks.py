@@ -5,44 +5,44 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.schema import Cursor, Id, Login, Name, Time, check_name
-from stream_server.web.shapes.statuses import check_characters
+from stream_server.web.schema import Cursor, DisplayName, Id, Login, Timestamp, check_name
+from stream_server.web.shapes.statuses import check_control_characters
 
 MAX_OTHERS = 49
 MAX_MESSAGE_CHARS = 2000
 
-Unseen = Annotated[int, Meta(ge=0, le=100, description="messages after the read mark, counted up to 100")]
+UnreadMessageCount = Annotated[int, Meta(ge=0, le=100, description="messages after the read mark, counted up to 100")]
 
 
 class NewTalk(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/talks``: with one other it is the one talk of the two, which has no name; with several a new one."""
 
     people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, not oneself")]
-    name: Annotated[Name, Meta(description="of a talk of several")] | None = None
+    name: Annotated[DisplayName, Meta(description="of a talk of several")] | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None:
             check_name(self.name)
 
 
-class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
+class NewTalkMessage(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/talks/{id}/messages``."""
 
     message: Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE_CHARS)]
 
     def __post_init__(self) -> None:
-        check_characters(self.message)
+        check_control_characters(self.message)
         if not self.message.strip():
             raise ValueError("`message`: not only white space")
 
 
-class TalkMark(msgspec.Struct, forbid_unknown_fields=True):
+class TalkReadMark(msgspec.Struct, forbid_unknown_fields=True):
     """``PUT /v1/talks/{id}/read``: the newest message that was read."""
 
     id: Id
 
 
-class Message(msgspec.Struct):
+class TalkMessage(msgspec.Struct):
     """A message, which only those in the talk ever see."""
 
     id: Id
@@ -50,13 +50,13 @@ class Message(msgspec.Struct):
     uid: Id
     login: Login
     message: str
-    posted: Time
+    posted: Timestamp
 
 
-class MessagePage(msgspec.Struct):
+class TalkMessagePage(msgspec.Struct):
     """A piece of a talk; ``next`` is for ``before``, ``prev`` for ``after``, null at the end."""
 
-    messages: list[Message]
+    messages: list[TalkMessage]
     next: Cursor | None
     prev: Cursor | None
 
@@ -67,9 +67,9 @@ class Talk(msgspec.Struct):
     id: Id
     people: Annotated[list[Id], Meta(description="everyone in it, who opened it first")]
     name: str | None
-    created: Time
-    unread: Unseen
-    last_message: Message | UnsetType = UNSET
+    created: Timestamp
+    unread: UnreadMessageCount
+    last_message: TalkMessage | UnsetType = UNSET
 
 
 class TalkPage(msgspec.Struct):
@@ -80,8 +80,8 @@ class TalkPage(msgspec.Struct):
     prev: Cursor | None
 
 
-class TalkRead(msgspec.Struct):
+class TalkReadState(msgspec.Struct):
     """Up to which message a talk is read now, and how many are not."""
 
     read: Id
-    unread: Unseen
+    unread: UnreadMessageCount

@@ -4,15 +4,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from stream_server.web.shapes.queries import Paged
+from stream_server.web.shapes.queries import NumberedPageQuery
 
-Order = Annotated[
+TimelineOrder = Annotated[
     Literal["time", "importance"],
     Meta(description="newest first, or by what people made of it: a cursor of one order is none of the other"),
 ]
 
 
-class Home(Paged, frozen=True, forbid_unknown_fields=True):
+class HomeTimelineQuery(NumberedPageQuery, frozen=True, forbid_unknown_fields=True):
     """A piece of the home timeline."""
 
-    order: Order = "time"
+    order: TimelineOrder = "time"

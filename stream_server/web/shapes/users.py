@@ -8,28 +8,28 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.schema import (
     Cursor,
+    DisplayName,
     Email,
+    HttpUrl,
     Id,
     Language,
-    Link,
     Login,
-    Name,
-    Number,
+    NonNegativeInt,
     Password,
-    Time,
+    Timestamp,
     check_name,
 )
-from stream_server.web.shapes.changes import Changes
+from stream_server.web.shapes.changes import PatchBody
 
 Bio = Annotated[str, Meta(min_length=1, max_length=500, description="1 to 500 code points; lines, no other controls")]
-Whereabouts = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
+PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
 
 
 class NewUser(msgspec.Struct, forbid_unknown_fields=True):
     """``POST /v1/users``."""
 
     login: Login
-    name: Name
+    name: DisplayName
     email: Email
     password: Password
 
@@ -37,27 +37,27 @@ class NewUser(msgspec.Struct, forbid_unknown_fields=True):
         check_name(self.name)
 
 
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of ``GET /v1/users/available``: a login, an e-mail, or both."""
 
     login: Login | None = None
     email: Email | None = None
 
 
-class Free(msgspec.Struct):
+class Availability(msgspec.Struct):
     """Whether each that was asked for could be signed up with."""
 
     login: bool | UnsetType = UNSET
     email: bool | UnsetType = UNSET
 
 
-class UserChanges(Changes):
+class UserChanges(PatchBody):
     """``PATCH /v1/users/me``: what is there is changed; null takes a member away that may be null."""
 
-    name: Name | UnsetType = UNSET
+    name: DisplayName | UnsetType = UNSET
     bio: Bio | UnsetType | None = UNSET
-    url: Link | UnsetType | None = UNSET
-    place: Whereabouts | UnsetType | None = UNSET
+    url: HttpUrl | UnsetType | None = UNSET
+    place: PlaceText | UnsetType | None = UNSET
     lang: Language | UnsetType | None = UNSET
     protected: bool | UnsetType = UNSET
 
@@ -65,9 +65,9 @@ class UserChanges(Changes):
         if self.name is not UNSET:
             check_name(self.name)
         if isinstance(self.bio, str):
-            _check_words("bio", self.bio, also="\n")
+            _check_printable("bio", self.bio, allowed_controls="\n")
         if isinstance(self.place, str):
-            _check_words("place", self.place)
+            _check_printable("place", self.place)
 
 
 class User(msgspec.Struct):
@@ -81,10 +81,10 @@ class User(msgspec.Struct):
     place: str | None
     lang: str | None
     protected: bool
-    followers: Number
-    following: Number
-    posts: Number
-    signup: Time
+    followers: NonNegativeInt
+    following: NonNegativeInt
+    posts: NonNegativeInt
+    signup: Timestamp
 
 
 class OwnUser(User, kw_only=True):
@@ -96,10 +96,10 @@ class OwnUser(User, kw_only=True):
 class ListedUser(User, kw_only=True):
     """A user on a list; ``since`` is when that began for which the list is kept."""
 
-    since: Annotated[Time, Meta(description="there where the list knows it")] | UnsetType = UNSET
+    since: Annotated[Timestamp, Meta(description="there where the list knows it")] | UnsetType = UNSET
 
 
-class Users(msgspec.Struct):
+class UsersById(msgspec.Struct):
     """Those of the asked for who exist, in the order of the asking."""
 
     users: list[User]
@@ -113,7 +113,7 @@ class UserPage(msgspec.Struct):
     prev: Cursor | None
 
 
-def _check_words(member: str, text: str, *, also: str = "") -> None:
-    """Raises ValueError for words that are blank or have control characters, but for those in ``also``."""
-    if not text.strip() or any(unicodedata.category(c) == "Cc" and c not in also for c in text):
+def _check_printable(member: str, text: str, *, allowed_controls: str = "") -> None:
+    """Raises ValueError for words that are blank or have control characters, but for those in ``allowed_controls``."""
+    if not text.strip() or any(unicodedata.category(c) == "Cc" and c not in allowed_controls for c in text):
         raise ValueError(f"`{member}`: not blank, no control characters")

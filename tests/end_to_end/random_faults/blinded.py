@@ -16,7 +16,7 @@ VARIABLE = "BLIND_WHEN_THERE_IS"
 
 def blind(file: Path) -> None:
     """From the beat after the file is there, no beat ends."""
-    rest = Feed._rest
+    rest = Feed._wait_for_next_check
 
     async def rests(feed: Feed) -> None:
         await rest(feed)

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.event import Event
 from tests.filters.texts import post
 
@@ -21,7 +21,7 @@ def _text(rule: str, text: str, *, matches: bool = True) -> Case:
 
 
 def _quote(rule: str, text: str, quoted: str, *, matches: bool = True) -> Case:
-    event = post(text, quoted_text=quoted, quoted_entities=extract(quoted), forms=frozenset({"quote"}))
+    event = post(text, quoted_text=quoted, quoted_entities=extract_entities(quoted), forms=frozenset({"quote"}))
     return Case(rule, f"`{text}`, quoting `{quoted}`", event, matches)
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from filters import occurrence
-from filters.entities import extract
+from filters.entities import extract_entities
 from filters.event import Event
-from filters.occurrence import Folded
+from filters.occurrence import FoldedText
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from tests.filters.texts import post
@@ -17,7 +17,7 @@ STATUS = post(
     lang="en",
     followers=20,
     quoted_text="black coffee",
-    quoted_entities=extract("black coffee"),
+    quoted_entities=extract_entities("black coffee"),
 )
 
 
@@ -82,7 +82,7 @@ def test_places_count_code_points_of_what_was_written(registry: Registry) -> Non
 def test_a_tree_is_as_the_rule(registry: Registry) -> None:
     """Groups sum up, a negated operator holds where nothing was found; all of it is JSON."""
     told = Rule.parse("(milk OR tea) -coffee from:ada", registry).explain(STATUS)
-    assert told.as_json() == {
+    assert told.to_json() == {
         "text": "(milk OR tea) -coffee from:ada",
         "column": 2,
         "matched": False,
@@ -127,8 +127,8 @@ def test_a_tree_is_as_the_rule(registry: Registry) -> None:
 def test_a_match_is_owed_to_what_was_found(registry: Registry) -> None:
     """Not to what is negated, nor to a branch that does not hold as a whole."""
     told = Rule.parse("tea lang:en -milk (green milk OR straße OR wine)", registry).explain(STATUS)
-    assert [part.text for part in told.found()] == ["tea", "lang:en", "strasse"]
-    assert list(Rule.parse("tea milk", registry).explain(STATUS).found()) == []
+    assert [part.text for part in told.matched_operators()] == ["tea", "lang:en", "strasse"]
+    assert list(Rule.parse("tea milk", registry).explain(STATUS).matched_operators()) == []
 
 
 def test_nobody_wrote_some_events(registry: Registry) -> None:
@@ -140,12 +140,12 @@ def test_a_text_is_looked_through_once_for_all_parts(registry: Registry, monkeyp
     """A hundred parts, each found a hundred times, would hold up everybody for seconds."""
     folded: list[str] = []
 
-    class Counted(Folded):
+    class Counted(FoldedText):
         def __init__(self, original: str, start: int = 0) -> None:
             folded.append(original)
             super().__init__(original, start)
 
-    monkeypatch.setattr(occurrence, "Folded", Counted)
+    monkeypatch.setattr(occurrence, "FoldedText", Counted)
     told = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(post("tea " * 51 + "once"))
     assert len(told.parts) == 20
     assert [len(part.indices) for part in told.parts[-1].parts] == [51, 50, 50]

@@ -8,9 +8,9 @@ import pytest
 from filters.entities import Entities, Url
 from filters.event import Event
 from filters.registry import Registry
-from filters.rules.operators import rows
+from filters.rules.operators import operator_specs
 from filters.rules.rule import Rule
-from filters.rules.text import Near
+from filters.rules.text import ProximityCondition
 from tests.filters.rules.cases import CASES, Case
 from tests.filters.texts import post
 
@@ -21,11 +21,11 @@ def test_an_operator_finds_what_it_is_said_to(registry: Registry, case: Case) ->
     rule = Rule.parse(case.rule, registry)
     assert rule.matches(case.event) is case.matches
     assert rule.explain(case.event).matched is case.matches
-    keys, clauses = rule.keys(), rule.clauses()
+    keys, clauses = rule.candidate_keys(), rule.exact_clauses()
     assert keys is not None
-    assert not case.matches or keys & case.event.keys
+    assert not case.matches or keys & case.event.index_keys
     if clauses is not None:
-        assert any(clause <= case.event.keys for clause in clauses) is case.matches
+        assert any(clause <= case.event.index_keys for clause in clauses) is case.matches
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if " " not in case.rule], ids=lambda case: case.rule)
@@ -36,11 +36,11 @@ def test_a_minus_turns_an_operator_round(registry: Registry, case: Case) -> None
         **{name: getattr(event, name) for name in ("kind", "author", "login", "people", "status_id", "lang", "point")},
         **{name: getattr(event, name) for name in ("box", "forms", "media", "conversation", "place_name", "bio")},
         **{name: getattr(event, name) for name in ("place_country", "reply_to", "reply_to_login", "reposted")},
-        reposted_login=event.reposted_login,
+        reposted_author_login=event.reposted_author_login,
         text=f"{event.text} zebra",
         entities=event.entities,
-        quoted_text=event.quoted.text,
-        quoted_entities=event.quoted.entities,
+        quoted_text=event.analyzed_quote.text,
+        quoted_entities=event.analyzed_quote.entities,
     )
     assert Rule.parse(f"zebra {case.rule}", registry).matches(said) is case.matches
     assert Rule.parse(f"zebra -{case.rule}", registry).matches(said) is not case.matches
@@ -48,7 +48,7 @@ def test_a_minus_turns_an_operator_round(registry: Registry, case: Case) -> None
 
 def test_the_table_has_an_example_of_each_operator(registry: Registry) -> None:
     """Each can be read, beside a word where it cannot stand alone, and says in few words why it did not match."""
-    for row in rows():
+    for row in operator_specs():
         rule = Rule.parse(row.example if row.standalone else f"tea {row.example}", registry)
         told = rule.explain(post("nothing"))
         assert (told.matched, told.why != "") == (False, True), row.example
@@ -57,7 +57,7 @@ def test_the_table_has_an_example_of_each_operator(registry: Registry) -> None:
 def test_every_operator_is_tried(registry: Registry) -> None:
     """A new row of the table needs its cases."""
     tried = " ".join(case.rule for case in CASES)
-    names = [name for row in rows() if row.name for name in (row.name, *row.aliases)]
+    names = [name for row in operator_specs() if row.name for name in (row.name, *row.aliases)]
     assert [name for name in names if f"{name}:" not in tried] == []
 
 
@@ -103,14 +103,14 @@ def test_a_shortened_display_of_a_link_has_no_half_words(registry: Registry) -> 
 def test_words_that_are_never_near_each_other_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often each of them is said: one event asks many rules."""
     tried: list[int] = []
-    taken = Near._taken
+    taken = ProximityCondition._assign_positions
 
-    def counted(near: Near, places: Mapping[str, int], start: int) -> int:
+    def counted(near: ProximityCondition, places: Mapping[str, int], start: int) -> int:
         tried.append(start)
         return taken(near, places, start)
 
-    monkeypatch.setattr(Near, "_taken", counted)
-    near = Near(["a", "b"], 6)
+    monkeypatch.setattr(ProximityCondition, "_assign_positions", counted)
+    near = ProximityCondition(["a", "b"], 6)
     assert not near.matches(post("a " * 60 + "c " * 9 + "b " * 60))
     assert tried == []
     assert near.matches(post("a " * 60 + "c " * 6 + "b " * 60))

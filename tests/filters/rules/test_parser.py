@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from filters.error import ParameterError
 from filters.registry import Registry
 from filters.rules.error import RuleError
-from filters.rules.parser import CHARACTERS, DEPTH, parse
-from filters.rules.printer import show
+from filters.rules.parser import MAX_DEPTH, MAX_RULE_CHARS, parse_rule
+from filters.rules.printer import format_node
 from filters.rules.rule import Rule
 from filters.testing import example_events
 from tests.filters.conftest import built_in
@@ -116,10 +116,10 @@ def test_columns_stand_in_the_tree(registry: Registry) -> None:
 
 def test_length_and_depth_are_bounded(registry: Registry) -> None:
     """To the bound and no further."""
-    assert Rule.parse("a" * CHARACTERS, registry).text == "a" * CHARACTERS
-    assert Rule.parse("(" * DEPTH + "tea" + ")" * DEPTH, registry).text == "tea"
-    assert Rule.parse("(tea) " * (DEPTH + 1), registry).text.count("tea") == DEPTH + 1
-    for text, column in (("a" * (CHARACTERS + 1), CHARACTERS + 1), ("(" * (DEPTH + 1), DEPTH + 1)):
+    assert Rule.parse("a" * MAX_RULE_CHARS, registry).text == "a" * MAX_RULE_CHARS
+    assert Rule.parse("(" * MAX_DEPTH + "tea" + ")" * MAX_DEPTH, registry).text == "tea"
+    assert Rule.parse("(tea) " * (MAX_DEPTH + 1), registry).text.count("tea") == MAX_DEPTH + 1
+    for text, column in (("a" * (MAX_RULE_CHARS + 1), MAX_RULE_CHARS + 1), ("(" * (MAX_DEPTH + 1), MAX_DEPTH + 1)):
         with pytest.raises(RuleError) as refusal:
             Rule.parse(text, registry)
         assert refusal.value.column == column
@@ -128,23 +128,23 @@ def test_length_and_depth_are_bounded(registry: Registry) -> None:
 def test_what_grows_by_folding_is_bounded_too(registry: Registry) -> None:
     """What is shown can be read again, so it is no longer than what may be written."""
     with pytest.raises(RuleError, match="has 2046 characters"):
-        Rule.parse("ŉ" * (CHARACTERS - 2) + " a", registry)
+        Rule.parse("ŉ" * (MAX_RULE_CHARS - 2) + " a", registry)
 
 
 def _refused_or_matched(text: str) -> None:
     try:
-        node = parse(text, REGISTRY)
+        node = parse_rule(text, REGISTRY)
     except RuleError as refusal:
         assert 1 <= refusal.column <= len(text) + 1  # noqa: PT017 - either outcome is right
         return
-    assert parse(show(node), REGISTRY) == node
-    assert show(parse(show(node), REGISTRY)) == show(node)
+    assert parse_rule(format_node(node), REGISTRY) == node
+    assert format_node(parse_rule(format_node(node), REGISTRY)) == format_node(node)
     rule = Rule(node)
     for event in example_events():
         matched = rule.matches(event)
         assert rule.explain(event).matched is matched
-        keys = rule.keys()
-        assert not matched or keys is None or keys & event.keys
+        keys = rule.candidate_keys()
+        assert not matched or keys is None or keys & event.index_keys
 
 
 @pytest.mark.timeout(900)
@@ -180,7 +180,7 @@ def test_reading_takes_time_linear_in_the_length(registry: Registry, piece: str,
 
 
 def _fitting(piece: str, joint: str) -> int:
-    return CHARACTERS // len(piece + joint)
+    return MAX_RULE_CHARS // len(piece + joint)
 
 
 def _steps(text: str, registry: Registry) -> int:

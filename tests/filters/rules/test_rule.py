@@ -7,10 +7,10 @@ import pytest
 
 from filters.base import Filter, Role
 from filters.event import Event
-from filters.key import Clause, Key, conversation, flag, person, quoted
+from filters.key import Clause, Key, conversation_key, flag_key, quoted_key, user_key
 from filters.registry import Registry
 from filters.rules.error import RuleError
-from filters.rules.rule import CLAUSES, Rule
+from filters.rules.rule import MAX_CLAUSES, Rule
 from tests.filters.texts import post
 
 
@@ -31,7 +31,7 @@ class Shouts(Filter):
         return cls(value)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.value
 
     def matches(self, event: Event) -> bool:
@@ -58,7 +58,7 @@ class Private(Shouts):
     """Does not want to be in rules."""
 
     name: ClassVar[str] = "private"
-    operator: ClassVar[bool] = False
+    usable_in_rules: ClassVar[bool] = False
 
 
 @pytest.fixture
@@ -72,19 +72,19 @@ def more(registry: Registry) -> Registry:
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
-        ("tea", {"tea", quoted("tea")}),
-        ("tea #tea", {"#tea", quoted("#tea")}),
-        ("tea from:7", {person("7")}),
-        ("tea OR from:7", {"tea", quoted("tea"), person("7")}),
-        ("marmalade (tea OR milk)", {"marmalade", quoted("marmalade")}),
-        ("tea -marmalade", {"tea", quoted("tea")}),
-        ("tea has:media lang:en", {"tea", quoted("tea")}),
-        ('"a marmalade"', {"marmalade", quoted("marmalade")}),
+        ("tea", {"tea", quoted_key("tea")}),
+        ("tea #tea", {"#tea", quoted_key("#tea")}),
+        ("tea from:7", {user_key("7")}),
+        ("tea OR from:7", {"tea", quoted_key("tea"), user_key("7")}),
+        ("marmalade (tea OR milk)", {"marmalade", quoted_key("marmalade")}),
+        ("tea -marmalade", {"tea", quoted_key("tea")}),
+        ("tea has:media lang:en", {"tea", quoted_key("tea")}),
+        ('"a marmalade"', {"marmalade", quoted_key("marmalade")}),
     ],
 )
 def test_the_index_looks_for_the_rarest_that_must_be_there(registry: Registry, text: str, keys: set[Key]) -> None:
     """Of an AND one part, of an OR all."""
-    assert Rule.parse(text, registry).keys() == frozenset(keys)
+    assert Rule.parse(text, registry).candidate_keys() == frozenset(keys)
 
 
 @pytest.mark.parametrize(
@@ -104,27 +104,27 @@ def test_the_index_looks_for_the_rarest_that_must_be_there(registry: Registry, t
 )
 def test_a_rule_of_few_plain_operators_is_said_exactly(registry: Registry, text: str, count: int | None) -> None:
     """So that finding is proof; what is negated or looked at closer cannot be."""
-    clauses = Rule.parse(text, registry).clauses()
+    clauses = Rule.parse(text, registry).exact_clauses()
     assert (None if clauses is None else len(clauses)) == count
-    assert count is None or count <= CLAUSES
+    assert count is None or count <= MAX_CLAUSES
 
 
 def test_clauses_have_a_bound(registry: Registry) -> None:
     """To the bound and no further."""
-    threads = [f"conversation_id:{n}" for n in range(CLAUSES + 1)]
-    assert len(Rule.parse(" OR ".join(threads[1:]), registry).clauses() or ()) == CLAUSES
-    assert Rule.parse(" OR ".join(threads), registry).clauses() is None
+    threads = [f"conversation_id:{n}" for n in range(MAX_CLAUSES + 1)]
+    assert len(Rule.parse(" OR ".join(threads[1:]), registry).exact_clauses() or ()) == MAX_CLAUSES
+    assert Rule.parse(" OR ".join(threads), registry).exact_clauses() is None
 
 
 @pytest.mark.parametrize(
     ("text", "hints"),
     [
-        ("tea -milk", [{"tea"}, {quoted("tea")}]),
-        ("from:7 conversation_id:8 -milk", [{person("7"), conversation("8")}]),
-        ("from:7 has:media -milk", [{person("7"), flag("has:media")}]),
-        ("from:7 tea -milk", [{person("7"), "tea"}, {person("7"), quoted("tea")}]),
-        ("from:7 OR conversation_id:8 -milk", [{person("7")}, {conversation("8")}]),
-        ("from:7 (a OR b OR c) -milk", [{person("7")}]),
+        ("tea -milk", [{"tea"}, {quoted_key("tea")}]),
+        ("from:7 conversation_id:8 -milk", [{user_key("7"), conversation_key("8")}]),
+        ("from:7 has:media -milk", [{user_key("7"), flag_key("has:media")}]),
+        ("from:7 tea -milk", [{user_key("7"), "tea"}, {user_key("7"), quoted_key("tea")}]),
+        ("from:7 OR conversation_id:8 -milk", [{user_key("7")}, {conversation_key("8")}]),
+        ("from:7 (a OR b OR c) -milk", [{user_key("7")}]),
         ("shouts:yes -milk", []),
         ("from:7 OR shouts:yes", []),
     ],
@@ -133,24 +133,24 @@ def test_what_is_not_exact_is_asked_only_where_more_than_one_key_is(
     more: Registry, text: str, hints: list[set[Key]]
 ) -> None:
     """As many parts of an AND as leave few clauses, the rarest first."""
-    assert set(Rule.parse(text, more).hints()) == set(map(frozenset, hints))
+    assert set(Rule.parse(text, more).candidate_clauses()) == set(map(frozenset, hints))
 
 
 def test_clauses_are_exact(registry: Registry) -> None:
     """Their keys are those of the text and of the quoted text, mixed."""
-    clauses = Rule.parse("tea milk", registry).clauses()
-    pairs: set[Clause] = {frozenset((a, b)) for a in ("tea", quoted("tea")) for b in ("milk", quoted("milk"))}
+    clauses = Rule.parse("tea milk", registry).exact_clauses()
+    pairs: set[Clause] = {frozenset((a, b)) for a in ("tea", quoted_key("tea")) for b in ("milk", quoted_key("milk"))}
     assert set(clauses or ()) == pairs
 
 
 def test_an_installed_filter_is_an_operator(more: Registry) -> None:
     """One that narrows beside others, one of role any by itself; without keys the rule has none."""
     alone = Rule.parse("shouts:yes", more)
-    assert (alone.matches(post("HELLO")), alone.matches(post("hello")), alone.keys()) == (True, False, None)
+    assert (alone.matches(post("HELLO")), alone.matches(post("hello")), alone.candidate_keys()) == (True, False, None)
     beside = Rule.parse("hello -shouts:yes narrow:yes", more)
     assert beside.matches(post("HELLO")) is False
-    assert beside.keys() == frozenset({"hello", quoted("hello")})
-    assert Rule.parse("hello OR shouts:yes", more).keys() is None
+    assert beside.candidate_keys() == frozenset({"hello", quoted_key("hello")})
+    assert Rule.parse("hello OR shouts:yes", more).candidate_keys() is None
     assert Rule.parse('hello narrow:"a \\" b"', more).text == 'hello narrow:"a \\" b"'
 
 
@@ -174,7 +174,7 @@ def test_an_explanation_says_what_was_raised(more: Registry) -> None:
     told = Rule.parse("hello shouts:boom OR milk", more).explain(post("hello milk"))
     hello, boom = told.parts[0].parts
     assert (hello.matched, boom.matched, boom.why) == (True, False, "it raised RuntimeError('boom')")
-    assert (told.matched, isinstance(told.failed, RuntimeError)) == (True, True)
+    assert (told.matched, isinstance(told.error, RuntimeError)) == (True, True)
     assert not Rule.parse("hello -shouts:boom", more).explain(post("hello")).matched
 
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import redis
 
-from stream_server.events import START, Entry
-from stream_server.jobs import Receivers
+from stream_server.events import LOG_START, Entry
+from stream_server.jobs import JobWorkers
 from stream_server.store.store import Store
 from tests.property.model.journal import Journal
 from tests.property.model.moves import Move
@@ -55,11 +55,11 @@ class Crowd(Walk):
 
     async def _hurry(self) -> None:
         """What is due in a while is due now: a receiver takes jobs from under those who are at them."""
-        receivers = Receivers(self.store.jobs, self.store.passes, random.Random(0))
+        receivers = JobWorkers(self.store.job_queue, self.store.job_runner, random.Random(0))
         while True:
             hasten(self.raw, 3)
-            await receivers.turn()
-            assert receivers.failures == 0
+            await receivers.run_claimed()
+            assert receivers.failed_passes == 0
             await asyncio.sleep(0)  # a turn with nothing due gives way to nobody by itself
 
     async def journal_of(self) -> Journal:
@@ -72,6 +72,6 @@ class Crowd(Walk):
     async def entries(self) -> list[Entry]:
         """The whole log."""
         found: list[Entry] = []
-        while page := await self.store.log.read(found[-1].position if found else START, 1000):
+        while page := await self.store.log.read(found[-1].position if found else LOG_START, 1000):
             found += page
         return found

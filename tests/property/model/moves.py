@@ -4,8 +4,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from stream_server.store.draft import Draft
-from stream_server.store.request import Request
+from stream_server.store.draft import StatusDraft
+from stream_server.store.request import IdempotencyKey
 from tests.property.model.ground import Comment, Status
 from tests.property.model.walk import LOGINS, UNKNOWN, Walk
 
@@ -45,7 +45,7 @@ async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
             Status(id=made_id(made), uid=uid, message=message, mentions=mentions, tags=tags, **more)
         )
 
-    ask = walk.store.statuses.create(uid, Draft(message=message, **more), Request.fresh())  # type: ignore[arg-type]  # mypy: ** of str
+    ask = walk.store.statuses.create(uid, StatusDraft(message=message, **more), IdempotencyKey.generate())  # type: ignore[arg-type]  # mypy: ** of str
     made = await walk.do(f"post {uid} {message!r} {more}", ask, model)
     if made is not None:
         walk.statuses.append(made_id(made))
@@ -99,7 +99,7 @@ async def delete(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     sid = walk.any_of(walk.statuses, b)
     uid = walk.owner(sid, a, c)
-    ask = walk.store.statuses.delete(uid, sid, Request.fresh())
+    ask = walk.store.statuses.delete(uid, sid, IdempotencyKey.generate())
     await walk.do(f"delete {uid} {sid}", ask, lambda _: walk.world.posts.delete(uid, sid))
 
 
@@ -112,13 +112,15 @@ async def follow(walk: Walk, a: int, b: int, c: int) -> None:
         if made is not None:
             assert json.loads(made) == {"following": not asked, "requested": asked}, walk.because("answered otherwise")
 
-    await walk.do(f"follow {source} {target}", walk.store.follows.follow(source, target, Request.fresh()), model)
+    await walk.do(
+        f"follow {source} {target}", walk.store.follows.follow(source, target, IdempotencyKey.generate()), model
+    )
 
 
 async def unfollow(walk: Walk, a: int, b: int, c: int) -> None:
     """Follow, or ask to, no longer."""
     source, target = walk.who(a), walk.whom(b)
-    ask = walk.store.follows.unfollow(source, target, Request.fresh())
+    ask = walk.store.follows.unfollow(source, target, IdempotencyKey.generate())
     await walk.do(f"unfollow {source} {target}", ask, lambda _: walk.world.relations.unfollow(source, target))
 
 
@@ -130,7 +132,7 @@ def _between(verb: str, noun: str, *, mine: bool = False) -> Move:
         asking = [one for one, other in walk.world.ground.asks if other == source]
         if mine and asking and c % 4:
             target = asking[0]
-        ask = getattr(getattr(walk.store, noun), verb)(source, target, Request.fresh())
+        ask = getattr(getattr(walk.store, noun), verb)(source, target, IdempotencyKey.generate())
         model = getattr(walk.world.relations, verb)
         await walk.do(f"{verb} {source} {target}", ask, lambda _: model(source, target))
 
@@ -145,7 +147,7 @@ async def update(walk: Walk, a: int, b: int, c: int) -> None:
         changes["protected"] = c % 3 == 0
     if b % 3 != 0:
         changes["bio"] = (None, "one", "two")[c % 3]
-    ask = walk.store.users.update(uid, changes, Request.fresh())
+    ask = walk.store.users.update(uid, changes, IdempotencyKey.generate())
     await walk.do(f"update {uid} {changes}", ask, lambda _: walk.world.people.update(uid, changes))
 
 
@@ -153,14 +155,14 @@ async def protect(walk: Walk, a: int, b: int, c: int) -> None:
     """Begin or end to be protected."""
     uid = walk.who(a)
     changes: dict[str, str | bool | None] = {"protected": c % 3 != 0}
-    ask = walk.store.users.update(uid, changes, Request.fresh())
+    ask = walk.store.users.update(uid, changes, IdempotencyKey.generate())
     await walk.do(f"protect {uid} {changes}", ask, lambda _: walk.world.people.update(uid, changes))
 
 
 async def suspend(walk: Walk, a: int, b: int, c: int) -> None:
     """An administrator takes somebody out of sight."""
     uid = walk.whom(b)
-    ask = walk.store.suspensions.suspend(walk.admin, uid, Request.fresh())
+    ask = walk.store.suspensions.suspend(walk.admin, uid, IdempotencyKey.generate())
     await walk.do(f"suspend {uid}", ask, lambda _: walk.world.people.suspend(uid))
 
 
@@ -168,7 +170,7 @@ async def reinstate(walk: Walk, a: int, b: int, c: int) -> None:
     """And back."""
     gone = [one.id for one in walk.world.ground.people.values() if one.suspended]
     uid = gone[b % len(gone)] if gone else walk.whom(b)
-    ask = walk.store.suspensions.reinstate(walk.admin, uid, Request.fresh())
+    ask = walk.store.suspensions.reinstate(walk.admin, uid, IdempotencyKey.generate())
     await walk.do(f"reinstate {uid}", ask, lambda _: walk.world.people.reinstate(uid))
 
 
@@ -177,7 +179,7 @@ def _on_status(verb: str, noun: str) -> Move:
 
     async def move(walk: Walk, a: int, b: int, c: int) -> None:
         uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
-        ask = getattr(getattr(walk.store, noun), verb)(uid, sid, Request.fresh())
+        ask = getattr(getattr(walk.store, noun), verb)(uid, sid, IdempotencyKey.generate())
         model = getattr(walk.world.marks, verb)
         await walk.do(f"{verb} {uid} {sid}", ask, lambda _: model(uid, sid))
 
@@ -193,7 +195,9 @@ async def comment(walk: Walk, a: int, b: int, c: int) -> None:
         walk.world.comments.create(Comment(made_id(made), uid, sid, message, mentions))
 
     made = await walk.do(
-        f"comment {uid} {sid} {message!r}", walk.store.comments.create(uid, sid, message, Request.fresh()), model
+        f"comment {uid} {sid} {message!r}",
+        walk.store.comments.create(uid, sid, message, IdempotencyKey.generate()),
+        model,
     )
     if made is not None:
         walk.comments.append(made_id(made))
@@ -204,7 +208,7 @@ async def uncomment(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     one = walk.any_of(walk.comments, b)
     uid = walk.owner(one, a, c)
-    ask = walk.store.comments.delete(uid, one, Request.fresh())
+    ask = walk.store.comments.delete(uid, one, IdempotencyKey.generate())
     await walk.do(f"uncomment {uid} {one}", ask, lambda _: walk.world.comments.delete(uid, one))
 
 
@@ -217,7 +221,7 @@ async def batch(walk: Walk, a: int, b: int, c: int) -> None:
         expected += [walk.world.batched("unfollow", source, uid) for uid in leaves]
         assert made is None or [tuple(one) for one in made] == expected, walk.because("outcomes differ")
 
-    ask = walk.store.follows.many(source, follows, leaves, Request.fresh())
+    ask = walk.store.follows.change_many(source, follows, leaves, IdempotencyKey.generate())
     await walk.do(f"batch {source} {follows} {leaves}", ask, model)
 
 

@@ -31,9 +31,7 @@ MUTANTS = (
     Mutant("an unlike is still told", "unnotify(row.uid, 'like', actor.id, id)", "", LIKING),
     Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
     Mutant("a deleted repost is still counted", "'reposts', -1)", "'reposts', 0)", ("post", "repost", "delete")),
-    Mutant(
-        "an unfollow is not counted", "redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)", "", GRAPH
-    ),
+    Mutant("an unfollow is not counted", "redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)", "", GRAPH),
     Mutant(
         "a block cuts one way only",
         "local fence, fence_back = part(source, target), part(target, source)",

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from tests.property.model.moves import Move, made_id
 from tests.property.model.notices import Notice
 from tests.property.model.walk import Walk
@@ -17,7 +17,7 @@ NEVER = str(2**53 - 1)
 async def list_create(walk: Walk, a: int, b: int, c: int) -> None:
     """A new list."""
     uid, name, private = walk.who(a), f"l{len(walk.trace)}", b % 2 == 0
-    ask = walk.store.lists.create(uid, name, "", private, Request.fresh())
+    ask = walk.store.lists.create(uid, name, "", private, IdempotencyKey.generate())
 
     def model(made: bytes | None) -> None:
         walk.world.lists.create(made_id(made), uid, name, private=private)
@@ -32,7 +32,7 @@ async def list_update(walk: Walk, a: int, b: int, c: int) -> None:
     """Another name, open or not."""
     list_id = walk.any_of(walk.lists, b)
     uid, name, private = walk.owner(list_id, a, c), f"l{c % 2}", c % 3 == 0
-    ask = walk.store.lists.update(uid, list_id, {"name": name, "private": private}, Request.fresh())
+    ask = walk.store.lists.update(uid, list_id, {"name": name, "private": private}, IdempotencyKey.generate())
     await walk.do(
         f"list_update {uid} {list_id} {private}", ask,
         lambda _: walk.world.lists.update(uid, list_id, name, private=private),
@@ -43,7 +43,7 @@ async def list_delete(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     list_id = walk.any_of(walk.lists, b)
     uid = walk.owner(list_id, a, c)
-    ask = walk.store.lists.delete(uid, list_id, Request.fresh())
+    ask = walk.store.lists.delete(uid, list_id, IdempotencyKey.generate())
     await walk.do(f"list_delete {uid} {list_id}", ask, lambda _: walk.world.lists.delete(uid, list_id))
 
 
@@ -51,7 +51,7 @@ async def list_add(walk: Walk, a: int, b: int, c: int) -> None:
     """Somebody comes on a list."""
     list_id = walk.any_of(walk.lists, b)
     uid, member = walk.owner(list_id, a, c), walk.whom(a)
-    ask = walk.store.lists.add(uid, list_id, member, Request.fresh())
+    ask = walk.store.lists.add_member(uid, list_id, member, IdempotencyKey.generate())
     await walk.do(f"list_add {uid} {list_id} {member}", ask, lambda _: walk.world.lists.add(uid, list_id, member))
     walk.on.setdefault(list_id, []).append(member)
 
@@ -63,7 +63,7 @@ async def list_remove(walk: Walk, a: int, b: int, c: int) -> None:
     on = walk.on.get(list_id)
     if on and a % 4:
         member = on[a % len(on)]
-    ask = walk.store.lists.remove(uid, list_id, member, Request.fresh())
+    ask = walk.store.lists.remove_member(uid, list_id, member, IdempotencyKey.generate())
     await walk.do(f"list_remove {uid} {list_id} {member}", ask, lambda _: walk.world.lists.remove(uid, list_id, member))
 
 
@@ -71,7 +71,7 @@ async def follow_listed(walk: Walk, a: int, b: int, c: int) -> None:
     """Follow, and put on a list in the same call."""
     list_id = walk.any_of(walk.lists, c)
     source, target = walk.owner(list_id, a, b), walk.whom(b)
-    ask = walk.store.follows.follow(source, target, Request.fresh(), list_id)
+    ask = walk.store.follows.follow(source, target, IdempotencyKey.generate(), list_id)
     await walk.do(
         f"follow_listed {source} {target} {list_id}", ask,
         lambda _: walk.world.follow_listed(source, target, list_id),
@@ -82,7 +82,7 @@ async def unfollow_listed(walk: Walk, a: int, b: int, c: int) -> None:
     """Unfollow, and take from a list in the same call."""
     list_id = walk.any_of(walk.lists, c)
     source, target = walk.owner(list_id, a, b), walk.whom(b)
-    ask = walk.store.follows.unfollow(source, target, Request.fresh(), list_id)
+    ask = walk.store.follows.unfollow(source, target, IdempotencyKey.generate(), list_id)
     await walk.do(
         f"unfollow_listed {source} {target} {list_id}", ask,
         lambda _: walk.world.unfollow_listed(source, target, list_id),
@@ -92,7 +92,7 @@ async def unfollow_listed(walk: Walk, a: int, b: int, c: int) -> None:
 async def group_create(walk: Walk, a: int, b: int, c: int) -> None:
     """A new group."""
     uid, name, kind = walk.who(a), f"g{len(walk.trace)}", KINDS[b % 3]
-    ask = walk.store.groups.create(uid, name, kind, "", Request.fresh())
+    ask = walk.store.groups.create(uid, name, kind, "", IdempotencyKey.generate())
     made = await walk.do(
         f"group_create {uid} {kind}", ask, lambda made: walk.world.groups.create(made_id(made), uid, name, kind)
     )
@@ -105,7 +105,7 @@ async def group_update(walk: Walk, a: int, b: int, c: int) -> None:
     """Another name."""
     gid = walk.any_of(walk.groups, b)
     uid, name = walk.owner(gid, a, c), f"g{c % 2}"
-    ask = walk.store.groups.update(uid, gid, {"name": name}, Request.fresh())
+    ask = walk.store.groups.update(uid, gid, {"name": name}, IdempotencyKey.generate())
     await walk.do(f"group_update {uid} {gid}", ask, lambda _: walk.world.groups.update(uid, gid, name))
 
 
@@ -113,14 +113,14 @@ async def group_delete(walk: Walk, a: int, b: int, c: int) -> None:
     """Mostly one's own."""
     gid = walk.any_of(walk.groups, b)
     uid = walk.owner(gid, a, c)
-    ask = walk.store.groups.delete(uid, gid, Request.fresh())
+    ask = walk.store.groups.delete(uid, gid, IdempotencyKey.generate())
     await walk.do(f"group_delete {uid} {gid}", ask, lambda _: walk.world.groups.delete(uid, gid))
 
 
 async def group_join(walk: Walk, a: int, b: int, c: int) -> None:
     """Come in."""
     uid, gid = walk.who(a), walk.any_of(walk.groups, b)
-    ask = walk.store.groups.join(uid, gid, Request.fresh())
+    ask = walk.store.groups.join(uid, gid, IdempotencyKey.generate())
     await walk.do(f"group_join {uid} {gid}", ask, lambda _: walk.world.groups.join(uid, gid))
 
 
@@ -128,7 +128,7 @@ async def group_add(walk: Walk, a: int, b: int, c: int) -> None:
     """Be let in."""
     gid = walk.any_of(walk.groups, b)
     uid, member = walk.owner(gid, a, c), walk.whom(a)
-    ask = walk.store.groups.add(uid, gid, member, Request.fresh())
+    ask = walk.store.groups.add_member(uid, gid, member, IdempotencyKey.generate())
     await walk.do(f"group_add {uid} {gid} {member}", ask, lambda _: walk.world.groups.add(uid, gid, member))
 
 
@@ -139,7 +139,7 @@ async def group_leave(walk: Walk, a: int, b: int, c: int) -> None:
     if c % 3:
         uid = walk.who(a)
         member = uid
-    ask = walk.store.groups.remove(uid, gid, member, Request.fresh())
+    ask = walk.store.groups.remove_member(uid, gid, member, IdempotencyKey.generate())
     await walk.do(f"group_leave {uid} {gid} {member}", ask, lambda _: walk.world.groups.remove(uid, gid, member))
 
 
@@ -153,7 +153,9 @@ async def talk_open(walk: Walk, a: int, b: int, c: int) -> None:
         new = walk.world.talks.open(made_id(made and made[0]), uid, others, name)
         assert made is None or made[1] == new, walk.because("the talk of two is one")
 
-    made = await walk.do(f"talk_open {uid} {others}", walk.store.talks.open(uid, others, name, Request.fresh()), model)
+    made = await walk.do(
+        f"talk_open {uid} {others}", walk.store.talks.open(uid, others, name, IdempotencyKey.generate()), model
+    )
     if made is not None and made[1]:
         walk.talks.append(made_id(made[0]))
         walk.parties[made_id(made[0])] = [uid, *others]
@@ -163,7 +165,7 @@ async def talk_send(walk: Walk, a: int, b: int, c: int) -> None:
     """Say something."""
     talk = walk.any_of(walk.talks, b)
     uid, text = walk.party(talk, a, c), f"t{len(walk.trace)}"
-    ask = walk.store.talks.send(uid, talk, text, Request.fresh())
+    ask = walk.store.talks.send_message(uid, talk, text, IdempotencyKey.generate())
     made = await walk.do(
         f"talk_send {uid} {talk}", ask, lambda made: walk.world.talks.send(made_id(made), uid, talk, text)
     )
@@ -175,16 +177,16 @@ async def talk_read(walk: Walk, a: int, b: int, c: int) -> None:
     """Read up to somewhere."""
     talk, message = walk.any_of(walk.talks, b), walk.any_of(walk.messages, c)
     uid = walk.party(talk, a, c)
-    ask = walk.store.talks.read(uid, talk, message, Request.fresh())
+    ask = walk.store.talks.mark_read(uid, talk, message, IdempotencyKey.generate())
     await walk.do(f"talk_read {uid} {talk} {message}", ask, lambda _: walk.world.talks.read(uid, talk, message))
 
 
 async def mark_read(walk: Walk, a: int, b: int, c: int) -> None:
     """Read one's notifications up to one of them."""
     uid = walk.who(a)
-    page = await walk.store.notifications.page(uid, Piece(count=200))
+    page = await walk.store.notifications.list_notifications(uid, PageRequest(count=200))
     found = json.loads(page.items[b % len(page.items)]) if page.items and c % 8 else None
-    ask = walk.store.notifications.mark_read(uid, NEVER if found is None else found["id"], Request.fresh())
+    ask = walk.store.notifications.mark_read(uid, NEVER if found is None else found["id"], IdempotencyKey.generate())
     notice = None if found is None else notice_of(found)
     await walk.do(f"mark_read {uid} {notice}", ask, lambda _: walk.world.notices.mark_read(uid, notice))
 

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
-from stream_server.store.page import Page, Piece
+from stream_server.store.page import Page, PageRequest
 from tests.property.model import shapes
 from tests.property.model.ground import Group, Refused, Roll
 from tests.property.model.moves import TAGS
 from tests.property.model.sight import QUIET, SHOWN
 from tests.property.model.walk import UNKNOWN, Walk, outcome
 
-ALL = Piece(count=200)
+ALL = PageRequest(count=200)
 
 
 class Reading(NamedTuple):
@@ -51,12 +51,12 @@ def items(shape: Callable[[bytes], object]) -> Callable[[Page], list[object]]:
     return of
 
 
-async def paged(read: Callable[[Piece], Awaitable[Page]]) -> Page:
+async def paged(read: Callable[[PageRequest], Awaitable[Page]]) -> Page:
     """The same as one page, gathered two by two."""
-    page = await read(Piece(count=2))
+    page = await read(PageRequest(count=2))
     found = list(page.items)
     while page.next is not None:
-        page = await read(Piece(count=2, before=page.next))
+        page = await read(PageRequest(count=2, before=page.next))
         found += page.items
     return Page(found, None, None)
 
@@ -89,33 +89,35 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
     """What only oneself reads."""
     store, world = walk.store, walk.world
     relations = world.relations
-    yield Reading("requests", store.follow_requests.received(viewer, ALL), IDS, lambda: relations.received(viewer))
-    yield Reading("asked", store.follow_requests.sent(viewer, ALL), IDS, lambda: relations.sent(viewer))
-    yield Reading("blocks", store.blocks.page(viewer, ALL), IDS, lambda: relations.blocked(viewer))
-    yield Reading("mutes", store.mutes.page(viewer, ALL), IDS, lambda: relations.muted(viewer))
-    yield Reading("me", store.users.me(viewer), shapes.user, lambda: user_of(walk, viewer))
+    yield Reading("requests", store.follow_requests.list_received(viewer, ALL), IDS, lambda: relations.received(viewer))
+    yield Reading("asked", store.follow_requests.list_sent(viewer, ALL), IDS, lambda: relations.sent(viewer))
+    yield Reading("blocks", store.blocks.list_blocked(viewer, ALL), IDS, lambda: relations.blocked(viewer))
+    yield Reading("mutes", store.mutes.list_muted(viewer, ALL), IDS, lambda: relations.muted(viewer))
+    yield Reading("me", store.users.get_own(viewer), shapes.user, lambda: user_of(walk, viewer))
     if not world.notices.overflowed(viewer):
         yield Reading(
-            "notifications", store.notifications.page(viewer, ALL), items(shapes.notice),
+            "notifications", store.notifications.list_notifications(viewer, ALL), items(shapes.notice),
             lambda: [(*notice, world.notices.read(viewer, notice)) for notice in world.notices.page(viewer)],
         )  # fmt: skip
-        yield Reading("unread", store.notifications.unread(viewer), int, lambda: world.notices.unread(viewer))
+        yield Reading("unread", store.notifications.count_unread(viewer), int, lambda: world.notices.unread(viewer))
     timelines, times = store.timelines, world.timelines
     yield Reading(
-        "home", timelines.home(viewer, ALL), STATUSES, lambda: statuses_of(walk, viewer, times.home(viewer), SHOWN)
+        "home", timelines.read_home(viewer, ALL), STATUSES, lambda: statuses_of(walk, viewer, times.home(viewer), SHOWN)
     )
-    yield Reading("home by twos", paged(lambda piece: timelines.home(viewer, piece)), IDS, lambda: times.home(viewer))
     yield Reading(
-        "followers by twos", paged(lambda piece: store.follows.followers(viewer, viewer, piece)), IDS,
+        "home by twos", paged(lambda piece: timelines.read_home(viewer, piece)), IDS, lambda: times.home(viewer)
+    )
+    yield Reading(
+        "followers by twos", paged(lambda piece: store.follows.list_followers(viewer, viewer, piece)), IDS,
         lambda: relations.followers(viewer, viewer),
     )  # fmt: skip
-    yield Reading("mentions", timelines.mentions(viewer, ALL), IDS, lambda: times.mentioning(viewer))
-    yield Reading("favorites", timelines.favorites(viewer, ALL), IDS, lambda: times.favorites(viewer))
-    yield Reading("groups", store.groups.of(viewer, viewer, ALL), IDS, lambda: world.groups.of(viewer))
-    yield Reading("talks", store.talks.of(viewer, ALL), IDS, lambda: world.talks.of(viewer))
+    yield Reading("mentions", timelines.read_mentions(viewer, ALL), IDS, lambda: times.mentioning(viewer))
+    yield Reading("favorites", timelines.read_favorites(viewer, ALL), IDS, lambda: times.favorites(viewer))
+    yield Reading("groups", store.groups.list_joined(viewer, viewer, ALL), IDS, lambda: world.groups.of(viewer))
+    yield Reading("talks", store.talks.list_talks(viewer, ALL), IDS, lambda: world.talks.of(viewer))
     for tag in TAGS:
         yield Reading(
-            f"tag {tag}", timelines.tag(viewer, tag, ALL), IDS, lambda tag=tag: times.of_tag(viewer, tag.casefold())  # type: ignore[misc]  # as below
+            f"tag {tag}", timelines.read_tag(viewer, tag, ALL), IDS, lambda tag=tag: times.of_tag(viewer, tag.casefold())  # type: ignore[misc]  # as below
         )  # fmt: skip
 
 
@@ -127,20 +129,31 @@ def _person(walk: Walk, viewer: str, uid: str) -> Iterator[Reading]:
         lambda: user_of(walk, walk.world.people.get(viewer, uid).id),
     )  # fmt: skip
     yield Reading(
-        f"whom {uid} follows", store.follows.followed(viewer, uid, ALL), IDS, lambda: relations.followed(viewer, uid)
+        f"whom {uid} follows",
+        store.follows.list_following(viewer, uid, ALL),
+        IDS,
+        lambda: relations.followed(viewer, uid),
     )
     yield Reading(
-        f"who follows {uid}", store.follows.followers(viewer, uid, ALL), IDS, lambda: relations.followers(viewer, uid)
+        f"who follows {uid}",
+        store.follows.list_followers(viewer, uid, ALL),
+        IDS,
+        lambda: relations.followers(viewer, uid),
     )
     timelines, times = store.timelines, walk.world.timelines
     yield Reading(
-        f"profile of {uid}", timelines.profile(viewer, uid, ALL), STATUSES,
+        f"profile of {uid}", timelines.read_profile(viewer, uid, ALL), STATUSES,
         lambda: statuses_of(walk, viewer, times.profile(viewer, uid), QUIET),
     )  # fmt: skip
-    yield Reading(f"liked by {uid}", timelines.liked(viewer, uid, ALL), IDS, lambda: times.liked(viewer, uid))
-    yield Reading(f"lists of {uid}", store.lists.of(viewer, uid, ALL), IDS, lambda: walk.world.lists.of(viewer, uid))
+    yield Reading(f"liked by {uid}", timelines.read_liked(viewer, uid, ALL), IDS, lambda: times.liked(viewer, uid))
     yield Reading(
-        f"lists with {uid}", store.lists.listed(viewer, uid, ALL), IDS, lambda: walk.world.lists.listed(viewer, uid)
+        f"lists of {uid}", store.lists.list_owned(viewer, uid, ALL), IDS, lambda: walk.world.lists.of(viewer, uid)
+    )
+    yield Reading(
+        f"lists with {uid}",
+        store.lists.list_containing(viewer, uid, ALL),
+        IDS,
+        lambda: walk.world.lists.listed(viewer, uid),
     )
 
 
@@ -152,10 +165,13 @@ def _list(walk: Walk, viewer: str, list_id: str) -> Iterator[Reading]:
         lambda: roll_of(lists.get(viewer, list_id)),
     )  # fmt: skip
     yield Reading(
-        f"members of {list_id}", store.lists.members(viewer, list_id, ALL), IDS, lambda: lists.members(viewer, list_id)
+        f"members of {list_id}",
+        store.lists.list_members(viewer, list_id, ALL),
+        IDS,
+        lambda: lists.members(viewer, list_id),
     )
     yield Reading(
-        f"timeline of {list_id}", store.timelines.list(viewer, list_id, ALL), IDS,
+        f"timeline of {list_id}", store.timelines.read_list(viewer, list_id, ALL), IDS,
         lambda: times.of_list(viewer, list_id),
     )  # fmt: skip
 
@@ -166,9 +182,11 @@ def _group(walk: Walk, viewer: str, gid: str) -> Iterator[Reading]:
     yield Reading(
         f"group {gid}", store.groups.get(viewer, gid), shapes.group, lambda: group_of(groups.get(viewer, gid))
     )
-    yield Reading(f"members of {gid}", store.groups.members(viewer, gid, ALL), IDS, lambda: groups.members(viewer, gid))
     yield Reading(
-        f"statuses in {gid}", store.timelines.group(viewer, gid, ALL), IDS, lambda: times.of_group(viewer, gid)
+        f"members of {gid}", store.groups.list_members(viewer, gid, ALL), IDS, lambda: groups.members(viewer, gid)
+    )
+    yield Reading(
+        f"statuses in {gid}", store.timelines.read_group(viewer, gid, ALL), IDS, lambda: times.of_group(viewer, gid)
     )
 
 
@@ -176,7 +194,9 @@ def _talk(walk: Walk, viewer: str, talk: str) -> Iterator[Reading]:
     """What there is of a talk."""
     store, talks = walk.store, walk.world.talks
     yield Reading(f"talk {talk}", store.talks.get(viewer, talk), shapes.talk, lambda: talk_of(walk, viewer, talk))
-    yield Reading(f"said in {talk}", store.talks.messages(viewer, talk, ALL), IDS, lambda: talks.messages(viewer, talk))
+    yield Reading(
+        f"said in {talk}", store.talks.list_messages(viewer, talk, ALL), IDS, lambda: talks.messages(viewer, talk)
+    )
 
 
 def _status(walk: Walk, viewer: str, sid: str) -> Iterator[Reading]:
@@ -186,19 +206,33 @@ def _status(walk: Walk, viewer: str, sid: str) -> Iterator[Reading]:
         f"status {sid}", store.statuses.get(viewer, sid), shapes.status,
         lambda: status_of(walk, viewer, world.eyes.need(viewer, sid).id),
     )  # fmt: skip
-    yield Reading(f"likers of {sid}", store.likes.page(viewer, sid, ALL), IDS, lambda: world.marks.likers(viewer, sid))
     yield Reading(
-        f"likes {sid}", store.likes.has(viewer, sid, viewer), bool, lambda: world.marks.has_liked(viewer, sid, viewer)
+        f"likers of {sid}", store.likes.list_likers(viewer, sid, ALL), IDS, lambda: world.marks.likers(viewer, sid)
     )
-    yield Reading(f"keeps {sid}", store.favorites.has(viewer, sid), bool, lambda: world.marks.has_kept(viewer, sid))
     yield Reading(
-        f"comments of {sid}", store.comments.page(viewer, sid, ALL), IDS, lambda: world.comments.page(viewer, sid)
+        f"likes {sid}",
+        store.likes.has_liked(viewer, sid, viewer),
+        bool,
+        lambda: world.marks.has_liked(viewer, sid, viewer),
+    )
+    yield Reading(
+        f"keeps {sid}", store.favorites.is_favorite(viewer, sid), bool, lambda: world.marks.has_kept(viewer, sid)
+    )
+    yield Reading(
+        f"comments of {sid}",
+        store.comments.list_comments(viewer, sid, ALL),
+        IDS,
+        lambda: world.comments.page(viewer, sid),
     )
     timelines, times = store.timelines, world.timelines
-    yield Reading(f"reposts of {sid}", timelines.reposts(viewer, sid, ALL), IDS, lambda: times.reposts(viewer, sid))
-    yield Reading(f"replies to {sid}", timelines.replies(viewer, sid, ALL), IDS, lambda: times.replies(viewer, sid))
     yield Reading(
-        f"thread of {sid}", timelines.conversation(viewer, sid, ALL), IDS, lambda: times.conversation(viewer, sid)
+        f"reposts of {sid}", timelines.read_reposts(viewer, sid, ALL), IDS, lambda: times.reposts(viewer, sid)
+    )
+    yield Reading(
+        f"replies to {sid}", timelines.read_replies(viewer, sid, ALL), IDS, lambda: times.replies(viewer, sid)
+    )
+    yield Reading(
+        f"thread of {sid}", timelines.read_conversation(viewer, sid, ALL), IDS, lambda: times.conversation(viewer, sid)
     )
 
 
@@ -209,16 +243,16 @@ def _pairs(walk: Walk, viewer: str) -> Iterator[Reading]:
         if uid == other:
             continue
         yield Reading(
-            f"relationship {uid} {other}", store.relations.relationship(viewer, uid, other), _relationship,
+            f"relationship {uid} {other}", store.relations.get_relationship(viewer, uid, other), _relationship,
             lambda uid=uid, other=other: relations.relationship(viewer, uid, other),  # type: ignore[misc]  # as above
         )  # fmt: skip
         yield Reading(
-            f"both {uid} and {other} follow", store.relations.common_following(viewer, uid, other, ALL),
+            f"both {uid} and {other} follow", store.relations.list_common_following(viewer, uid, other, ALL),
             lambda page: set(IDS(page)),
             lambda uid=uid, other=other: relations.common_following(viewer, uid, other),  # type: ignore[misc]  # as above
         )  # fmt: skip
         yield Reading(
-            f"who follows both {uid} and {other}", store.relations.common_followers(viewer, uid, other, ALL),
+            f"who follows both {uid} and {other}", store.relations.list_common_followers(viewer, uid, other, ALL),
             lambda page: set(IDS(page)),
             lambda uid=uid, other=other: relations.common_followers(viewer, uid, other),  # type: ignore[misc]  # as above
         )  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Any
 
 import redis
 
-from stream_server.store.keys import TABLE
+from stream_server.store.keys import ALL_KEYS
 
 Held = dict[str, dict[str, Any]]
 
@@ -45,7 +45,7 @@ class Snapshot:
 
 def _row(key: str) -> tuple[str, str] | None:
     """The row of the table, and the variable part without braces; the longest beginning is the right one."""
-    fitting = [row for row in TABLE if key.startswith(row.prefix) and (row.tail or key == row.prefix)]
+    fitting = [row for row in ALL_KEYS if key.startswith(row.prefix) and (row.tail or key == row.prefix)]
     if not fitting:
         return None
     row = max(fitting, key=lambda one: len(one.prefix))

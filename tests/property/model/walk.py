@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import redis
 
 from stream_server.errors import ApiError
-from stream_server.events import START, Entry, Position
-from stream_server.jobs import Receivers
+from stream_server.events import LOG_START, Entry, Position
+from stream_server.jobs import JobWorkers
 from stream_server.store import keys
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.property.model.ground import Refused
 from tests.property.model.journal import Journal, about, told
@@ -22,7 +22,7 @@ T = TypeVar("T")
 UNKNOWN = "4096"
 """An id that nothing has: of the first milliseconds of the epoch."""
 
-DUE, PARKED = keys.named("due"), keys.named("parked")
+DUE, PARKED = keys.key_for("due"), keys.key_for("parked")
 
 LOGINS = ("ann", "Bob", "cyd", "dee", "Eve", "admin")
 """Those who live here; the last only watches over them."""
@@ -56,12 +56,14 @@ class Walk:
         """Who was put on a list."""
         self.trace: list[str] = []
         self._idle: set[int] = set()
-        self._position: Position = START
+        self._position: Position = LOG_START
 
     async def begin(self) -> None:
         """Some people."""
         for login in LOGINS:
-            made = await self.store.users.create(login, login, f"{login}@example.org", PASSWORD_HASH, Request.fresh())
+            made = await self.store.users.create(
+                login, login, f"{login}@example.org", PASSWORD_HASH, IdempotencyKey.generate()
+            )
             self.people.append(made.split(b'"')[3].decode())
             self.world.people.create(self.people[-1], login)
         self.admin = self.people.pop()
@@ -166,10 +168,10 @@ async def outcome(ask: Awaitable[T]) -> tuple[T | None, str | None]:
 
 async def run_jobs(store: Store, raw: "redis.Redis") -> None:
     """Do now what is due at any time; none of it may fail."""
-    receivers = Receivers(store.jobs, store.passes, random.Random(0))
+    receivers = JobWorkers(store.job_queue, store.job_runner, random.Random(0))
     while hasten(raw, 1000):
-        await receivers.empty()
-    assert receivers.failures == 0
+        await receivers.run_until_empty()
+    assert receivers.failed_passes == 0
     assert not raw.exists(PARKED)
 
 

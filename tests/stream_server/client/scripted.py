@@ -94,9 +94,9 @@ class Noted(Backoff):
 
     waits: list[tuple[int, float | None]]
 
-    def delay(self, failures: int, named: float | None = None) -> float:
+    def delay(self, failures: int, server_delay: float | None = None) -> float:
         """No time at all."""
-        self.waits.append((failures, named))
+        self.waits.append((failures, server_delay))
         return 0.0
 
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from stream_server.client import ApiClient, Malformed, Refused, Unreachable
-from stream_server.client.failures import refusal
+from stream_server.client import ApiClient, Malformed, RequestRefused, Unreachable
+from stream_server.client.failures import parse_refusal
 from tests.stream_server.client.scripted import Answer, Noted, error, message, scripted
 
 POSTED = Answer([b'{"id":"1","message":"hi"}'], 201)
@@ -43,7 +43,7 @@ async def test_a_refusal_is_final() -> None:
         scripted(Answer([error("invalid_parameter", "empty", param="message")], 400)) as script,
         ApiClient(script.url, "jwt") as api,
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await api.post("")
     assert str(refused.value) == "400 invalid_parameter (message): empty"
     assert len(script.asked) == 1
@@ -55,7 +55,7 @@ async def test_attempts_are_bounded() -> None:
         scripted(*[Answer([error("unavailable")], 503)] * 3) as script,
         ApiClient(script.url, "jwt", attempts=3, backoff=Noted()) as api,
     ):
-        with pytest.raises(Refused, match="unavailable"):
+        with pytest.raises(RequestRefused, match="unavailable"):
             await api.me()
     assert len(script.asked) == 3
 
@@ -78,7 +78,7 @@ async def test_accounts_are_made_in_batches() -> None:
         for batch in batches
     ]
     async with scripted(*answers) as script, ApiClient(script.url, "jwt") as api:
-        ids = await api.add_users(people)
+        ids = await api.create_users(people)
     assert ids == {f"user{n}": str(n) for n in range(2500)}
     assert [len(msgspec.json.decode(asked.body)["users"]) for asked in script.asked] == [1000, 1000, 500]
 
@@ -87,7 +87,7 @@ async def test_a_long_poll_gives_messages_and_the_next_cursor() -> None:
     """The answer's events are messages as a stream's, and its cursor is what to ask from next."""
     body = b'{"events":[%s],"cursor":"c9","more":false}' % message("post", 9, status={"message": "hi"})
     async with scripted(Answer([body])) as script, ApiClient(script.url, "jwt") as api:
-        events, cursor = await api.events({"track": "hi"}, since="c1", wait=0.5)
+        events, cursor = await api.poll_events({"track": "hi"}, since="c1", wait=0.5)
     assert ([event.status["message"] for event in events], cursor) == (["hi"], "c9")
     assert script.asked[0].query == {"track": "hi", "since": "c1", "wait": "0.5", "limit": "100"}
 
@@ -102,6 +102,6 @@ async def test_an_answer_that_is_no_json_is_malformed() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":"no"}', b'{"error":{}}', b"\xff"])
 def test_any_error_page_is_a_refusal(body: bytes) -> None:
     """A proxy's error page, of whatever shape, still is a refusal with the status, never an error of the parser."""
-    refused = refusal(502, "soon", body)
+    refused = parse_refusal(502, "soon", body)
     assert (refused.status, refused.code, refused.retry_after) == (502, "", None)
-    assert refused.passing
+    assert refused.is_temporary

@@ -5,22 +5,22 @@ from stream_server.client.backoff import Backoff
 
 def test_grows_up_to_its_most() -> None:
     """Each failure doubles the wait, up to the longest one."""
-    backoff = Backoff(first=1.0, most=8.0, chance=lambda: 1.0)
+    backoff = Backoff(initial_seconds=1.0, max_seconds=8.0, random_source=lambda: 1.0)
     assert [backoff.delay(failures) for failures in range(5)] == [1.0, 2.0, 4.0, 8.0, 8.0]
 
 
 def test_is_drawn_from_the_upper_half() -> None:
     """Clients that fail together do not return together, and none returns at once."""
-    assert Backoff(first=1.0, chance=lambda: 0.0).delay(2) == 2.0
+    assert Backoff(initial_seconds=1.0, random_source=lambda: 0.0).delay(2) == 2.0
 
 
 def test_what_the_server_names_is_the_least() -> None:
     """A named delay is kept and spread; a longer one of our own stays."""
-    assert Backoff(first=1.0, chance=lambda: 1.0).delay(0, 8.0) == 10.0
-    assert Backoff(first=1.0, chance=lambda: 0.0).delay(0, 8.0) == 8.0
-    assert Backoff(first=1.0, chance=lambda: 1.0).delay(4, 2.0) == 16.0
+    assert Backoff(initial_seconds=1.0, random_source=lambda: 1.0).delay(0, 8.0) == 10.0
+    assert Backoff(initial_seconds=1.0, random_source=lambda: 0.0).delay(0, 8.0) == 8.0
+    assert Backoff(initial_seconds=1.0, random_source=lambda: 1.0).delay(4, 2.0) == 16.0
 
 
 def test_ten_thousand_failures_are_no_overflow() -> None:
     """A server that stays away for days is asked at the longest interval, without an error."""
-    assert Backoff(chance=lambda: 1.0).delay(10_000) == 30.0
+    assert Backoff(random_source=lambda: 1.0).delay(10_000) == 30.0

@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 
 from stream_server.client.failures import Malformed
-from stream_server.client.frame import MOST_BYTES, Frame
+from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 from stream_server.client.ndjson import NdjsonParser
 
 
@@ -21,6 +21,6 @@ def test_lines_are_frames_wherever_they_are_cut() -> None:
 def test_refuses_a_line_without_an_end() -> None:
     """A line that goes on for ever is refused before it fills the memory."""
     parser = NdjsonParser()
-    chunks = [b"x" * 2**20] * (MOST_BYTES // 2**20 + 1)
+    chunks = [b"x" * 2**20] * (MAX_MESSAGE_BYTES // 2**20 + 1)
     with pytest.raises(Malformed):
         list(chain.from_iterable(map(parser.feed, chunks)))

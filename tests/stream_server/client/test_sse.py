@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_server.client.failures import Malformed
-from stream_server.client.frame import MOST_BYTES, Frame
+from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 from stream_server.client.sse import SseParser
 
 
@@ -54,13 +54,16 @@ def test_cuts_of_the_network_do_not_matter(lines: list[bytes], data: st.DataObje
 def test_refuses_a_message_without_an_end() -> None:
     """A line, or a message of many lines, that goes on for ever is refused before it fills the memory."""
     with pytest.raises(Malformed):
-        parse(*([b"x" * 2**20] * (MOST_BYTES // 2**20 + 1)))
+        parse(*([b"x" * 2**20] * (MAX_MESSAGE_BYTES // 2**20 + 1)))
     with pytest.raises(Malformed):
-        parse(*([b"data: " + b"x" * 2**20 + b"\n"] * (MOST_BYTES // 2**20 + 1)))
+        parse(*([b"data: " + b"x" * 2**20 + b"\n"] * (MAX_MESSAGE_BYTES // 2**20 + 1)))
 
 
 def test_many_messages_are_no_long_message() -> None:
     """What was read to its end does not count towards the bound."""
     parser = SseParser()
     chunk = b"data: " + b"x" * 2**20 + b"\n\n"
-    assert sum(len(list(parser.feed(chunk))) for _ in range(MOST_BYTES // 2**20 + 2)) == MOST_BYTES // 2**20 + 2
+    assert (
+        sum(len(list(parser.feed(chunk))) for _ in range(MAX_MESSAGE_BYTES // 2**20 + 2))
+        == MAX_MESSAGE_BYTES // 2**20 + 2
+    )

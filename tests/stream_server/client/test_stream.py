@@ -2,22 +2,22 @@
 
 import pytest
 
-from stream_server.client import Malformed, Message, Refused, StreamClient, StreamEnded, Unreachable
+from stream_server.client import Malformed, RequestRefused, StreamClient, StreamEnded, StreamMessage, Unreachable
 from tests.stream_server.client.scripted import Answer, Noted, error, message, post, scripted, sse
 
 
-async def read(client: StreamClient) -> list[Message]:
+async def read(client: StreamClient) -> list[StreamMessage]:
     """All that the stream yields before the script's end refuses to go on."""
-    heard: list[Message] = []
+    heard: list[StreamMessage] = []
     try:
         async for one in client:
             heard.append(one)  # noqa: PERF401 - what came before the refusal must be kept
-    except Refused as end:
+    except RequestRefused as end:
         assert end.status == 410, "the script was played to its end"  # noqa: PT017 - the way a script ends
     return heard
 
 
-def texts(heard: list[Message]) -> list[str]:
+def texts(heard: list[StreamMessage]) -> list[str]:
     """The messages of the posts among them."""
     return [one.status["message"] for one in heard if one.kind == "post"]
 
@@ -66,7 +66,7 @@ async def test_a_gap_is_passed_on() -> None:
     answer.chunks = list(answer.chunks)
     async with (
         scripted(answer) as script,
-        StreamClient(script.url, "jwt", {"track": "x"}, control=True, backoff=Noted()) as client,
+        StreamClient(script.url, "jwt", {"track": "x"}, include_control=True, backoff=Noted()) as client,
     ):
         assert [one.kind for one in await read(client)] == ["hello", "gap", "heartbeat", "post"]
 
@@ -144,7 +144,7 @@ async def test_a_refusal_names_the_parameter() -> None:
     """A parameter that the server will not have is the caller's error, and is not tried again."""
     answer = Answer([error("invalid_parameter", "0 < p", param="sample")], 400)
     async with scripted(answer) as script, StreamClient(script.url, "jwt", {"sample": "0"}) as client:
-        with pytest.raises(Refused, match="0 < p") as refused:
+        with pytest.raises(RequestRefused, match="0 < p") as refused:
             await anext(aiter(client))
     assert (refused.value.status, refused.value.code, refused.value.param) == (400, "invalid_parameter", "sample")
     assert len(script.asked) == 1
@@ -165,7 +165,7 @@ async def test_silence_is_a_dead_connection() -> None:
 
     async with scripted(Answer([sse("hello", 0), post(1)]), Answer([sse("hello", 1)])) as script:
         client = StreamClient(
-            script.url, "jwt", {"track": "x"}, silence_seconds=0.05, backoff=Noted(), told=told.append
+            script.url, "jwt", {"track": "x"}, silence_seconds=0.05, backoff=Noted(), on_connection_change=told.append
         )
         script.hold = 1  # the first connection stays open after its answer
         async with client:
@@ -180,7 +180,7 @@ async def test_a_redirect_is_not_followed() -> None:
         scripted(Answer([], 302, {"Location": "/elsewhere"})) as script,
         StreamClient(script.url, "jwt", {"track": "x"}) as client,
     ):
-        with pytest.raises(Refused, match="302"):
+        with pytest.raises(RequestRefused, match="302"):
             await anext(aiter(client))
     assert [asked.path for asked in script.asked] == ["/v1/stream"]
 

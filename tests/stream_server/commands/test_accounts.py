@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.commands.accounts import LOGIN, login, name
+from stream_server.commands.accounts import LOGIN_PATTERN, login_of_author, name_of_author
 
 
 @given(st.text(min_size=1))
 def test_every_author_has_a_valid_account(author: str) -> None:
     """Whatever the name is, login and name are such as the API takes, and the same the next time."""
-    assert LOGIN.fullmatch(login(author))
-    assert login(author) == login(author)
-    shown = name(author)
+    assert LOGIN_PATTERN.fullmatch(login_of_author(author))
+    assert login_of_author(author) == login_of_author(author)
+    shown = name_of_author(author)
     assert 1 <= len(shown) <= 50
     assert shown.strip()
     assert not any(unicodedata.category(c) in {"Cc", "Cs"} for c in shown)
@@ -22,10 +22,10 @@ def test_every_author_has_a_valid_account(author: str) -> None:
 
 def test_a_valid_name_is_its_own_login() -> None:
     """Mentions in the recording still mean their authors."""
-    assert login("Ada_1") == "Ada_1"
+    assert login_of_author("Ada_1") == "Ada_1"
 
 
 @pytest.mark.parametrize(("one", "other"), [("a b", "a_b"), ("a b", "a-b"), ("é", "è"), ("x" * 21, "x" * 22)])
 def test_different_authors_are_different_people(one: str, other: str) -> None:
     """What looks alike when it is made valid does not become one account."""
-    assert login(one).lower() != login(other).lower()
+    assert login_of_author(one).lower() != login_of_author(other).lower()

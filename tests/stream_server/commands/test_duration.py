@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.commands.duration import seconds
+from stream_server.commands.duration import parse_duration
 
 
 @pytest.mark.parametrize(
@@ -10,11 +10,11 @@ from stream_server.commands.duration import seconds
 )
 def test_reads_what_people_write(text: str, span: int) -> None:
     """A bare number is seconds; s, m, h and d are what they look like."""
-    assert seconds(text) == span
+    assert parse_duration(text) == span
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5h", "h", "1w", "1h30m", "٣", "999999999999d", "1e3"])
 def test_refuses_what_is_no_span(text: str) -> None:
     """Nothing is guessed, and no span is longer than a date can be."""
     with pytest.raises(ValueError, match=r"duration|between"):
-        seconds(text)
+        parse_duration(text)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stream_server.commands.lanes import WAITING, Lanes
+from stream_server.commands.lanes import MAX_WAITING_ITEMS, OrderedWorkers
 
 
 async def test_one_key_keeps_its_order() -> None:
@@ -21,7 +21,7 @@ async def test_one_key_keeps_its_order() -> None:
         done.setdefault(item[0], []).append(item[1])
         running -= 1
 
-    async with Lanes(4, work) as lanes:
+    async with OrderedWorkers(4, work) as lanes:
         for number in range(200):
             await lanes.put(str(number % 7), (number % 7, number))
     assert all(numbers == sorted(numbers) for numbers in done.values())
@@ -36,8 +36,8 @@ async def test_a_slow_worker_holds_the_reader_back() -> None:
     async def work(_: int) -> None:
         await gate.wait()
 
-    async with Lanes(1, work) as lanes:
-        for number in range(WAITING + 1):
+    async with OrderedWorkers(1, work) as lanes:
+        for number in range(MAX_WAITING_ITEMS + 1):
             await lanes.put("a", number)
             await asyncio.sleep(0)
             taken += 1
@@ -47,7 +47,7 @@ async def test_a_slow_worker_holds_the_reader_back() -> None:
         assert not blocked.done()
         gate.set()
         await blocked
-    assert taken == WAITING + 1
+    assert taken == MAX_WAITING_ITEMS + 1
 
 
 async def test_an_error_of_the_work_ends_all() -> None:
@@ -57,7 +57,7 @@ async def test_an_error_of_the_work_ends_all() -> None:
         raise ZeroDivisionError
 
     async def run() -> None:
-        async with Lanes(2, work) as lanes:
+        async with OrderedWorkers(2, work) as lanes:
             for number in range(20):
                 await lanes.put(str(number), number)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stream_server.commands.recording import Recorded, Unreadable, read
+from stream_server.commands.recording import RecordedStatus, UnreadableLine, read_recording
 
 GOOD = '{"author": "ada", "message": "hi", "posted": "1970-01-01T00:01:00Z", "location": [1.5, 2.5], "place": "Kyoto"}'
 
@@ -17,9 +17,11 @@ def written(folder: Path, *lines: str | bytes) -> Path:
 def test_a_line_becomes_a_body_of_the_api(tmp_path: Path) -> None:
     """A point becomes lon and lat, a place its name, and what is null or unknown is left out."""
     rest = '{"author": "b", "message": "yo", "posted": null, "location": null, "place": "", "reposts": 3}'
-    assert list(read(written(tmp_path, GOOD, "", rest))) == [
-        Recorded(1, "ada", 60.0, {"message": "hi", "location": {"lon": 1.5, "lat": 2.5}, "place": {"name": "Kyoto"}}),
-        Recorded(3, "b", None, {"message": "yo"}),
+    assert list(read_recording(written(tmp_path, GOOD, "", rest))) == [
+        RecordedStatus(
+            1, "ada", 60.0, {"message": "hi", "location": {"lon": 1.5, "lat": 2.5}, "place": {"name": "Kyoto"}}
+        ),
+        RecordedStatus(3, "b", None, {"message": "yo"}),
     ]
 
 
@@ -30,14 +32,14 @@ def test_lines_that_are_no_status_are_told(tmp_path: Path) -> None:
         '{"author": "a", "message": "x", "location": [1]}', '{"author": "a", "message": "x", "posted": "soon"}',
         b'{"author": "a", "message": "\xff"}', "[" * 100_000,
     ]  # fmt: skip
-    found = list(read(written(tmp_path, *bad, GOOD)))
-    assert [one.line for one in found if isinstance(one, Unreadable)] == list(range(1, len(bad) + 1))
-    assert all(one.reason for one in found if isinstance(one, Unreadable))
-    assert isinstance(found[-1], Recorded)
+    found = list(read_recording(written(tmp_path, *bad, GOOD)))
+    assert [one.line for one in found if isinstance(one, UnreadableLine)] == list(range(1, len(bad) + 1))
+    assert all(one.reason for one in found if isinstance(one, UnreadableLine))
+    assert isinstance(found[-1], RecordedStatus)
 
 
 def test_a_long_place_is_cut(tmp_path: Path) -> None:
     """Profiles have longer places than the API takes, which would lose the status for nothing."""
-    (one,) = read(written(tmp_path, '{"author": "a", "message": "x", "place": "%s"}' % ("p" * 300)))
-    assert isinstance(one, Recorded)
+    (one,) = read_recording(written(tmp_path, '{"author": "a", "message": "x", "place": "%s"}' % ("p" * 300)))
+    assert isinstance(one, RecordedStatus)
     assert one.body["place"] == {"name": "p" * 100}

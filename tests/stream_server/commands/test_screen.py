@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.client.message import parse
-from stream_server.commands.screen import harmless, harmless_json, render
+from stream_server.client.message import parse_message
+from stream_server.commands.screen import escape_controls, escape_json_controls, render_message
 
 ATTACKS = [
     "\x1b[2J\x1b[H gone",
@@ -48,7 +48,7 @@ def test_no_message_reaches_the_terminal_as_a_command(text: str) -> None:
         {"kind": text, "what": [text]},
     ]
     for message in messages:
-        shown = render(parse(json.dumps({**message, "cursor": "c", "at": text}).encode())).plain
+        shown = render_message(parse_message(json.dumps({**message, "cursor": "c", "at": text}).encode())).plain
         assert not obeyed(shown), repr(shown)
         if "[bold" in text and message["kind"] == "post":
             assert "[bold red]" in shown
@@ -57,7 +57,7 @@ def test_no_message_reaches_the_terminal_as_a_command(text: str) -> None:
 @given(st.dictionaries(st.text(), st.text()))
 def test_json_lines_keep_their_value(value: dict[str, str]) -> None:
     """Made harmless, a JSON line still is one, of the same value."""
-    line = harmless_json(msgspec.json.encode(value)) if _encodable(value) else "{}"
+    line = escape_json_controls(msgspec.json.encode(value)) if _encodable(value) else "{}"
     assert not obeyed(line)
     assert json.loads(line) == (value if _encodable(value) else {})
 
@@ -71,13 +71,13 @@ def test_a_repost_and_a_quote_say_whose_words_come(message: str, shown: str) -> 
     """What is said of somebody's post is not shown as if they had said it."""
     status = {"login": "ada", "message": message, "origin": "1", "original": {"login": "bob", "message": "bread"}}
     line = {"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}
-    assert render(parse(json.dumps(line).encode())).plain == f"12:34:56 @ada {shown}"
+    assert render_message(parse_message(json.dumps(line).encode())).plain == f"12:34:56 @ada {shown}"
 
 
 def test_other_scripts_and_emoji_stay_as_they_are() -> None:
     """Only what a terminal would obey is changed; a line break becomes a sign."""
     text = "日本語 שלום 👩‍👩‍👧 é\nnext"
-    assert harmless(text) == "日本語 שלום 👩‍👩‍👧 é⏎ next"
+    assert escape_controls(text) == "日本語 שלום 👩‍👩‍👧 é⏎ next"
 
 
 def test_a_post_says_who_what_and_where() -> None:
@@ -88,8 +88,10 @@ def test_a_post_says_who_what_and_where() -> None:
         "location": {"lon": 2.5, "lat": 1.5},
         "place": {"name": "Kyoto"},
     }
-    line = render(
-        parse(json.dumps({"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}).encode())
+    line = render_message(
+        parse_message(
+            json.dumps({"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}).encode()
+        )
     )
     assert line.plain == "12:34:56 @ada hi @bob #tag  (Kyoto 1.5, 2.5)"
     assert {line.plain[span.start : span.end]: str(span.style) for span in line.spans} == {
@@ -101,5 +103,5 @@ def test_a_post_says_who_what_and_where() -> None:
 def test_what_has_no_line_of_its_own_is_shown_as_json() -> None:
     """As it came but for where and when, so that a program can read it again."""
     line = {"kind": "effective", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "added": ["7"], "é": None}
-    shown = render(parse(json.dumps(line).encode())).plain
+    shown = render_message(parse_message(json.dumps(line).encode())).plain
     assert shown == '12:34:56 {"kind": "effective", "added": ["7"], "é": null}'

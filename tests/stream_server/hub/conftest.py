@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from stream_server.hub.limits import Limits
+from stream_server.hub.limits import HubLimits
 from tests.stream_server.hub.world import LIMITS, World
 
 
-async def _made(limits: Limits) -> AsyncIterator[World]:
+async def _made(limits: HubLimits) -> AsyncIterator[World]:
     world = World(limits)
     yield world
     for stream in world.streams:
-        stream.gone()
-    await world.hub.errands.cancel()
+        stream.connection_lost()
+    await world.hub.background_tasks.cancel_all()
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def impatient() -> AsyncIterator[World]:
 async def hasty() -> AsyncIterator[World]:
     """A hub to which hardly anything is near, and a window short."""
     async for made in _made(
-        replace(LIMITS, behind_entries=20, slow_seconds=1.0, write_timeout_seconds=0.3, ring_bytes=1 << 24)
+        replace(LIMITS, far_behind_entries=20, slow_window_seconds=1.0, write_timeout_seconds=0.3, ring_bytes=1 << 24)
     ):
         yield made
 

@@ -224,7 +224,7 @@ class Play:
             ours.impersonal, ours.asks = True, _anything
             stream, socket = world.open(position, user=user, firehose="true", kinds=kinds)
         self.listeners.append((ours, socket, stream))
-        await eventually(lambda: stream.member.group is not None, what="live")
+        await eventually(lambda: stream.client.group is not None, what="live")
 
     def graph(self, user: str) -> Graph:
         """What a store would read of a user now."""
@@ -243,7 +243,7 @@ class Play:
         """Each (of this user) has what it must have; gives how many things that were."""
         for ours, socket, stream in self.listeners:
             if user is None and stream.member.group is not None:
-                self.world.hub.outflow.settle(stream.member.group)
+                self.world.hub.flusher.flush_group(stream.member.group)
             if user is None:
                 compare(arrived(socket.messages()), ours.expects(self.history), ours)
         return sum(len(arrived(socket.messages())) for _, socket, _ in self.listeners)

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-from stream_server.hub.member import Ask, Member
+from stream_server.hub.member import Client, SubscribeRequest
 from stream_server.web.connection import StreamConnection
-from stream_server.web.stream import attach
-from stream_server.web.subscription import Plan
+from stream_server.web.stream import attach_stream
+from stream_server.web.subscription import StreamPlan
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
@@ -44,7 +44,7 @@ class Site:
     ``transports`` are those of all who came.
     """
 
-    def __init__(self, world: World, asks: Callable[[], Ask], send_buffer_bytes: int) -> None:
+    def __init__(self, world: World, asks: Callable[[], SubscribeRequest], send_buffer_bytes: int) -> None:
         self.world = world
         self.asks = asks
         self.highest = 0
@@ -63,14 +63,14 @@ class Site:
             send_buffer_bytes=self.send_buffer_bytes,
         )
         connection.write = self._measured(transport)  # type: ignore[assignment]  # it is handed bytes only
-        attach(self.world.hub, Plan(self.asks(), None), connection, FAR_FUTURE)
+        attach_stream(self.world.hub, StreamPlan(self.asks(), None), connection, FAR_FUTURE)
         self.begun += 1
         self.transports.append(transport)
         return connection
 
     async def empties(self, before: dict[str, int]) -> None:
         """Wait until the hub has let go of everybody, then until there is what there was ``before`` they came."""
-        await eventually(lambda: not len(self.world.hub.people), seconds=30, what="everybody to be gone")
+        await eventually(lambda: not len(self.world.hub.registry), seconds=30, what="everybody to be gone")
         for client in self.clients:
             client.close()
         await settles(self.world, before)
@@ -91,19 +91,18 @@ class Site:
         return clients
 
 
-
 def left(world: World) -> dict[str, int]:
     """What there is of anybody, timers of tokens included: they would keep their member in memory."""
     gc.collect()
     hub = world.hub
     return {
-        "people": len(hub.people),
-        "live": hub.live_members(),
-        "groups": len(hub.groups()),
+        "people": len(hub.registry),
+        "live": hub.count_live_clients(),
+        "groups": len(hub.live_groups()),
         "index": len(hub.index),
-        "viewers": len(hub.viewers),
-        "errands": len(hub.errands),
-        "members": sum(isinstance(one, Member) for one in gc.get_objects()),
+        "viewers": len(hub.viewer_cache),
+        "errands": len(hub.background_tasks),
+        "members": sum(isinstance(one, Client) for one in gc.get_objects()),
         "tasks": len(asyncio.all_tasks()),
         "files": len(list(FILES.iterdir())) if FILES.exists() else 0,
     }
@@ -119,7 +118,7 @@ async def settles(world: World, before: dict[str, int]) -> None:
 
 @asynccontextmanager
 async def site(
-    world: World, asks: Callable[[], Ask], send_buffer_bytes: int = SEND_BUFFER_BYTES
+    world: World, asks: Callable[[], SubscribeRequest], send_buffer_bytes: int = SEND_BUFFER_BYTES
 ) -> AsyncIterator[Site]:
     """A site on a free port of this machine."""
     made = Site(world, asks, send_buffer_bytes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from stream_server.hub.reader import LogPage
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
@@ -16,13 +16,15 @@ from tests.waiting import eventually
 @pytest.fixture
 async def lively() -> AsyncIterator[World]:
     """A hub that beats fast, and where every deadline is short."""
-    limits = replace(LIMITS, heartbeat_seconds=0.05, write_timeout_seconds=0.1, slow_seconds=0.1, behind_entries=1)
+    limits = replace(
+        LIMITS, heartbeat_seconds=0.05, write_timeout_seconds=0.1, slow_window_seconds=0.1, far_behind_entries=1
+    )
     world = World(limits)
     world.hub.start()
     yield world
     for stream in world.streams:
-        stream.gone()
-    await world.hub.errands.cancel()
+        stream.connection_lost()
+    await world.hub.background_tasks.cancel_all()
 
 
 def beats(socket: Socket) -> list[object]:
@@ -32,7 +34,7 @@ def beats(socket: Socket) -> list[object]:
 
 def at(world: World, cursor: object) -> Position:
     """The place on the log that a client was told."""
-    return next((entry.position for entry in world.log.entries if entry.position.cursor == cursor), START)
+    return next((entry.position for entry in world.log.entries if entry.position.cursor == cursor), LOG_START)
 
 
 async def test_who_was_idle_returns_by_its_last_heartbeat_and_misses_nothing(lively: World) -> None:
@@ -42,7 +44,7 @@ async def test_who_was_idle_returns_by_its_last_heartbeat_and_misses_nothing(liv
         lively.post(f"other {number}")
     head = lively.hub.head
     await eventually(lambda: beats(idle)[-1:] == [head.cursor], what="a heartbeat from the head")
-    stream.gone()
+    stream.connection_lost()
     for number in range(50):
         lively.post(f"other {number}")
         lively.post(f"wanted {number}")
@@ -52,15 +54,15 @@ async def test_who_was_idle_returns_by_its_last_heartbeat_and_misses_nothing(liv
 
 async def test_silence_of_the_log_is_no_outage(lively: World) -> None:
     """Through many deadlines nobody is cut, warned or sent back; then the next event comes to all."""
-    sockets = [lively.open(since, firehose="true")[1] for since in [None, START] * 5]
+    sockets = [lively.open(since, firehose="true")[1] for since in [None, LOG_START] * 5]
     await eventually(lambda: all(len(beats(socket)) > 20 for socket in sockets), what="twenty heartbeats")
-    assert lively.hub.live_members() == len(sockets)
+    assert lively.hub.count_live_clients() == len(sockets)
     lively.post("at last")
     for socket in sockets:
         await socket.tells("at last")
         assert set(socket.kinds()) == {"hello", "heartbeat", "post"}
-    assert not lively.hub.counts.ended
-    assert lively.hub.counts.refused == 0
+    assert not lively.hub.counters.ended_streams
+    assert lively.hub.counters.slow_demotions == 0
 
 
 async def test_who_waits_for_a_log_that_is_away_waits_to_its_next_heartbeat_only(
@@ -81,10 +83,10 @@ async def test_who_waits_for_a_log_that_is_away_waits_to_its_next_heartbeat_only
         waits.append((loop.time(), seconds))
         await waiting(seconds)
 
-    ringless.log.page = away  # type: ignore[method-assign]  # the fault
+    ringless.log.read_page = away  # type: ignore[method-assign]  # the fault
     monkeypatch.setattr(ringless.hub, "wait_for_log", noted)
     ringless.post("before")
-    ringless.open(START, firehose="true")
+    ringless.open(LOG_START, firehose="true")
     await eventually(lambda: waits, what="the wait")
     began, seconds = waits[0]
     assert began > asked[0] + 0.02

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from stream_server.events import START
-from stream_server.hub.limits import Limits
+from stream_server.events import LOG_START
+from stream_server.hub.limits import HubLimits
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.site import left, settles, site
 from tests.stream_server.hub.world import LIMITS, World
@@ -36,7 +36,7 @@ both_loops = pytest.mark.parametrize(
 )
 
 
-def run(work: Callable[[World], Coroutine[Any, Any, None]], loop: Loop, limits: Limits) -> None:
+def run(work: Callable[[World], Coroutine[Any, Any, None]], loop: Loop, limits: HubLimits) -> None:
     """The test's work on a loop of that kind, in a world of its own, of which nothing stays."""
 
     async def whole() -> None:
@@ -44,8 +44,8 @@ def run(work: Callable[[World], Coroutine[Any, Any, None]], loop: Loop, limits: 
         world.hub.start()
         await work(world)
         world.hub.stop(lambda: pytest.fail("somebody is still here"))
-        await world.hub.errands.cancel()
-        assert world.hub.errands.failures == 0
+        await world.hub.background_tasks.cancel_all()
+        assert world.hub.background_tasks.failures == 0
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(whole())
@@ -73,16 +73,16 @@ def test_nobody_has_more_unsent_than_the_bound_also_in_a_burst(loop: Loop, buffe
         def asks() -> Any:
             nonlocal asked
             asked += 1
-            return world.ask(START if asked % 2 else None, track=f"post,w{asked}")
+            return world.ask(LOG_START if asked % 2 else None, track=f"post,w{asked}")
 
         async with site(world, asks) as made:
             before = left(world)
             clients = await made.connect(10)
-            await eventually(lambda: world.hub.live_members() == 10, what="live")
+            await eventually(lambda: world.hub.count_live_clients() == 10, what="live")
             await burst(world)
-            await eventually(lambda: world.hub.counts.refused == 10, what="everybody refused")
+            await eventually(lambda: world.hub.counters.slow_demotions == 10, what="everybody refused")
             await eventually(lambda: made.highest > buffer_bytes / 4, what="something unsent")
-            await eventually(lambda: not world.hub.outflow.busy)
+            await eventually(lambda: not world.hub.flusher.is_busy)
             assert made.highest <= buffer_bytes + CONTROLS
             for client in clients:
                 client.reset()
@@ -117,10 +117,14 @@ def test_a_burst_cuts_nobody_who_reads(loop: Loop) -> None:
             reading = asyncio.gather(*reads)
             said = await burst(world)
             assert [posts == said for posts in await reading] == [True] * len(clients)
-            assert world.hub.counts.refused > 0
-            assert not world.hub.counts.ended
+            assert world.hub.counters.slow_demotions > 0
+            assert not world.hub.counters.ended_streams
             for client in clients:
                 client.reset()
             await settles(world, before)
 
-    run(work, loop, replace(LIMITS, buffer_bytes=65_536, ring_bytes=1 << 24, behind_entries=100, slow_seconds=10.0))
+    run(
+        work,
+        loop,
+        replace(LIMITS, buffer_bytes=65_536, ring_bytes=1 << 24, far_behind_entries=100, slow_window_seconds=10.0),
+    )

@@ -7,26 +7,26 @@ import pytest
 
 from stream_server.events import Position
 from stream_server.hub import closing as reasons
-from stream_server.hub.poll import Poll
+from stream_server.hub.poll import LongPoll
 from stream_server.hub.reader import LogPage
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
-GOODBYE = reasons.shutdown(1.5)
+GOODBYE = reasons.shutdown_reason(1.5)
 
 
 async def test_who_does_not_read_is_sent_away_from_where_it_was_written_to(ringless: World) -> None:
     """What was handed over is not said again to whoever returns with the goodbye's cursor, and nothing is missed."""
     start = ringless.hub.head
     posts = [ringless.post(f"redis {n}") for n in range(20)]
-    real = ringless.log.page
+    real = ringless.log.read_page
     _, socket = ringless.open(start, track="redis")
 
     async def page(after: Position, most: int) -> LogPage:
         socket.block()  # hello was read, and nothing from here on
         return await real(after, most)
 
-    ringless.log.page = page  # type: ignore[method-assign]  # the fault
+    ringless.log.read_page = page  # type: ignore[method-assign]  # the fault
     await eventually(lambda: socket.waiting, what="a page that is not read")
     ringless.hub.stop(lambda: GOODBYE)
     await eventually(lambda: socket.finished, what="the end")
@@ -48,15 +48,17 @@ async def test_who_waits_for_the_log_is_sent_away_at_once(ringless: World) -> No
         await asyncio.Event().wait()
         raise AssertionError("nobody answers")
 
-    ringless.log.page = silent  # type: ignore[method-assign]  # the fault
+    ringless.log.read_page = silent  # type: ignore[method-assign]  # the fault
     _, socket = ringless.open(start, track="redis")
-    poll = asyncio.create_task(Poll(ringless.hub, ringless.ask(start, track="redis"), limit=10, lost=None).run(60))
+    poll = asyncio.create_task(
+        LongPoll(ringless.hub, ringless.ask(start, track="redis"), limit=10, initial_gap=None).run(60)
+    )
     await asked.wait()
-    await eventually(lambda: len(ringless.hub.people) == 2, what="both to be there")
+    await eventually(lambda: len(ringless.hub.registry) == 2, what="both to be there")
     ringless.hub.stop(lambda: GOODBYE)
     async with asyncio.timeout(20):
         polled = await poll
-    assert (polled.items, polled.position, polled.closing) == ([], start, GOODBYE)
+    assert (polled.items, polled.position, polled.disconnect_reason) == ([], start, GOODBYE)
     await socket.hears("hello", "goodbye")
     assert socket.messages()[-1]["cursor"] == start.cursor
 
@@ -69,13 +71,13 @@ async def test_a_poll_whose_wait_ends_in_the_same_turn_harms_nobody(
 ) -> None:
     """Who ends everybody reaches all, also behind a poll whose own time ran out a moment before in a long turn."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    poll = Poll(world.hub, world.ask(track="redis"), limit=10, lost=None)
+    poll = LongPoll(world.hub, world.ask(track="redis"), limit=10, initial_gap=None)
     running = asyncio.create_task(poll.run(0.05))
-    await eventually(lambda: poll._woken is not None, what="the poll to wait")
-    other = Poll(world.hub, world.ask(track="redis"), limit=10, lost=None)
+    await eventually(lambda: poll._wake_future is not None, what="the poll to wait")
+    other = LongPoll(world.hub, world.ask(track="redis"), limit=10, initial_gap=None)
     waiting = asyncio.create_task(other.run(60))
-    await eventually(lambda: other._woken is not None, what="the other to wait")
-    patience = poll._patience
+    await eventually(lambda: other._wake_future is not None, what="the other to wait")
+    patience = poll._timeout
     assert patience is not None
     patience.reschedule(loop.time())  # its expiry is in the queue of this turn's end, and then comes who ends all
 
@@ -88,4 +90,4 @@ async def test_a_poll_whose_wait_ends_in_the_same_turn_harms_nobody(
     async with asyncio.timeout(20):
         await ended.wait()
         assert (await running).items == []
-        assert (await waiting).closing is not None
+        assert (await waiting).disconnect_reason is not None

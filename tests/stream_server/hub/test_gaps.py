@@ -2,13 +2,13 @@
 
 import pytest
 
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
 
 async def _live(world: World, count: int = 1) -> None:
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 def _gap(message: dict[str, object]) -> tuple[object, ...]:
@@ -22,7 +22,7 @@ async def test_a_hub_that_was_away_for_too_long_tells_everyone_of_the_gap(world:
     before = world.post("before").position
     to = Position(before.ms + 100, 0, before.n + 40)
     world.now_ms = to.ms
-    world.hub.jump(to, "trimmed", 40)
+    world.hub.move_head(to, "trimmed", 40)
     world.post("after")
     await eventually(lambda: socket.texts() == ["before", "after"])
     assert _gap(socket.messages()[2]) == ("gap", before.cursor, to.cursor, "trimmed", 40)
@@ -35,7 +35,7 @@ async def test_a_rollback_is_told_to_the_live_and_what_comes_after_it_arrives(wo
     kept = world.post("kept").position
     world.post("lost")
     await eventually(lambda: socket.texts() == ["kept", "lost"])
-    world.hub.jump(kept, "rolled_back")
+    world.hub.move_head(kept, "rolled_back")
     world.post("other")
     await eventually(lambda: socket.texts() == ["kept", "lost", "other"])
     assert socket.messages()[3]["reason"] == "rolled_back"
@@ -47,7 +47,7 @@ async def test_a_client_that_catches_up_from_a_lost_place_is_told_and_gets_the_r
     kept = world.post("kept").position
     for text in "abc":
         lost = world.post(text).position
-    world.hub.jump(kept, "rolled_back")
+    world.hub.move_head(kept, "rolled_back")
     for text in "123456":
         world.post(text)
     _, socket = world.open(lost, firehose="true")
@@ -61,7 +61,7 @@ async def test_a_lost_place_is_recognised_on_the_log_as_well(ringless: World) ->
     kept = world.post("kept").position
     lost = world.post("lost").position
     world.log.entries.remove(world.log.entries[-1])
-    world.hub.jump(kept, "rolled_back")
+    world.hub.move_head(kept, "rolled_back")
     world.post("1")
     world.post("2")
     _, socket = world.open(lost, firehose="true")
@@ -80,12 +80,12 @@ async def test_a_slow_client_that_refuses_the_gap_is_told_when_it_reads_again(wo
         nonlocal posted
         posted += 1
         world.post("x" * 300)
-        return world.hub.counts.refused == 1
+        return world.hub.counters.slow_demotions == 1
 
     await eventually(refused, what="a refusal")
-    stays = world.hub.ring.newest_first()
+    stays = world.hub.ring.positions_newest_first()
     newest = next(stays)
-    world.hub.jump(next(stays), "rolled_back")
+    world.hub.move_head(next(stays), "rolled_back")
     world.post("after")
     socket.unblock()
     await eventually(lambda: socket.texts()[-1:] == ["after"])
@@ -96,7 +96,7 @@ async def test_who_follows_by_the_graph_is_sent_away_to_read_it_again(world: Wor
     """A gap may have held a follow: @me cannot go on exactly, so the stream ends with its cursor."""
     _, socket = world.open(user="1", following={"7"}, follow="@me")
     await _live(world)
-    world.hub.jump(Position(world.now_ms + 10, 0, 50), "trimmed", 50)
+    world.hub.move_head(Position(world.now_ms + 10, 0, 50), "trimmed", 50)
     await eventually(lambda: socket.finished)
     assert socket.kinds() == ["hello", "gap", "goodbye"]
     assert socket.messages()[-1]["code"] == "resync"
@@ -107,7 +107,7 @@ async def test_who_goes_by_saved_rules_is_sent_away_to_have_them_read_again(worl
     """A gap may have held a change of the rules, also of a stream that is the same for all who ask for it."""
     _, socket = world.open(rules="saved", saved={"1": "tea"}, impersonal=impersonal)
     await _live(world)
-    world.hub.jump(Position(world.now_ms + 10, 0, 50), "trimmed", 50)
+    world.hub.move_head(Position(world.now_ms + 10, 0, 50), "trimmed", 50)
     await eventually(lambda: socket.finished)
     assert socket.kinds() == ["hello", "gap", "goodbye"]
     assert socket.messages()[-1]["code"] == "resync"
@@ -121,7 +121,7 @@ async def test_a_slow_stream_whose_gap_hid_a_change_of_its_rules_is_sent_away(ri
 
     def refused() -> bool:
         ringless.post("tea " + "x" * 300)
-        return ringless.hub.counts.refused == 1
+        return ringless.hub.counters.slow_demotions == 1
 
     await eventually(refused, what="a refusal")
     ringless.change_rules("1", {"2": "milk"}, removed=("1",))
@@ -137,7 +137,7 @@ async def test_everyone_from_the_start_of_an_empty_log(world: World) -> None:
     """The cursor of an empty log's hello loses nothing."""
     for number in range(5):
         world.post(str(number))
-    _, socket = world.open(START, firehose="true")
+    _, socket = world.open(LOG_START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 5)
     assert "gap" not in socket.kinds()
 
@@ -147,8 +147,8 @@ async def test_a_replay_to_a_place_that_was_lost_ends_at_the_head(world: World) 
     world.post("one")
     kept = world.post("two").position
     lost = world.post("lost").position
-    world.hub.jump(kept, "rolled_back")
-    _, socket = world.open(START, until=lost, firehose="true")
+    world.hub.move_head(kept, "rolled_back")
+    _, socket = world.open(LOG_START, until=lost, firehose="true")
     _, late = world.open(lost, until=lost, firehose="true")
     await eventually(lambda: socket.finished and late.finished, what="the end")
     assert socket.texts() == ["one", "two"]

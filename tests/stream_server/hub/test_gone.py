@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import START, Entry
+from stream_server.events import LOG_START, Entry
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually
 
@@ -21,7 +21,7 @@ def _inner(post: Entry) -> Any:
 
 
 async def _live(world: World, count: int) -> None:
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 async def _until_end(world: World, *sockets: Socket) -> None:
@@ -47,9 +47,9 @@ async def test_a_deleted_status_is_in_no_entry_of_a_replay(narrow: World) -> Non
     comment = _done(narrow, post)
     narrow.uncomment(comment)
     narrow.delete(post)
-    _, firehose = narrow.open(START, user="1", firehose="true", kinds=KINDS)
-    _, follow = narrow.open(START, user="1", follow="7,8", kinds=KINDS)
-    _, own = narrow.own("7", START)
+    _, firehose = narrow.open(LOG_START, user="1", firehose="true", kinds=KINDS)
+    _, follow = narrow.open(LOG_START, user="1", follow="7,8", kinds=KINDS)
+    _, own = narrow.own("7", LOG_START)
     narrow.post("red end", uid="7")
     for socket in (firehose, follow, own):
         await socket.ends_with("red end")
@@ -63,8 +63,8 @@ async def test_a_comment_that_was_taken_back_is_in_no_entry_of_a_replay(narrow: 
     """Nor in the notification of it; the status under which it stood is still there, in its other entries."""
     post = narrow.post("red words", uid="7")
     narrow.uncomment(_done(narrow, post))
-    _, firehose = narrow.open(START, user="1", firehose="true", kinds=KINDS)
-    _, own = narrow.own("7", START)
+    _, firehose = narrow.open(LOG_START, user="1", firehose="true", kinds=KINDS)
+    _, own = narrow.own("7", LOG_START)
     narrow.post("red end", uid="7")
     for socket in (firehose, own):
         await socket.ends_with("red end")
@@ -83,7 +83,7 @@ async def test_the_original_of_what_one_is_told_of_is_null_when_it_is_gone(narro
     narrow.tell("notification", "users:7", notification=told)
     narrow.delete(original)
     narrow.graphs["7"] = Graph(following={"8": 1})
-    _, own = narrow.own("7", START)
+    _, own = narrow.own("7", LOG_START)
     await _until_end(narrow, own)
     assert own.kinds() == ["hello", "post", "notification", "delete", "post"]
     status: Any = own.messages()[1]["status"]

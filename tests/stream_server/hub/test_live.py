@@ -4,7 +4,7 @@ import asyncio
 import random
 from functools import partial
 
-from stream_server.events import START
+from stream_server.events import LOG_START
 from stream_server.hub import closing as reasons
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
@@ -15,7 +15,7 @@ def _has(socket: Socket, texts: list[str]) -> bool:
 
 
 async def _until_live(world: World, count: int) -> None:
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 async def test_hello_comes_first_and_then_what_matches(world: World) -> None:
@@ -61,7 +61,7 @@ async def test_a_client_that_stops_reading_catches_up_without_miss_or_double(wor
         posted += 10
         for number in range(posted - 10, posted):
             world.post(f"post {number}")
-        return world.hub.counts.refused == 1
+        return world.hub.counters.slow_demotions == 1
 
     await eventually(refused, what="the slow one was refused")
     await eventually(lambda: len(healthy.texts()) == posted)
@@ -76,7 +76,7 @@ async def test_the_log_is_read_where_the_ring_does_not_reach(ringless: World) ->
     world = ringless
     for number in range(600):
         world.post(f"{number}")
-    _, socket = world.open(START, firehose="true")
+    _, socket = world.open(LOG_START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 600)
     assert world.log.reads >= 2
     world.post("live")
@@ -90,10 +90,10 @@ async def test_what_the_log_lost_is_told_as_a_gap(ringless: World) -> None:
     for number in range(10):
         world.post(f"{number}")
     world.log.floor_n = 4
-    _, socket = world.open(START, firehose="true")
+    _, socket = world.open(LOG_START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 6)
     gap = socket.messages()[1]
-    assert (gap["kind"], gap["count"], gap["reason"], gap["from"]) == ("gap", 4, "trimmed", START.cursor)
+    assert (gap["kind"], gap["count"], gap["reason"], gap["from"]) == ("gap", 4, "trimmed", LOG_START.cursor)
 
 
 async def test_a_post_deleted_by_now_is_left_out_of_a_replay(world: World) -> None:
@@ -101,7 +101,7 @@ async def test_a_post_deleted_by_now_is_left_out_of_a_replay(world: World) -> No
     gone = world.post("gone")
     world.post("kept")
     world.delete(gone)
-    _, socket = world.open(START, firehose="true")
+    _, socket = world.open(LOG_START, firehose="true")
     await eventually(lambda: len(socket.texts()) == 2)
     assert socket.texts() == ["kept", f"-{gone.position.status_number}"]
 
@@ -113,7 +113,7 @@ async def test_a_replay_does_not_show_what_a_repost_showed_of_a_deleted_post(wor
     world.post("", original=secret)
     world.post("", original=kept)
     world.delete(secret)
-    _, socket = world.open(START, track="word")
+    _, socket = world.open(LOG_START, track="word")
     await eventually(lambda: socket.kinds() == ["hello", "post", "post", "post", "delete"])
     assert b"secret" not in socket.received
     assert socket.received.count(b'"original":null') == 1
@@ -152,9 +152,9 @@ async def test_a_follow_takes_effect_at_its_position_also_while_catching_up(worl
         else:
             world.post(f"{number} " + "x" * 40, uid=uid)
         await asyncio.sleep(0)
-    await eventually(lambda: world.hub.counts.refused >= 1, what="the slow one was refused")
+    await eventually(lambda: world.hub.counters.slow_demotions >= 1, what="the slow one was refused")
     slow.unblock()
-    await eventually(lambda: world.hub.live_members() == 2)
+    await eventually(lambda: world.hub.count_live_clients() == 2)
     await eventually(lambda: slow.texts() == live.texts())
     assert len(live.texts()) > 50
 
@@ -176,7 +176,7 @@ async def test_a_stop_says_goodbye_to_all_with_what_waited_before_it(world: Worl
     streams = [world.open(firehose="true") for _ in range(5)]
     await _until_live(world, 5)
     last = world.post("last")
-    world.hub.stop(lambda: reasons.shutdown(1.5))
+    world.hub.stop(lambda: reasons.shutdown_reason(1.5))
     await eventually(lambda: all(socket.finished for _, socket in streams))
     for _, socket in streams:
         assert socket.texts() == ["last"]
@@ -191,8 +191,8 @@ async def test_nobody_stays_behind_when_clients_leave(world: World) -> None:
         world.open(track=f"word{number}")
     await _until_live(world, 20)
     for stream in world.streams:
-        stream.gone()
-    assert (len(world.hub.people), world.hub.live_members(), len(world.hub.index)) == (0, 0, 0)
+        stream.connection_lost()
+    assert (len(world.hub.registry), world.hub.count_live_clients(), len(world.hub.index)) == (0, 0, 0)
 
 
 async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) -> None:
@@ -216,7 +216,7 @@ async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) 
     for socket, word, since in begun:
         wanted = [t for t in (e.event.text for e in posts[since:]) if f" {word} " in t]
         await eventually(partial(_has, socket, wanted), what=f"{word} since {since}")
-    assert world.hub.counts.refused > 0
+    assert world.hub.counters.slow_demotions > 0
 
 
 async def test_who_publishes_a_burst_can_wait_until_it_is_on_its_way(world: World) -> None:
@@ -225,13 +225,13 @@ async def test_who_publishes_a_burst_can_wait_until_it_is_on_its_way(world: Worl
     await _until_live(world, 1)
     for number in range(100):
         world.post(f"{number}")
-    busy = world.hub.outflow.busy
+    busy = world.hub.flusher.is_busy
     assert busy
-    await world.hub.outflow.calm()
-    assert not world.hub.outflow.busy
+    await world.hub.flusher.drained()
+    assert not world.hub.flusher.is_busy
     assert len(socket.texts()) > 50
     await eventually(partial(_has, socket, [str(number) for number in range(100)]))
-    assert world.hub.counts.refused == 0
+    assert world.hub.counters.slow_demotions == 0
 
 
 async def test_a_full_socket_does_not_keep_who_publishes_waiting(world: World) -> None:
@@ -241,5 +241,5 @@ async def test_a_full_socket_does_not_keep_who_publishes_waiting(world: World) -
     stuck.block()
     for number in range(100):
         world.post(f"{number}")
-    await world.hub.outflow.calm()
-    assert world.hub.counts.refused == 1
+    await world.hub.flusher.drained()
+    assert world.hub.counters.slow_demotions == 1

@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from stream_server.events import START, Entry, Position
+from stream_server.events import LOG_START, Entry, Position
 from stream_server.hub import closing as reasons
 from stream_server.hub.control import Gap
-from stream_server.hub.poll import Poll
+from stream_server.hub.poll import LongPoll
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually
 
 
 async def _live(world: World, count: int = 1) -> None:
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 def _ahead(place: Position, count: int = 3) -> Position:
@@ -54,7 +54,7 @@ async def test_a_loss_that_was_never_heard_here_is_told_to_the_live_at_its_place
     for socket, begun in zip(sockets, begins, strict=True):
         await socket.ends_with("new 2")
         assert _story(socket) == [*begun, "new 1", _told(kept, word), "new 2"]
-    assert world.hub.live_members() == 3
+    assert world.hub.count_live_clients() == 3
 
 
 async def test_who_reads_past_the_place_of_a_loss_is_told_there(narrow: World) -> None:
@@ -63,10 +63,10 @@ async def test_who_reads_past_the_place_of_a_loss_is_told_there(narrow: World) -
     narrow.post("1")
     word = _word(narrow, kept, _ahead(kept))
     narrow.post("2")
-    _, socket = narrow.open(START, firehose="true")
+    _, socket = narrow.open(LOG_START, firehose="true")
     await socket.ends_with("2")
     assert _story(socket) == ["kept", "1", _told(kept, word), "2"]
-    assert (narrow.log.reads == 0) == narrow.hub.ring.reaches(START)
+    assert (narrow.log.reads == 0) == narrow.hub.ring.covers(LOG_START)
 
 
 async def test_who_refuses_the_word_of_a_loss_reads_it_later(narrow: World) -> None:
@@ -77,7 +77,7 @@ async def test_who_refuses_the_word_of_a_loss_reads_it_later(narrow: World) -> N
     kept = narrow.post("x" * 300).position
     await eventually(lambda: len(socket.waiting) > 300, what="the first to be written")
     word = _word(narrow, kept, _ahead(kept))
-    await eventually(lambda: narrow.hub.counts.refused == 1, what="a refusal")
+    await eventually(lambda: narrow.hub.counters.slow_demotions == 1, what="a refusal")
     narrow.post("after")
     socket.unblock()
     await socket.ends_with("after")
@@ -86,16 +86,16 @@ async def test_who_refuses_the_word_of_a_loss_reads_it_later(narrow: World) -> N
 
 async def test_a_poll_has_it_among_its_events(world: World) -> None:
     """Also one that waits for anything to happen."""
-    poll = Poll(world.hub, world.ask(track="new"), limit=10, lost=None)
+    poll = LongPoll(world.hub, world.ask(track="new"), limit=10, initial_gap=None)
     running = asyncio.create_task(poll.run(60))
-    await eventually(lambda: poll._woken is not None, what="the poll to wait")
+    await eventually(lambda: poll._wake_future is not None, what="the poll to wait")
     kept = world.post("kept").position
     word = _word(world, kept, _ahead(kept))
     polled = await running
     assert polled.items == [Gap(kept.cursor, word.position, "rolled_back", None)]
     assert polled.position == word.position
     world.post("new")
-    again = await Poll(world.hub, world.ask(START, track="new"), limit=10, lost=None).run(0)
+    again = await LongPoll(world.hub, world.ask(LOG_START, track="new"), limit=10, initial_gap=None).run(0)
     assert again.items[:1] == polled.items
     assert len(again.items) == 2
 
@@ -108,9 +108,9 @@ async def test_who_was_told_by_a_jump_is_not_told_twice_and_all_others_are(world
     lost = world.post("lost").position
     await heard.ends_with("lost")
     _, unaware = world.open(kept, firehose="true")
-    world.hub.jump(kept, "rolled_back")
+    world.hub.move_head(kept, "rolled_back")
     await _live(world, 2)
-    assert len(world.hub.groups()) == 1
+    assert len(world.hub.live_groups()) == 1
     word = _word(world, kept, lost)
     world.post("after")
     back = (lost.cursor, kept.cursor, kept.cursor, "rolled_back", None)
@@ -127,7 +127,7 @@ async def test_who_had_heard_a_part_of_what_is_lost_is_told_of_the_rest(world: W
     kept = world.post("kept").position
     lost = world.post("lost").position
     await socket.ends_with("lost")
-    world.hub.jump(kept, "rolled_back")
+    world.hub.move_head(kept, "rolled_back")
     word = _word(world, kept, _ahead(lost))
     world.post("after")
     await socket.ends_with("after")
@@ -141,8 +141,8 @@ async def test_who_goes_by_sets_that_were_read_from_what_is_lost_has_them_read_a
     world.graphs["2"] = Graph(blocks={"9": 1}, head=lost)
     _, sound = world.open(user="1", impersonal=False, firehose="true")
     _, ahead = world.open(user="2", impersonal=False, firehose="true")
-    ruled = world.ask(user="3", rules="saved", saved={"1": "tea"}, impersonal=True)._replace(rules_known=lost)
-    poll = asyncio.create_task(Poll(world.hub, ruled, limit=10, lost=None).run(60))
+    ruled = world.ask(user="3", rules="saved", saved={"1": "tea"}, impersonal=True)._replace(rules_read_at=lost)
+    poll = asyncio.create_task(LongPoll(world.hub, ruled, limit=10, initial_gap=None).run(60))
     await _live(world, 3)
     world.graphs["2"] = Graph()
     _word(world, kept, lost)
@@ -152,7 +152,7 @@ async def test_who_goes_by_sets_that_were_read_from_what_is_lost_has_them_read_a
     await eventually(lambda: ahead.finished, what="the end of who is ahead")
     assert ahead.kinds() == ["hello", "goodbye"]
     assert (ahead.messages()[-1]["code"], ahead.messages()[-1]["cursor"]) == ("resync", kept.cursor)
-    assert (await poll).closing is reasons.RESYNC
+    assert (await poll).disconnect_reason is reasons.RESYNC
     _, again = world.open(kept, user="2", impersonal=False, firehose="true")
     await again.ends_with("after")
     assert again.kinds() == ["hello", "gap", "post"]
@@ -165,7 +165,7 @@ async def test_a_word_that_is_none_is_counted_and_passed_over(narrow: World, wir
     await _live(narrow)
     narrow.tell("rollback", "-", **wire)
     narrow.post("after")
-    _, late = narrow.open(START, firehose="true")
+    _, late = narrow.open(LOG_START, firehose="true")
     for one in (socket, late):
         await one.hears("hello", "post")
-    assert narrow.hub.counts.malformed == 1
+    assert narrow.hub.counters.malformed == 1

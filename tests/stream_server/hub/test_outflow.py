@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stream_server.hub.batch import Batch, Room
+from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.closing import TOO_SLOW
-from stream_server.hub.pulse import Pulse
+from stream_server.hub.pulse import Heartbeats
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -18,10 +18,10 @@ async def test_a_turn_writes_of_one_wave_only(monkeypatch: pytest.MonkeyPatch, r
     """Also where a newcomer has what waits sent behind it in the turn of a flush: two waves may be too much at once."""
     loop, turn = asyncio.get_running_loop(), 0
     waves: dict[int, set[int]] = defaultdict(set)
-    writing = Batch.write
+    writing = Batch.write_slice
 
-    def noted(self: Batch, room: Room, most: int) -> None:
-        waves[turn].add(self.wave)
+    def noted(self: Batch, room: WriteLimits, most: int) -> None:
+        waves[turn].add(self.wave_number)
         writing(self, room, most)
 
     def count() -> None:
@@ -29,7 +29,7 @@ async def test_a_turn_writes_of_one_wave_only(monkeypatch: pytest.MonkeyPatch, r
         turn += 1
         counting[0] = loop.call_soon(count)
 
-    monkeypatch.setattr(Batch, "write", noted)
+    monkeypatch.setattr(Batch, "write_slice", noted)
     _, socket = roomy.open(firehose="true")
     counting = [loop.call_soon(count)]
     roomy.post("first")
@@ -40,7 +40,7 @@ async def test_a_turn_writes_of_one_wave_only(monkeypatch: pytest.MonkeyPatch, r
         roomy.post(text)
     await socket.tells("first", *said)
     counting[0].cancel()
-    assert roomy.hub.counts.refused == 0
+    assert roomy.hub.counters.slow_demotions == 0
     assert len(set().union(*waves.values())) >= 3
     assert {len(one) for one in waves.values()} == {1}
 
@@ -69,7 +69,7 @@ async def test_a_fault_costs_one_batch_and_nobody_an_event(monkeypatch: pytest.M
     for text in ("one", "two"):  # a single frame is not joined
         roomy.post(text)
     await eventually(lambda: heard, what="the fault")
-    await eventually(lambda: stream.member.group is not None, what="it is live again")
+    await eventually(lambda: stream.client.group is not None, what="it is live again")
     roomy.post("three")
     await socket.tells("one", "two", "three")
     assert [type(error) for error in heard] == [ZeroDivisionError]
@@ -78,7 +78,7 @@ async def test_a_fault_costs_one_batch_and_nobody_an_event(monkeypatch: pytest.M
 async def test_a_fault_costs_one_beat(monkeypatch: pytest.MonkeyPatch, impatient: World) -> None:
     """The next one comes."""
     _, socket = impatient.open(firehose="true")
-    heard = _once(monkeypatch, Pulse, "_put_heartbeat")
+    heard = _once(monkeypatch, Heartbeats, "_put_heartbeat")
     impatient.hub.start()
     await eventually(lambda: "heartbeat" in socket.kinds(), what="a heartbeat")
     assert [type(error) for error in heard] == [ZeroDivisionError]

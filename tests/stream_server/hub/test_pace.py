@@ -2,20 +2,20 @@
 
 import pytest
 
-from stream_server.hub.pace import LOOKS, Pace, Silence, Stall
+from stream_server.hub.pace import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 
 FAR = 1000
 
 WINDOW = 60.0
 
-LOOK = WINDOW / LOOKS
+LOOK = WINDOW / CHECKS_PER_WINDOW
 
 
 def judged(behind: list[int], every: float = LOOK) -> float | None:
     """After how many seconds a client that is so far behind, one look after the other, is found hopeless."""
-    pace = Pace(FAR, WINDOW)
+    pace = SlowClientDetector(FAR, WINDOW)
     for number, entries in enumerate(behind):
-        if pace.hopeless(entries, number * every):
+        if pace.is_too_slow(entries, number * every):
             return number * every
     return None
 
@@ -32,7 +32,7 @@ def test_who_is_far_behind_and_falls_further_for_a_whole_window_is_hopeless() ->
         [FAR - number % 2 for number in range(100)],
         [2000] * 100,
         [200_000 - number for number in range(100)],
-        [2000 + 10 * number - 15 * (number % LOOKS == 0) for number in range(100)],
+        [2000 + 10 * number - 15 * (number % CHECKS_PER_WINDOW == 0) for number in range(100)],
         [2000, 12_000, *range(11_990, 11_000, -10)],
         [*range(2000, 2007), 900, *range(2000, 2007), 1000, *range(2000, 2007)],
     ],
@@ -52,18 +52,18 @@ def test_looks_that_come_late_are_as_good() -> None:
 def test_one_late_look_condemns_nobody() -> None:
     """Behind a window in which nobody looked another one begins, at the end of which it is found all the same."""
     assert judged([2000, 2001], every=WINDOW + 1) is None
-    pace = Pace(FAR, WINDOW)
-    looks = [0.0, WINDOW + 1, *(WINDOW + 1 + LOOK * number for number in range(1, LOOKS + 1))]
-    found = [pace.hopeless(2000 + number, now) for number, now in enumerate(looks)]
-    assert found == [False] * (LOOKS + 1) + [True]
+    pace = SlowClientDetector(FAR, WINDOW)
+    looks = [0.0, WINDOW + 1, *(WINDOW + 1 + LOOK * number for number in range(1, CHECKS_PER_WINDOW + 1))]
+    found = [pace.is_too_slow(2000 + number, now) for number, now in enumerate(looks)]
+    assert found == [False] * (CHECKS_PER_WINDOW + 1) + [True]
 
 
 def test_who_takes_no_byte_for_the_deadline_is_stalled() -> None:
     """From the last byte on; one byte within it is enough."""
-    stall = Stall(30)
-    assert [stall.over(100, now) for now in (0.0, 29.9)] == [False, False]
-    assert [stall.over(99, now) for now in (29.95, 30.1, 59.9)] == [False, False, False]
-    assert stall.over(99, 59.95)
+    stall = StallTimer(30)
+    assert [stall.is_over(100, now) for now in (0.0, 29.9)] == [False, False]
+    assert [stall.is_over(99, now) for now in (29.95, 30.1, 59.9)] == [False, False, False]
+    assert stall.is_over(99, 59.95)
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_silence_counts_from_a_look_that_found_something_to_acknowledge(
     looks: list[tuple[float, float]], lasted: float
 ) -> None:
     """Each look is a time, and what the socket says then; the last one's answer is asked for."""
-    silence = Silence()
-    assert [silence.lasted(said, now) for now, said in looks][-1] == lasted
+    silence = PeerSilence()
+    assert [silence.measure_seconds(said, now) for now, said in looks][-1] == lasted

@@ -16,4 +16,4 @@ async def test_everybody_receives_what_they_may_see_and_nothing_else(world: Worl
         if number % 20 == 5:
             await play.listen()
     assert play.check() > 100
-    assert world.hub.counts.malformed == 0
+    assert world.hub.counters.malformed == 0

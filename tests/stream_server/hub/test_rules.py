@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from filters.event import Event
-from filters.key import Leads
+from filters.key import IndexTerms
 from filters.rule import SavedRules
 from filters.rules.rule import Rule
 from filters.track import Track
-from stream_server.events import START
-from stream_server.hub.poll import Poll
-from stream_server.hub.rulebook import AT_ONCE, Rulebook
-from stream_server.store.rules import SavedRule
+from stream_server.events import LOG_START
+from stream_server.hub.poll import LongPoll
+from stream_server.hub.rulebook import MAX_RULES_PER_SLICE, SavedRulesCache
+from stream_server.store.rules import StoredRule
 from tests.stream_server.hub.world import Graph, Socket, World, read_rule
 from tests.waiting import eventually
 
@@ -73,12 +73,12 @@ async def test_a_change_that_cannot_be_read_changes_nothing(world: World) -> Non
     """Neither for who is live nor for who reads late; it is counted."""
     world.post("water")
     _, live = world.open(rules="saved", saved=TEA)
-    _, late = world.open(START, rules="saved", saved=TEA)
+    _, late = world.open(LOG_START, rules="saved", saved=TEA)
     world.garble_rules()
     world.post("tea")
     for socket in (live, late):
         await socket.hears("hello", "post")
-    assert world.hub.counts.malformed == 1
+    assert world.hub.counters.malformed == 1
 
 
 async def test_who_reads_late_changes_at_the_same_place(world: World) -> None:
@@ -104,7 +104,7 @@ async def test_rules_are_those_of_the_opening_also_for_the_past(world: World) ->
     world.post("tea")
     world.change_rules("1", {"5": "milk"})
     world.post("milk")
-    _, socket = world.open(START, rules="saved", saved={**TEA, "5": "milk"})
+    _, socket = world.open(LOG_START, rules="saved", saved={**TEA, "5": "milk"})
     world.change_rules("1", removed=("1",))
     world.post("tea late")
     world.post("milk late")
@@ -125,7 +125,7 @@ async def test_no_rules_match_nothing_until_there_are_some(world: World) -> None
 async def test_a_poll_is_told_of_the_change_too(world: World) -> None:
     """The change wakes it, and stands among its events."""
     stream, _ = world.open(rules="saved", saved=TEA)
-    poll = Poll(world.hub, stream.member.ask, limit=10, lost=None)
+    poll = LongPoll(world.hub, stream.client.request, limit=10, initial_gap=None)
     world.change_rules("1", {"5": "milk"})
     world.post("milk")
     polled = await poll.run(5)
@@ -153,8 +153,8 @@ async def test_a_quote_is_not_found_by_what_is_not_shown_of_it(world: World) -> 
     world.post("tea, by the way", uid="7", original=told)
     await seeing.tells("look at this", "tea, by the way")
     await live.tells("tea, by the way")
-    assert quote.event.quoted.text == "tea"
-    _, late = world.open(START, user="1", rules="saved", saved=TEA)
+    assert quote.event.analyzed_quote.text == "tea"
+    _, late = world.open(LOG_START, user="1", rules="saved", saved=TEA)
     await late.tells("tea, by the way")
 
 
@@ -179,11 +179,11 @@ async def test_hidden_words_neither_find_a_quote_nor_keep_it_away(
     else:
         world.graphs["1"] = Graph(blocks={"8": 1})
     _, live = world.open(user="1", rule=f"({rule}) OR end", **filters)
-    await eventually(lambda: world.hub.live_members() == 1)
+    await eventually(lambda: world.hub.count_live_clients() == 1)
     quote = world.post("look at this", uid="7", original=original)
     expected = ["look at this"] if asked else []
     assert await _heard(world, live) == expected
-    _, late = world.open(START, user="1", rule=f"({rule}) OR end", **filters)
+    _, late = world.open(LOG_START, user="1", rule=f"({rule}) OR end", **filters)
     assert await _heard(world, late) == expected
     world.delete(quote)
     expected += [f"-{quote.position.status_number}"] if asked else []
@@ -198,7 +198,7 @@ async def test_a_quote_is_asked_for_without_its_original_once_that_is_gone(world
     world.post("look at this", uid="7", original=original)
     assert await _heard(world, live) == []
     world.delete(original)
-    _, late = world.open(START, user="1", rule="look -tea")
+    _, late = world.open(LOG_START, user="1", rule="look -tea")
     await late.tells("look at this")
 
 
@@ -211,7 +211,7 @@ async def test_a_quote_is_one_also_without_its_original(world: World) -> None:
     world.post("nothing", uid="7")
     await live.tells("look at this")
     world.delete(told)
-    _, late = world.open(START, user="2", rules="saved", saved={"1": "is:quote from:7"})
+    _, late = world.open(LOG_START, user="2", rules="saved", saved={"1": "is:quote from:7"})
     await late.tells("look at this")
 
 
@@ -233,7 +233,7 @@ async def test_a_stream_ends_where_it_was_to_end(world: World) -> None:
     world.post("one")
     end = world.post("two").position
     world.post("three")
-    _, socket = world.open(START, until=end, firehose="true")
+    _, socket = world.open(LOG_START, until=end, firehose="true")
     await eventually(lambda: socket.finished, what="the end")
     assert socket.texts() == ["one", "two"]
     assert socket.messages()[-1]["code"] == "backfill_done"
@@ -251,11 +251,11 @@ def _breaks(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
             raise ZeroDivisionError
         return matches(self, event)
 
-    def inexact(self: Track) -> Leads:
-        return Leads((), [frozenset((key,)) for key in self.keys()])
+    def inexact(self: Track) -> IndexTerms:
+        return IndexTerms((), [frozenset((key,)) for key in self.candidate_keys()])
 
     monkeypatch.setattr(Track, "matches", broken)
-    monkeypatch.setattr(Track, "leads", inexact)
+    monkeypatch.setattr(Track, "index_terms", inexact)
 
 
 async def test_a_filter_that_raises_is_put_out_for_its_stream_alone(
@@ -273,9 +273,9 @@ async def test_a_filter_that_raises_is_put_out_for_its_stream_alone(
     assert socket.texts() == ["tea", "after"]
     assert (socket.messages()[2]["code"], socket.messages()[2]["filter"]) == ("filter_disabled", "track")
     await other.tells("tea", "boom", "tea", "after")
-    assert world.hub.counts.failed == 1
-    assert world.hub.reader.failures == 1
-    assert world.hub.index.failing == []
+    assert world.hub.counters.filter_failures == 1
+    assert world.hub.catchup_reader.failures == 1
+    assert world.hub.index.failures == []
 
 
 async def test_a_narrowing_that_raises_lets_nothing_pass(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,13 +297,13 @@ async def test_a_narrowing_that_raises_lets_nothing_pass(world: World, monkeypat
 async def test_one_rule_that_raises_leaves_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The warning names it."""
     stream, socket = world.open(rules="saved", saved={"1": "tea", "2": "milk"})
-    saved = stream.member.subscription.base("rules")
+    saved = stream.client.subscription.find_base("rules")
     assert isinstance(saved, SavedRules)
 
     def boom(event: Event) -> bool:
         raise ZeroDivisionError
 
-    (rule,) = [named.rule for named in saved.matching(Event("post", text="tea"))]
+    (rule,) = [named.rule for named in saved.matching_rules(Event("post", text="tea"))]
     monkeypatch.setattr(rule, "matches", boom)
     world.post("tea")
     world.post("milk")
@@ -321,16 +321,16 @@ async def test_a_users_rules_are_made_once_for_all_streams() -> None:
         read.append(text)
         return read_rule(text)
 
-    book = Rulebook(reading)
-    saved = [SavedRule(str(n), f"word{n}", "", "") for n in range(AT_ONCE + 1)]
-    one, other = await asyncio.gather(book.of("1", saved), book.of("1", saved))
+    book = SavedRulesCache(reading)
+    saved = [StoredRule(str(n), f"word{n}", "", "") for n in range(MAX_RULES_PER_SLICE + 1)]
+    one, other = await asyncio.gather(book.build("1", saved), book.build("1", saved))
     assert one is other
-    assert one.ids == [rule.id for rule in saved]
+    assert one.rule_ids == [rule.id for rule in saved]
     assert len(read) == len(saved)
-    stranger = await book.of("2", saved)
+    stranger = await book.build("2", saved)
     assert stranger != one
     del one, other
-    await book.of("1", saved)
+    await book.build("1", saved)
     assert len(read) == 3 * len(saved)
 
 

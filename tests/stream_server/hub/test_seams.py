@@ -4,8 +4,8 @@ import asyncio
 import random
 from dataclasses import replace
 
-from stream_server.events import START, Entry, Position
-from stream_server.hub.poll import Poll
+from stream_server.events import LOG_START, Entry, Position
+from stream_server.hub.poll import LongPoll
 from stream_server.hub.reader import LogPage
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
@@ -28,12 +28,12 @@ async def test_what_is_published_while_streams_go_live_is_missed_by_none(world: 
     texts: list[str] = []
     for turn in range(600):
         if turn % 20 == 0:
-            sockets.append(world.open(START, firehose="true")[1])
+            sockets.append(world.open(LOG_START, firehose="true")[1])
         if source.random() < 0.4:
             texts.append(str(turn))
             world.post(texts[-1])
         await asyncio.sleep(0)
-    await eventually(lambda: world.hub.live_members() == len(sockets), what="all to be live")
+    await eventually(lambda: world.hub.count_live_clients() == len(sockets), what="all to be live")
     world.post("last")
     await eventually(lambda: all(socket.texts()[-1:] == ["last"] for socket in sockets), what="the last one")
     assert [missed for socket in sockets if (missed := _missed(socket, [*texts, "last"]))] == []
@@ -43,7 +43,7 @@ async def test_what_waits_to_be_sent_is_not_for_who_comes_behind_it() -> None:
     """The newcomer begins at the head; the frame of the entry before it is not sent yet."""
     world = World(replace(LIMITS, buffer_bytes=1 << 20))  # where bytes are few, nothing waits
     _, early = world.open(firehose="true")
-    await eventually(lambda: world.hub.live_members() == 1)
+    await eventually(lambda: world.hub.count_live_clients() == 1)
     world.post("before")
     _, late = world.open(firehose="true")
     world.post("after")
@@ -55,16 +55,16 @@ async def test_who_was_refused_goes_on_with_what_was_refused(world: World) -> No
     """A position that is moved past the refused frames would lose just these."""
     _, slow = world.open(firehose="true")
     _, quick = world.open(firehose="true")
-    await eventually(lambda: world.hub.live_members() == 2)
+    await eventually(lambda: world.hub.count_live_clients() == 2)
     slow.block()
 
     def refused() -> bool:
         world.post("x" * 500)
-        return world.hub.counts.refused == 1
+        return world.hub.counters.slow_demotions == 1
 
     await eventually(refused, what="a refusal")
     slow.unblock()
-    await eventually(lambda: world.hub.live_members() == 2, what="both to be live")
+    await eventually(lambda: world.hub.count_live_clients() == 2, what="both to be live")
     world.post("last")
     await eventually(lambda: slow.texts()[-1:] == quick.texts()[-1:] == ["last"])
     assert slow.texts() == quick.texts()
@@ -78,8 +78,8 @@ async def test_who_reads_the_log_is_never_ahead_of_the_hub(ringless: World) -> N
     ahead = world.post("ahead")
     world.hub.head = world.log.entries[-2].position  # as it was before that was heard
     world.hub.ring.floor = world.hub.head
-    _, socket = world.open(START, firehose="true")
-    await eventually(lambda: world.hub.live_members() == 1, what="the stream to be live")
+    _, socket = world.open(LOG_START, firehose="true")
+    await eventually(lambda: world.hub.count_live_clients() == 1, what="the stream to be live")
     assert (socket.texts(), socket.kinds().count("gap")) == (["0", "1", "2"], 0)
     world.hub.publish(ahead)
     world.post("behind")
@@ -91,9 +91,9 @@ async def test_a_position_is_what_was_scanned_and_not_what_matched(world: World)
     """A poll for what never comes gets on, and need not read the same again."""
     for number in range(10):
         world.post(f"red {number}")
-    stream, _ = world.open(START, track="blue")
-    polled = await Poll(world.hub, stream.member.ask, limit=10, lost=None).run(0)
-    assert (polled.items, polled.position, polled.more) == ([], world.hub.head, False)
+    stream, _ = world.open(LOG_START, track="blue")
+    polled = await LongPoll(world.hub, stream.client.request, limit=10, initial_gap=None).run(0)
+    assert (polled.items, polled.position, polled.has_more) == ([], world.hub.head, False)
 
 
 async def test_a_heartbeat_of_who_catches_up_tells_its_own_place() -> None:
@@ -101,15 +101,15 @@ async def test_a_heartbeat_of_who_catches_up_tells_its_own_place() -> None:
     world = World(replace(LIMITS, ring_bytes=0, heartbeat_seconds=0.01))
     for number in range(40):
         world.post(f"{'red' if number in (0, 39) else 'green'} {number}")
-    page = world.log.page
+    page = world.log.read_page
 
     async def slowly(after: Position, most: int) -> LogPage:
         await asyncio.sleep(0.02)  # longer than the time between heartbeats
         return await page(after, 4)
 
-    world.log.page = slowly  # type: ignore[method-assign]  # a log that is far away
-    _, socket = world.open(START, track="red")
-    await eventually(lambda: world.hub.live_members() == 1, what="the stream to be live")
+    world.log.read_page = slowly  # type: ignore[method-assign]  # a log that is far away
+    _, socket = world.open(LOG_START, track="red")
+    await eventually(lambda: world.hub.count_live_clients() == 1, what="the stream to be live")
     assert socket.texts() == ["red 0", "red 39"]
     told = socket.messages()[1:]
     assert [message["kind"] for message in told].count("heartbeat") > 2
@@ -119,7 +119,7 @@ async def test_a_heartbeat_of_who_catches_up_tells_its_own_place() -> None:
 async def test_a_delete_comes_to_whom_the_post_came_whatever_has_changed_since(world: World) -> None:
     """By what was sent, not by whom the stream follows today."""
     _, socket = world.open(user="1", following={"7"}, follow="@me")
-    await eventually(lambda: world.hub.live_members() == 1)
+    await eventually(lambda: world.hub.count_live_clients() == 1)
     seen: Entry = world.post("seen", uid="7")
     world.graph("unfollow", "1", "7")
     world.delete(seen)
@@ -133,10 +133,10 @@ async def test_a_hub_that_goes_on_elsewhere_tells_so_before_it_goes_on(world: Wo
     """Who was shown what is lost, and who only stood there."""
     _, all_of_it = world.open(firehose="true")
     _, other = world.open(firehose="true", kinds="follow")
-    await eventually(lambda: world.hub.live_members() == 2)
+    await eventually(lambda: world.hub.count_live_clients() == 2)
     kept = world.post("kept").position
     world.post("lost")
-    world.hub.jump(kept, "rolled_back")
+    world.hub.move_head(kept, "rolled_back")
     world.graph("follow", "1", "7")
     world.post("last")
     await all_of_it.ends_with("last")

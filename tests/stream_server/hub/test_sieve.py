@@ -8,11 +8,11 @@ import pytest
 
 from filters.combine import Subscription
 from filters.firehose import Firehose
-from stream_server.events import EPOCH_MS, PUBLIC, Entry, Position
+from stream_server.events import EPOCH_MS, PUBLIC_AUDIENCE, Entry, Position
 from stream_server.hub import sieve as sieves
-from stream_server.hub.member import Member
+from stream_server.hub.member import Client
 from stream_server.hub.ring import Ring
-from stream_server.hub.sieve import BLOCK, Sieve, Sought
+from stream_server.hub.sieve import BLOCK_ENTRIES, ReplayIndex, ReplayQuery
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -26,7 +26,7 @@ WORDS = ("storm", "gull", "night", "ferry", "harbour", "calm")
 def entry(n: int, text: str, uid: str = "7") -> Entry:
     """A post, or what is none of ours."""
     body = f'{{"wire":{{"status":{{"id":"{n}","uid":"{uid}","message":"{text}"}}}}}}'
-    return Entry(Position(EPOCH_MS + n, 0, n), "post", PUBLIC, body.encode() if text != "{" else b"no JSON")
+    return Entry(Position(EPOCH_MS + n, 0, n), "post", PUBLIC_AUDIENCE, body.encode() if text != "{" else b"no JSON")
 
 
 def ring(begin: Position, last: int, *, max_bytes: int = ENOUGH) -> Ring:
@@ -47,11 +47,13 @@ def start(n: int) -> Position:
     return Position(EPOCH_MS + n, 0, n)
 
 
-def looked_through(made: Sieve, held: Ring, begin: Position, sought: frozenset[str], most: int = ENOUGH) -> list[int]:
+def looked_through(
+    made: ReplayIndex, held: Ring, begin: Position, sought: frozenset[str], most: int = ENOUGH
+) -> list[int]:
     """The numbers of all that may match behind a place, piece by piece up to the head."""
     found: list[int] = []
     while begin != held.head:
-        entries, reached = made.after(begin, Sought(ALL, sought), most, math.inf)
+        entries, reached = made.find_after(begin, ReplayQuery(ALL, sought), most, math.inf)
         assert reached > begin, "it goes on"
         assert all(begin < one.position <= reached for one in entries)
         found += [one.position.n for one in entries]
@@ -59,11 +61,11 @@ def looked_through(made: Sieve, held: Ring, begin: Position, sought: frozenset[s
     return found
 
 
-@pytest.mark.parametrize("floor", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 700])
+@pytest.mark.parametrize("floor", [0, 1, BLOCK_ENTRIES - 1, BLOCK_ENTRIES, BLOCK_ENTRIES + 1, 700])
 def test_from_any_place_it_finds_what_looking_at_all_would(floor: int) -> None:
     """Also where blocks begin and end, for one key, several and none, and bounded in bytes."""
-    held = ring(start(floor), floor + 3 * BLOCK + 5)
-    made = Sieve(held)
+    held = ring(start(floor), floor + 3 * BLOCK_ENTRIES + 5)
+    made = ReplayIndex(held)
     for begin in range(floor, held.head.n + 1, 37):
         for sought in (frozenset({"gull"}), frozenset({"storm", f"n{begin + 1}"}), frozenset({*WORDS}), NOBODY):
             there = [n for n in range(begin + 1, held.head.n + 1) if {f"n{n}", WORDS[n % len(WORDS)]} & sought]
@@ -74,7 +76,7 @@ def test_from_any_place_it_finds_what_looking_at_all_would(floor: int) -> None:
 def test_it_goes_on_with_the_ring() -> None:
     """What came since somebody came past is found, and what came while the ring let go of more than a block."""
     held = ring(start(0), 100, max_bytes=300 * entry(1000, "n1000 harbour").size)
-    made = Sieve(held)
+    made = ReplayIndex(held)
     assert looked_through(made, held, start(99), frozenset({"n100"})) == [100]
     more(held, 110)
     assert looked_through(made, held, start(99), frozenset({"n100", "n105"})) == [100, 105]
@@ -88,9 +90,9 @@ def test_it_goes_on_with_the_ring() -> None:
 def test_what_the_log_lost_is_found_no_more() -> None:
     """Behind the cut other entries have the same numbers."""
     held = ring(start(0), 50)
-    made = Sieve(held)
+    made = ReplayIndex(held)
     assert looked_through(made, held, start(0), frozenset({"n45"})) == [45]
-    held.cut(start(40))
+    held.cut_after(start(40))
     more(held, 50, "other")
     assert looked_through(made, held, start(0), frozenset({"n45", "n39", "other"})) == [39, *range(41, 51)]
 
@@ -100,34 +102,34 @@ def test_what_is_no_entry_of_ours_matches_nothing_and_hides_nothing() -> None:
     held = ring(start(0), 3)
     more(held, 4, "{")
     more(held, 6)
-    assert looked_through(Sieve(held), held, start(0), frozenset({"n3", "n4", "n5"})) == [3, 5]
+    assert looked_through(ReplayIndex(held), held, start(0), frozenset({"n3", "n4", "n5"})) == [3, 5]
 
 
 def test_few_blocks_are_kept_and_none_that_nobody_comes_past(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded, also where one comes past more than are kept."""
-    monkeypatch.setattr(sieves, "BLOCKS", 2)
-    held = ring(start(0), 5 * BLOCK)
-    made = Sieve(held)
+    monkeypatch.setattr(sieves, "MAX_BLOCKS", 2)
+    held = ring(start(0), 5 * BLOCK_ENTRIES)
+    made = ReplayIndex(held)
     assert looked_through(made, held, start(0), NOBODY) == []
     assert len(made._blocks) == 2
-    made.cool()
+    made.drop_unused_blocks()
     assert len(made._blocks) == 2
-    made.cool()
+    made.drop_unused_blocks()
     assert made._blocks == {}
 
 
 def test_what_is_read_through_it_cools_as_what_is_read_without() -> None:
     """Who reads on in a block that is kept decodes entries that had cooled; two beats later none of it is left."""
     held = ring(start(0), 100)
-    made = Sieve(held)
+    made = ReplayIndex(held)
     for sought in (frozenset({"gull"}), None):
         for _ in range(4):  # the block stays, what it is made of cools
-            entries, _ = made.after(start(0), Sought(ALL, sought), ENOUGH, math.inf)
+            entries, _ = made.find_after(start(0), ReplayQuery(ALL, sought), ENOUGH, math.inf)
             assert [one.event for one in entries] != []
-            held.cool()
-            made.cool()
-        held.cool()
-        held.cool()
+            held.drop_unread_caches()
+            made.drop_unused_blocks()
+        held.drop_unread_caches()
+        held.drop_unread_caches()
         assert [one for one in entries if one._view is not None] == []
 
 
@@ -138,22 +140,22 @@ class Heavy(Firehose):
         self._name = name
 
     @property
-    def key(self) -> int:
+    def canonical_form(self) -> int:
         return self._name
 
 
 def test_however_little_time_there_is_everybody_gets_on() -> None:
     """More filters without keys than are remembered, in turn, each with no time at all: none begins anew for ever."""
-    held = ring(start(0), BLOCK + 20)
-    made = Sieve(held)
+    held = ring(start(0), BLOCK_ENTRIES + 20)
+    made = ReplayIndex(held)
     looked_through(made, held, start(0), NOBODY)  # the blocks are there
-    places = {Heavy(number): start(number) for number in range(3 * sieves.ANSWERS)}
+    places = {Heavy(number): start(number) for number in range(3 * sieves.MAX_SCAN_RESULTS)}
     rounds = 0
     while any(place != held.head for place in places.values()):
         rounds += 1
         for heavy, place in places.items():
             if place != held.head:
-                entries, reached = made.after(place, Sought(Subscription([heavy]), None), ENOUGH, 0.0)
+                entries, reached = made.find_after(place, ReplayQuery(Subscription([heavy]), None), ENOUGH, 0.0)
                 assert reached > place
                 assert [one.position.n for one in entries] == list(range(place.n + 1, reached.n + 1))
                 places[heavy] = reached
@@ -162,10 +164,10 @@ def test_however_little_time_there_is_everybody_gets_on() -> None:
 
 def test_the_time_that_is_given_holds_for_the_making_of_blocks_too() -> None:
     """Nobody waits for a whole block: who stands behind what is made by then is told so, and looks at each entry."""
-    held = ring(start(0), BLOCK)
-    made = Sieve(held)
-    assert made.after(start(100), Sought(ALL, NOBODY), ENOUGH, 0.0) == ([], start(100))
-    assert made.after(start(0), Sought(ALL, NOBODY), ENOUGH, 0.0) == ([], start(2))
+    held = ring(start(0), BLOCK_ENTRIES)
+    made = ReplayIndex(held)
+    assert made.find_after(start(100), ReplayQuery(ALL, NOBODY), ENOUGH, 0.0) == ([], start(100))
+    assert made.find_after(start(0), ReplayQuery(ALL, NOBODY), ENOUGH, 0.0) == ([], start(2))
 
 
 def test_whoever_asks_for_nothing_that_is_there_is_told_of_a_loss() -> None:
@@ -174,7 +176,7 @@ def test_whoever_asks_for_nothing_that_is_there_is_told_of_a_loss() -> None:
     word = Entry(start(6), "rollback", "-", b'{"wire":{"from":"1-0.1","to":"2-0.2"}}')
     held.append(word)
     more(held, 9)
-    assert Sieve(held).after(start(0), Sought(ALL, NOBODY), ENOUGH, math.inf) == ([word], start(9))
+    assert ReplayIndex(held).find_after(start(0), ReplayQuery(ALL, NOBODY), ENOUGH, math.inf) == ([word], start(9))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -189,10 +191,10 @@ async def test_who_returns_hears_the_same_as_by_looking_at_everything(
         since = chance.choice(places)
         sieved = await _heard(world, since, params)
         with monkeypatch.context() as patched:
-            patched.setattr(Member, "sought", None)
-            patched.setattr(Member, "ruled", True)
+            patched.setattr(Client, "search_keys", None)
+            patched.setattr(Client, "uses_saved_rules", True)
             assert sieved == await _heard(world, since, params)
-        assert sieved or since.n > world.hub.head.n - BLOCK
+        assert sieved or since.n > world.hub.head.n - BLOCK_ENTRIES
 
 
 FILTERS: tuple[dict[str, Any], ...] = (
@@ -204,7 +206,7 @@ FILTERS: tuple[dict[str, Any], ...] = (
 def _live_through(world: World, chance: random.Random) -> list[Position]:
     """Two blocks of what may happen; the places where a client may have been meanwhile."""
     posts, places = [world.post("calm", "1")], [world.hub.head]
-    for _ in range(2 * BLOCK):
+    for _ in range(2 * BLOCK_ENTRIES):
         deed, uid, said = chance.random(), str(chance.randrange(9)), " ".join(chance.sample(WORDS, 2))
         if deed < 0.7:
             posts.append(world.post(said, uid))
@@ -220,6 +222,6 @@ def _live_through(world: World, chance: random.Random) -> list[Position]:
 
 async def _heard(world: World, since: Position, params: dict[str, Any]) -> list[dict[str, object]]:
     stream, socket = world.open(since, **params)
-    await eventually(lambda: stream.member.group is not None, what="it is live")
-    stream.gone()
+    await eventually(lambda: stream.client.group is not None, what="it is live")
+    stream.connection_lost()
     return socket.messages()[1:]

@@ -4,9 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from stream_server.events import START
-from stream_server.hub.standing import Standing
-from stream_server.hub.viewers import Viewers
+from stream_server.events import LOG_START
+from stream_server.hub.standing import AccountStatus
+from stream_server.hub.viewers import ViewerCache
 from tests.stream_server.hub.world import Graph, World
 from tests.waiting import eventually
 
@@ -16,7 +16,7 @@ def _user(uid: str) -> dict[str, str]:
 
 
 async def _live(world: World, count: int) -> None:
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 async def test_equal_filters_share_a_group_until_something_personal_concerns_one(world: World) -> None:
@@ -129,10 +129,10 @@ async def test_suspension_ends_all_streams_of_a_user_and_silences_them(world: Wo
     await eventually(lambda: late.kinds() == ["hello", "goodbye"])
     world.post("after", uid="8")
     await eventually(lambda: other.texts() == ["before", "after"])
-    _, again = world.open(START, user="1", firehose="true")
+    _, again = world.open(LOG_START, user="1", firehose="true")
     await eventually(lambda: again.texts() == ["after"])
     world.tell("reinstate", "-", uid="7")
-    _, third = world.open(START, user="1", firehose="true")
+    _, third = world.open(LOG_START, user="1", firehose="true")
     await eventually(lambda: third.texts() == ["before", "after"])
 
 
@@ -166,7 +166,7 @@ async def test_ones_own_stream_has_what_concerns_one(world: World) -> None:
         "like", "follow", "message", "notification", "list_create", "group_join", "group_update", "group_leave",
         "user_update",
     ]  # fmt: skip
-    assert world.hub.counts.malformed == 0
+    assert world.hub.counters.malformed == 0
 
 
 async def test_what_is_for_certain_people_only_never_comes_on_the_other_streams(world: World) -> None:
@@ -192,7 +192,7 @@ async def test_what_was_lost_may_have_been_a_block_so_personal_streams_begin_ane
     await _live(world, 1)
     last = world.post("red 1", uid="7").position
     world.graphs["1"] = Graph(blocks={"7": 1})
-    world.hub.jump(last._replace(n=last.n + 5, ms=last.ms + 5), "trimmed", 5)
+    world.hub.move_head(last._replace(n=last.n + 5, ms=last.ms + 5), "trimmed", 5)
     world.now_ms += 100
     world.post("red 2", uid="7")
     await eventually(lambda: live.finished)
@@ -214,14 +214,14 @@ async def test_what_passes_while_a_viewer_is_read_is_in_it_once(world: World) ->
         await going.wait()
         return Graph(following={"8": 1}, head=first.position)
 
-    viewers = Viewers(Standing(), read)
+    viewers = ViewerCache(AccountStatus(), read)
     asked = asyncio.create_task(viewers.get("1"))
     other = asyncio.create_task(viewers.get("1"))
     await asyncio.sleep(0)
     first = world.graph("unfollow", "1", "8")
     second = world.graph("follow", "1", "9")
     for entry in (first, second):
-        for viewer in viewers.concerned(entry):
+        for viewer in viewers.affected_by(entry):
             viewer.apply(entry)
     going.set()
     found = {id(await asked), id(await other)}
@@ -235,13 +235,13 @@ async def test_what_passes_while_a_viewer_is_read_is_in_it_once(world: World) ->
 async def test_standing_that_was_read_is_not_changed_by_what_it_holds_already(world: World) -> None:
     """The log is read on from the hub's head, which may lie below the place at which the sets were read."""
     early = world.tell("protect", user=_user("7"))
-    standing = Standing()
+    standing = AccountStatus()
     standing.load(frozenset({"8"}), frozenset({"7"}), early.position)
     standing.apply(early)
-    assert (standing.protected, standing.outcasts) == ({"8"}, {"7", "8"})
+    assert (standing.protected, standing.restricted) == ({"8"}, {"7", "8"})
     standing.apply(world.tell("reinstate", "-", uid="7"))
     standing.apply(world.tell("protect", user=_user("9")))
-    assert (standing.suspended, standing.outcasts) == (set(), {"8", "9"})
+    assert (standing.suspended, standing.restricted) == (set(), {"8", "9"})
 
 
 async def test_every_kind_is_found_by_what_it_is_about(world: World) -> None:
@@ -249,19 +249,24 @@ async def test_every_kind_is_found_by_what_it_is_about(world: World) -> None:
     status = {"id": "4096", "uid": "2", "message": "the status"}
     comment = {"id": "5", "uid": "1", "status": "4096", "message": "my #word"}
     like = world.tell("like", source=_user("1"), status=status).event
-    assert (like.author, like.people, like.status_id, like.text) == ("1", frozenset(("1", "2")), "4096", "")
+    assert (like.author, like.user_ids, like.status_id, like.text) == ("1", frozenset(("1", "2")), "4096", "")
     said = world.tell("comment", comment=comment, status=status).event
-    assert (said.author, said.people, said.status_id) == ("1", frozenset(("1", "2")), "4096")
+    assert (said.author, said.user_ids, said.status_id) == ("1", frozenset(("1", "2")), "4096")
     assert "#word" in said.terms
     assert "status" not in said.terms
     changed = world.tell("user_update", user=_user("3")).event
-    assert (changed.author, changed.people, changed.sampled, changed.public) == ("3", frozenset(("3",)), False, True)
+    assert (changed.author, changed.user_ids, changed.is_sampled, changed.is_public) == (
+        "3",
+        frozenset(("3",)),
+        False,
+        True,
+    )
     block = world.tell("block", "users:1", source=_user("1"), target=_user("2"))
-    assert (block.actors, block.event.public, block.addressees) == (frozenset(("1",)), False, ["1"])
+    assert (block.actors, block.event.is_public, block.audience_users) == (frozenset(("1",)), False, ["1"])
     quote = world.post("quote", uid="1", original=world.post("original", uid="2"))
-    assert (quote.actors, quote.quoted) == (frozenset(("1", "2")), "2")
+    assert (quote.actors, quote.quoted_author) == (frozenset(("1", "2")), "2")
     assert json.loads(quote.without_original().wire)["status"]["original"] is None
-    assert world.hub.counts.malformed == 0
+    assert world.hub.counters.malformed == 0
 
 
 async def test_who_was_told_of_a_status_hears_of_its_end(world: World) -> None:

@@ -9,17 +9,17 @@ import pytest
 
 from filters.event import Event
 from stream_server.errors import Unavailable
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from stream_server.hub import closing as reasons
-from stream_server.hub.poll import Poll
+from stream_server.hub.poll import LongPoll
 from stream_server.hub.reader import LogPage
-from stream_server.hub.subscriber import Subscriber
+from stream_server.hub.subscriber import StreamSession
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
 
 
 async def _live(world: World, count: int = 1) -> None:
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 async def test_a_client_that_takes_no_byte_for_the_write_deadline_is_dropped(impatient: World) -> None:
@@ -33,7 +33,7 @@ async def test_a_client_that_takes_no_byte_for_the_write_deadline_is_dropped(imp
         return socket.aborted
 
     await eventually(aborted, what="the stuck client to be dropped")
-    assert stream.member.closing == reasons.TOO_SLOW
+    assert stream.client.disconnect_reason == reasons.TOO_SLOW
 
 
 async def test_a_client_that_reads_slowly_is_not_dropped(impatient: World) -> None:
@@ -66,11 +66,11 @@ async def test_a_client_that_falls_behind_is_told_once(world: World) -> None:
     for burst in ("first", "second"):
         await _live(world, 2)
         slow.block()
-        refused = world.hub.counts.refused
+        refused = world.hub.counters.slow_demotions
 
         def refusing(before: int = refused) -> bool:
             world.post("x" * 500)
-            return world.hub.counts.refused > before
+            return world.hub.counters.slow_demotions > before
 
         await eventually(refusing, what="a refusal")
         world.post(burst)
@@ -89,10 +89,10 @@ async def test_a_token_that_ends_while_the_log_cannot_be_read_ends_the_stream_so
         raise Unavailable("the log cannot be read")
 
     ringless.post("one")
-    ringless.log.page = away  # type: ignore[method-assign]  # the outage
-    stream, socket = ringless.open(START, firehose="true")
-    await eventually(lambda: len(ringless.hub.errands) == 1)
-    stream.member.close(reasons.TOKEN_EXPIRED)
+    ringless.log.read_page = away  # type: ignore[method-assign]  # the outage
+    stream, socket = ringless.open(LOG_START, firehose="true")
+    await eventually(lambda: len(ringless.hub.background_tasks) == 1)
+    stream.client.disconnect(reasons.TOKEN_EXPIRED)
     await eventually(lambda: socket.kinds() == ["hello", "goodbye"], seconds=LIMITS.heartbeat_seconds / 100)
 
 
@@ -103,10 +103,10 @@ async def test_a_failing_log_ends_the_stream_instead_of_leaving_it_silent(ringle
         raise RuntimeError("not what was expected")
 
     ringless.post("one")
-    ringless.log.page = broken  # type: ignore[method-assign]  # the fault
-    _, socket = ringless.open(START, firehose="true")
+    ringless.log.read_page = broken  # type: ignore[method-assign]  # the fault
+    _, socket = ringless.open(LOG_START, firehose="true")
     await eventually(lambda: socket.aborted)
-    assert ringless.hub.errands.failures == 1
+    assert ringless.hub.background_tasks.failures == 1
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("the handler is closed"), OSError("what nobody foresaw")], ids=repr)
@@ -119,51 +119,51 @@ async def test_a_socket_that_raises_costs_the_others_nothing(world: World, fault
     def closed(data: bytes) -> None:
         raise fault
 
-    broken.member.write = socket.write = closed  # type: ignore[method-assign]  # the fault
-    group = broken.member.group
+    broken.client.write = socket.write = closed  # type: ignore[method-assign]  # the fault
+    group = broken.client.group
     assert group is not None
-    group._changed()  # its seats hold the methods; they are taken anew, as after any coming or going
+    group._membership_changed()  # its seats hold the methods; they are taken anew, as after any coming or going
     world.post("one")
     others = [other for stream, other in streams if stream is not broken]
     await eventually(lambda: all(other.texts() == ["one"] for other in others))
     await eventually(lambda: socket.aborted, what="the broken one to be dropped")
     world.post("two")
     await eventually(lambda: all(other.texts() == ["one", "two"] for other in others))
-    assert world.hub.errands.failures == 1
+    assert world.hub.background_tasks.failures == 1
 
 
 async def test_a_filter_that_raises_hurts_nobody_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Live, catching up and on the delete of an old post: it matches nothing, and is counted."""
     old = world.post("old")
-    stream, socket = world.open(START, user="1", following={"7"}, follow="@me", track="boom")
+    stream, socket = world.open(LOG_START, user="1", following={"7"}, follow="@me", track="boom")
     _, other = world.open(firehose="true")
     await _live(world, 2)
 
     def boom(event: Event) -> Hashable:
         raise ZeroDivisionError
 
-    track = next(base for base in stream.member.ask.subscription.bases if base.name == "track")
+    track = next(base for base in stream.client.request.subscription.bases if base.name == "track")
     monkeypatch.setattr(type(track), "matches", lambda self, event: boom(event))
     world.post("boom", uid="9")
     world.delete(old)
     world.post("after", uid="7")
     await eventually(lambda: other.texts()[-1:] == ["after"])
     await eventually(lambda: socket.texts()[-1:] == ["after"])
-    assert world.hub.counts.failed + world.hub.reader.failures > 0
+    assert world.hub.counters.filter_failures + world.hub.catchup_reader.failures > 0
 
 
 async def test_a_poll_is_woken_by_what_matches_and_by_nothing_else(world: World) -> None:
     """It answers with the first match, and its cursor is where it read to."""
     stream, _ = world.open(track="yes")
-    ask = stream.member.ask
-    poll = Poll(world.hub, ask, limit=10, lost=None)
+    ask = stream.client.request
+    poll = LongPoll(world.hub, ask, limit=10, initial_gap=None)
     world.post("no")
     world.post("yes 1")
     polled = await poll.run(5)
     assert len(polled.items) == 1
     assert polled.position == world.hub.head
-    again = await Poll(world.hub, ask._replace(position=polled.position), limit=10, lost=None).run(0.05)
-    assert (again.items, again.position, again.more) == ([], world.hub.head, False)
+    again = await LongPoll(world.hub, ask._replace(position=polled.position), limit=10, initial_gap=None).run(0.05)
+    assert (again.items, again.position, again.has_more) == ([], world.hub.head, False)
 
 
 async def test_what_was_read_is_let_go_of_again(world: World) -> None:
@@ -173,15 +173,15 @@ async def test_what_was_read_is_let_go_of_again(world: World) -> None:
     entry = world.post("hello")
     await eventually(lambda: socket.texts() == ["hello"])
     for _ in range(2):  # at the second nobody has read it since the first
-        world.hub.ring.cool()
+        world.hub.ring.drop_unread_caches()
     assert (entry._view, entry._wire, entry._frames) == (None, None, None)
-    _, late = world.open(START, firehose="true")
+    _, late = world.open(LOG_START, firehose="true")
     await eventually(lambda: late.texts() == ["hello"])
 
 
 def _at(world: World, cursor: object) -> Position:
     """The place on the log that a client was told."""
-    return next((entry.position for entry in world.log.entries if entry.position.cursor == cursor), START)
+    return next((entry.position for entry in world.log.entries if entry.position.cursor == cursor), LOG_START)
 
 
 async def _trickle(socket: Socket) -> None:
@@ -193,16 +193,16 @@ async def _trickle(socket: Socket) -> None:
         await asyncio.sleep(0.02)  # the client's own pace
 
 
-async def _hopeless(world: World) -> tuple[Subscriber, Socket, asyncio.Task[None]]:
+async def _hopeless(world: World) -> tuple[StreamSession, Socket, asyncio.Task[None]]:
     """A client that takes a byte now and then while the log goes on, until it is judged."""
     stream, socket = world.open(track="far")
-    await _live(world, world.hub.live_members() or 1)
+    await _live(world, world.hub.count_live_clients() or 1)
     socket.block()
     trickle = asyncio.create_task(_trickle(socket))
 
     def judged() -> bool:
         world.post("far " + "x" * 500)
-        return stream.member.closing is not None
+        return stream.client.disconnect_reason is not None
 
     await eventually(judged, what="somebody to be found hopeless")
     return stream, socket, trickle
@@ -213,18 +213,18 @@ async def test_who_is_far_behind_and_gains_nothing_is_told_to_go(hasty: World) -
     near_stream, near = hasty.open(track="near")
     stream, socket, trickle = await _hopeless(hasty)
     trickle.cancel()
-    assert stream.member.closing == reasons.TOO_SLOW
+    assert stream.client.disconnect_reason == reasons.TOO_SLOW
     await eventually(lambda: socket.finished)
     socket.unblock()
     goodbye = socket.messages()[-1]
     assert (goodbye["kind"], goodbye["code"], goodbye["retry_after"]) == ("goodbye", "too_slow", 5.0)
-    stream.gone()
-    assert hasty.hub.counts.ended == {"too_slow": 1}
+    stream.connection_lost()
+    assert hasty.hub.counters.ended_streams == {"too_slow": 1}
     _, again = hasty.open(_at(hasty, goodbye["cursor"]), track="far")
     said = [entry.event.text for entry in hasty.log.entries]
     await eventually(lambda: len(again.texts()) + len(socket.texts()) == len(said))
     assert socket.texts() + again.texts() == said
-    assert near_stream.member.closing is None
+    assert near_stream.client.disconnect_reason is None
     assert "warning" not in near.kinds()
 
 
@@ -237,37 +237,37 @@ async def test_its_goodbye_waits_as_long_as_it_takes_bytes(hasty: World) -> None
     assert not socket.aborted
     trickle.cancel()
     await eventually(lambda: socket.aborted)
-    stream.gone()
-    assert hasty.hub.counts.ended == {"aborted": 1}
+    stream.connection_lost()
+    assert hasty.hub.counters.ended_streams == {"aborted": 1}
 
 
-def _went_on(stream: Subscriber, n: int) -> bool:
-    return stream.member.position.n > n or stream.member.group is not None
+def _went_on(stream: StreamSession, n: int) -> bool:
+    return stream.client.position.n > n or stream.client.group is not None
 
 
 @pytest.mark.extended
 async def test_who_replays_from_far_behind_and_gains_is_not_cut(hasty: World) -> None:
     """For longer than a window it is far behind a log that goes on as fast but for a little; then it has everything."""
-    hasty.hub.adjust(replace(hasty.hub.limits, slow_seconds=3.0))  # a busy machine may stop for a second
+    hasty.hub.apply_limits(replace(hasty.hub.limits, slow_window_seconds=3.0))  # a busy machine may stop for a second
     for number in range(2000):
         hasty.post(f"{number} " + "x" * 100)
-    stream, socket = hasty.open(START, firehose="true")
+    stream, socket = hasty.open(LOG_START, firehose="true")
     clock = asyncio.get_running_loop().time
-    ends = clock() + 1.5 * hasty.hub.limits.slow_seconds
+    ends = clock() + 1.5 * hasty.hub.limits.slow_window_seconds
     while clock() < ends:
-        before = stream.member.position.n
+        before = stream.client.position.n
         socket.unblock()
         await eventually(partial(_went_on, stream, before))
         socket.block()
-        for _ in range(stream.member.position.n - before - 1):
+        for _ in range(stream.client.position.n - before - 1):
             hasty.post("more")
         await asyncio.sleep(0.1)  # the client's own pace
-    assert hasty.hub.head.n - stream.member.position.n > hasty.hub.limits.behind_entries
+    assert hasty.hub.head.n - stream.client.position.n > hasty.hub.limits.far_behind_entries
     socket.unblock()
-    await eventually(lambda: stream.member.group is not None, what="live")
+    await eventually(lambda: stream.client.group is not None, what="live")
     await eventually(lambda: socket.received.count(b"\n") > len(hasty.log.entries), what="everything")
     assert socket.texts() == [entry.event.text for entry in hasty.log.entries]
-    assert stream.member.closing is None
+    assert stream.client.disconnect_reason is None
 
 
 async def test_a_live_client_is_warned_at_sixty_percent(roomy: World) -> None:
@@ -285,8 +285,8 @@ async def test_a_live_client_is_warned_at_sixty_percent(roomy: World) -> None:
     while b"warning" not in slow.waiting:
         number += 1
         await said(f"{number}")
-    assert stream.member.group is not None
-    while not roomy.hub.counts.refused:
+    assert stream.client.group is not None
+    while not roomy.hub.counters.slow_demotions:
         number += 1
         await said(f"{number}")
     await said("the last")
@@ -304,8 +304,8 @@ async def test_a_live_client_is_warned_at_sixty_percent(roomy: World) -> None:
 
 async def test_a_stream_is_warned_every_five_minutes_at_most(world: World) -> None:
     """Whatever the reason; with the share that is full, which is never more than all."""
-    member = world.open(firehose="true")[0].member
+    member = world.open(firehose="true")[0].client
     asked = {0: 0.609, 299: 0.9, 300: 1.2, 301: 1.0}
-    told = {now: member.falls_behind(START, full, now) for now, full in asked.items()}
+    told = {now: member.slow_warning(LOG_START, full, now) for now, full in asked.items()}
     percents = {now: notice and notice.members["percent"] for now, notice in told.items()}
     assert percents == {0: 60, 299: None, 300: 100, 301: None}

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from stream_server.events import Position
-from stream_server.hub.member import Member
-from stream_server.hub.reader import Page
+from stream_server.hub.member import Client
+from stream_server.hub.reader import CatchUpPage
 from tests.stream_server.hub.oracle import Happening, Listener, State, arrived
 from tests.stream_server.hub.play import Play
 from tests.stream_server.hub.world import World
@@ -52,19 +52,19 @@ class Slow(Listener):
         return False if forgotten or self.reached(post) or self.sees(post) != "not" else None
 
 
-def watch(world: World, play: Play) -> dict[Member, dict[int, Scan]]:
+def watch(world: World, play: Play) -> dict[Client, dict[int, Scan]]:
     """By member and number, how each entry was last read; whoever hears it live is not in it."""
-    scans: dict[Member, dict[int, Scan]] = defaultdict(dict)
-    read = world.hub.reader.page
+    scans: dict[Client, dict[int, Scan]] = defaultdict(dict)
+    read = world.hub.catchup_reader.read_page
 
-    async def page(member: Member, end: Callable[[], Position]) -> Page:
-        position = member.position
-        made = await read(member, end)
+    async def page(client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
+        position = client.position
+        made = await read(client, get_end)
         scan = Scan(deepcopy(play.state), world.hub.head.n)
-        scans[member].update(dict.fromkeys(range(position.n + 1, made.upto.n + 1), scan))
+        scans[client].update(dict.fromkeys(range(position.n + 1, made.end_position.n + 1), scan))
         return made
 
-    world.hub.reader.page = page  # type: ignore[method-assign]  # looks on
+    world.hub.catchup_reader.read_page = page  # type: ignore[method-assign]  # looks on
     return scans
 
 
@@ -107,5 +107,5 @@ async def test_who_reads_late_is_shown_what_may_be_seen_by_then(narrow: World, s
             cast("Slow", ours).scans = scans[stream.member]
     assert await drained(play) > 0
     assert play.check() > 100
-    assert (narrow.hub.counts.malformed, narrow.hub.errands.failures) == (0, 0)
-    assert narrow.hub.counts.refused > 0
+    assert (narrow.hub.counters.malformed, narrow.hub.background_tasks.failures) == (0, 0)
+    assert narrow.hub.counters.slow_demotions > 0

@@ -9,8 +9,8 @@ import pytest
 from filters.event import Event
 from filters.track import Track
 from stream_server.hub import turns
-from stream_server.hub.reader import Reader
-from stream_server.hub.turns import Turns
+from stream_server.hub.reader import CatchUpReader
+from stream_server.hub.turns import CatchUpScheduler
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -25,9 +25,9 @@ SLOW = 1.0
 async def pages_a_turn(monkeypatch: pytest.MonkeyPatch, world: World) -> int:
     """The most pages that were matched in one turn of the loop while all clients caught up."""
     loop, pages, turn = asyncio.get_running_loop(), Counter[int](), 0
-    matching = Reader._match
+    matching = CatchUpReader._match_entries
 
-    def counted(self: Reader, *given: object) -> object:
+    def counted(self: CatchUpReader, *given: object) -> object:
         pages[turn] += 1
         return matching(self, *given)  # type: ignore[arg-type]  # whatever it is given
 
@@ -36,8 +36,8 @@ async def pages_a_turn(monkeypatch: pytest.MonkeyPatch, world: World) -> int:
         turn += 1
         counting[0] = loop.call_soon(count)
 
-    monkeypatch.setattr(Reader, "_match", counted)
-    world.hub.reader._turns.took(SLOW * turns.AT_MOST)
+    monkeypatch.setattr(CatchUpReader, "_match_entries", counted)
+    world.hub.catchup_reader._scheduler.record_page(SLOW * turns.MAX_PAGES_PER_ITERATION)
     counting = [loop.call_soon(count)]
     begin = world.log.entries[0].position
     sockets = [world.open(begin, track=f"word{n},last")[1] for n in range(CLIENTS)]
@@ -62,12 +62,12 @@ async def test_a_crowd_that_returns_reads_a_few_pages_a_turn(monkeypatch: pytest
 
     These take long; what is quickly done is many a turn, and bounded as well.
     """
-    assert await pages_a_turn(monkeypatch, spoken()) <= turns.AT_LEAST
+    assert await pages_a_turn(monkeypatch, spoken()) <= turns.MIN_PAGES_PER_ITERATION
 
 
 async def test_without_turns_all_would_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: with room for all, one turn holds a page of nearly everyone."""
-    monkeypatch.setattr(turns, "AT_LEAST", CLIENTS)
+    monkeypatch.setattr(turns, "MIN_PAGES_PER_ITERATION", CLIENTS)
     assert await pages_a_turn(monkeypatch, spoken()) > CLIENTS / 2
 
 
@@ -81,18 +81,18 @@ async def test_a_crowd_goes_live_while_posts_go_on() -> None:
         posting[0] = loop.call_soon(go_on)
 
     posting = [loop.call_soon(go_on)]
-    await eventually(lambda: all(stream.member.group is not None for stream in streams), what="all are live")
+    await eventually(lambda: all(stream.client.group is not None for stream in streams), what="all are live")
     posting[0].cancel()
-    assert world.hub.head.n > POSTS + CLIENTS / turns.AT_MOST, "the log stood still"
+    assert world.hub.head.n > POSTS + CLIENTS / turns.MAX_PAGES_PER_ITERATION, "the log stood still"
 
 
 async def order(places: list[int], leaving: tuple[int, ...] = ()) -> list[int]:
     """In which order readers at these places get their turns, where each turn of the loop has few."""
-    all_turns, begun = Turns(), list[int]()
-    all_turns.took(SLOW * turns.AT_MOST)
+    all_turns, begun = CatchUpScheduler(), list[int]()
+    all_turns.record_page(SLOW * turns.MAX_PAGES_PER_ITERATION)
 
     async def read(reader: int) -> None:
-        await all_turns.mine(places[reader])
+        await all_turns.wait_turn(places[reader])
         begun.append(reader)
 
     readers = [asyncio.create_task(read(reader)) for reader in range(len(places))]
@@ -115,19 +115,19 @@ async def test_who_is_nearest_to_the_head_comes_first_and_who_waits_longest_in_b
     """Three of four by their place, the fourth by its patience: nobody who is far behind waits for all that come."""
     rest, expected = list(range(40)), list[int]()
     while rest:
-        few = min(turns.AT_LEAST, len(rest))
-        expected += [rest.pop(0 if turn % turns.FAIR == 0 else -1) for turn in range(few)]
+        few = min(turns.MIN_PAGES_PER_ITERATION, len(rest))
+        expected += [rest.pop(0 if turn % turns.OLDEST_FIRST_EVERY == 0 else -1) for turn in range(few)]
     assert await order(list(range(40))) == expected
 
 
 async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
     """As many as take a hundredth of a second by what they took of late, within bounds."""
-    waiting = Turns()
+    waiting = CatchUpScheduler()
 
     async def in_one_turn(seconds: float) -> int:
-        for _ in range(20 * turns.AT_MOST):
-            waiting.took(seconds)
-        readers = [asyncio.create_task(waiting.mine(0)) for _ in range(4 * turns.AT_MOST)]
+        for _ in range(20 * turns.MAX_PAGES_PER_ITERATION):
+            waiting.record_page(seconds)
+        readers = [asyncio.create_task(waiting.wait_turn(0)) for _ in range(4 * turns.MAX_PAGES_PER_ITERATION)]
         await asyncio.sleep(0)  # all have come
         await asyncio.sleep(0)  # those who were let in at once were of the turn before
         before = sum(reader.done() for reader in readers)
@@ -136,40 +136,40 @@ async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
         await asyncio.gather(*readers)
         return given
 
-    assert await in_one_turn(turns.TURN_SECONDS / 10) in {9, 10}
-    assert await in_one_turn(0.0) == turns.AT_MOST
-    assert await in_one_turn(1.0) == turns.AT_LEAST
+    assert await in_one_turn(turns.MAX_ITERATION_SECONDS / 10) in {9, 10}
+    assert await in_one_turn(0.0) == turns.MAX_PAGES_PER_ITERATION
+    assert await in_one_turn(1.0) == turns.MIN_PAGES_PER_ITERATION
 
 
 async def test_what_suddenly_takes_long_ends_the_turn() -> None:
     """After many quick ones: whoever comes then waits for the next turn of the loop."""
-    waiting = Turns()
-    await waiting.mine(0)
+    waiting = CatchUpScheduler()
+    await waiting.wait_turn(0)
     await asyncio.sleep(0)  # quick ones so far: this turn has room for many
-    for _ in range(turns.AT_MOST // 2):
+    for _ in range(turns.MAX_PAGES_PER_ITERATION // 2):
         with pytest.raises(StopIteration):
-            waiting.mine(0).send(None)
-    waiting.took(turns.TURN_SECONDS)
-    late = waiting.mine(0)
+            waiting.wait_turn(0).send(None)
+    waiting.record_page(turns.MAX_ITERATION_SECONDS)
+    late = waiting.wait_turn(0)
     assert late.send(None) is not None, "it has its turn at once"
     late.close()
 
 
 async def test_who_was_served_is_not_remembered() -> None:
     """Where somebody always waits, what is held is bounded by how many do."""
-    waiting, most = Turns(), 0
-    waiting.took(SLOW)
+    waiting, most = CatchUpScheduler(), 0
+    waiting.record_page(SLOW)
 
     async def read() -> None:
         for n in range(200):
-            await waiting.mine(n)
-            waiting.took(SLOW)
+            await waiting.wait_turn(n)
+            waiting.record_page(SLOW)
 
     readers = [asyncio.create_task(read()) for _ in range(20)]
     while not all(reader.done() for reader in readers):
         await asyncio.sleep(0)
-        most = max(most, len(waiting._nearest))
-    assert 20 <= most <= 3 * (20 + turns.SPARE)
+        most = max(most, len(waiting._by_distance))
+    assert 20 <= most <= 3 * (20 + turns.MAX_FINISHED_WAITERS)
 
 
 async def test_a_returning_client_is_asked_only_about_what_has_a_key_of_its_own(
@@ -187,5 +187,5 @@ async def test_a_returning_client_is_asked_only_about_what_has_a_key_of_its_own(
     world = spoken()
     stream, socket = world.open(world.log.entries[0].position, track="word7")
     await socket.tells("word7")
-    await eventually(lambda: stream.member.group is not None, what="it is live")
+    await eventually(lambda: stream.client.group is not None, what="it is live")
     assert set(asked) == {"word7"}

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import START, Position
+from stream_server.events import LOG_START, Position
 from stream_server.hub import closing as reasons
-from stream_server.hub.limits import Limits
+from stream_server.hub.limits import HubLimits
 from stream_server.hub.reader import LogPage
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.site import left, site
@@ -32,7 +32,7 @@ async def short() -> World:
     return started(SHORT)
 
 
-def started(limits: Limits) -> World:
+def started(limits: HubLimits) -> World:
     """A hub whose heart beats."""
     world = World(limits)
     world.hub.start()
@@ -41,12 +41,12 @@ def started(limits: Limits) -> World:
 
 async def live(world: World, count: int) -> None:
     """Wait until so many are at the head."""
-    await eventually(lambda: world.hub.live_members() == count, what=f"{count} live")
+    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
 
 
 def unsent(world: World) -> list[float]:
     """What waits here for each client, without the kernel's share."""
-    return [member.backlog() for member in world.hub.people.members()]
+    return [member.buffered_bytes() for member in world.hub.registry.list_clients()]
 
 
 async def fill(world: World) -> None:
@@ -55,7 +55,7 @@ async def fill(world: World) -> None:
     def full() -> bool:
         for number in range(20):
             world.post(f"post {number} {'x' * 500}")
-        return all(unsent(world)) and len(unsent(world)) == len(world.hub.people)
+        return all(unsent(world)) and len(unsent(world)) == len(world.hub.registry)
 
     await eventually(full, what="full buffers")
 
@@ -77,18 +77,20 @@ async def test_who_leaves_is_gone_at_once(leave: Leave) -> None:
     def asks() -> Any:
         nonlocal asked
         asked += 1
-        return world.ask(START if asked % 2 else None, user=str(asked), track="post")
+        return world.ask(LOG_START if asked % 2 else None, user=str(asked), track="post")
 
     for number in range(2000):
         world.post(f"post {number} {'x' * 500}")
     async with site(world, asks) as made:
         before = left(world)
         clients = await made.connect(10)
-        await eventually(lambda: (world.hub.live_members(), len(world.hub.errands)) == (5, 5), what="both kinds")
+        await eventually(
+            lambda: (world.hub.count_live_clients(), len(world.hub.background_tasks)) == (5, 5), what="both kinds"
+        )
         for client in clients:
             leave(client)
         await made.empties(before)
-    assert world.hub.counts.ended == {"left": 10}
+    assert world.hub.counters.ended_streams == {"left": 10}
     assert LIMITS.write_timeout_seconds >= 5
 
 
@@ -100,8 +102,8 @@ async def test_a_live_client_that_stops_reading_is_gone_within_a_heartbeat_and_t
         await live(short, 5)
         await fill(short)
         await made.empties(before)
-    assert short.hub.counts.ended == {"aborted": 5}
-    assert short.hub.counts.refused == 0
+    assert short.hub.counters.ended_streams == {"aborted": 5}
+    assert short.hub.counters.slow_demotions == 0
 
 
 async def test_without_a_beat_a_live_client_that_stops_reading_would_stay(short: World) -> None:
@@ -114,8 +116,8 @@ async def test_without_a_beat_a_live_client_that_stops_reading_would_stay(short:
             await one.connect(1)
             await live(one.world, 1)
             await fill(one.world)
-        await eventually(lambda: short.hub.counts.ended["aborted"], what="the watched one to be gone")
-        assert unwatched.hub.live_members() == 1
+        await eventually(lambda: short.hub.counters.ended_streams["aborted"], what="the watched one to be gone")
+        assert unwatched.hub.count_live_clients() == 1
 
 
 async def test_who_reads_slowly_is_not_taken_for_gone(short: World) -> None:
@@ -130,14 +132,14 @@ async def test_who_reads_slowly_is_not_taken_for_gone(short: World) -> None:
                 await asyncio.sleep(0.005)  # its own pace
 
         reading = asyncio.create_task(read_on())
-        await eventually(lambda: short.hub.counts.ended["aborted"], what="the stuck one to be gone")
-        assert len(short.hub.people) == 1
+        await eventually(lambda: short.hub.counters.ended_streams["aborted"], what="the stuck one to be gone")
+        assert len(short.hub.registry) == 1
         short.post("post, the last")
         await asyncio.wait_for(reading, 20)
 
 
 @linux
-@pytest.mark.parametrize("since", [None, START], ids=["live", "from a cursor"])
+@pytest.mark.parametrize("since", [None, LOG_START], ids=["live", "from a cursor"])
 async def test_a_client_whose_machine_is_gone_is_found_by_its_silence(short: World, since: Any) -> None:
     """It neither acknowledges nor closes, and has nothing unsent here; beside one that is there."""
     async with site(short, lambda: short.ask(since, track="post")) as made:
@@ -145,9 +147,9 @@ async def test_a_client_whose_machine_is_gone_is_found_by_its_silence(short: Wor
         await live(short, 6)
         for client in clients:
             client.vanish()
-        await eventually(lambda: len(short.hub.people) == 1, seconds=30, what="five to be gone")
-        assert short.hub.counts.ended == {"aborted": 5}
-        assert short.hub.counts.refused == 0
+        await eventually(lambda: len(short.hub.registry) == 1, seconds=30, what="five to be gone")
+        assert short.hub.counters.ended_streams == {"aborted": 5}
+        assert short.hub.counters.slow_demotions == 0
         short.post("post, the last")
         await stays.read_until(b"the last")
 
@@ -164,14 +166,14 @@ async def test_a_machine_that_is_gone_is_found_while_its_client_reads_the_past()
         asked += 1
         raise Unavailable("the log cannot be read")
 
-    world.log.page = away  # type: ignore[method-assign]  # the outage
-    async with site(world, lambda: world.ask(START, track="post")) as made:
+    world.log.read_page = away  # type: ignore[method-assign]  # the outage
+    async with site(world, lambda: world.ask(LOG_START, track="post")) as made:
         stays, goes = await made.connect(2)
         await eventually(lambda: asked == 2, what="both to read")
         goes.vanish()
-        await eventually(lambda: world.hub.counts.ended, seconds=30, what="one to be gone")
-        assert world.hub.counts.ended == {"aborted": 1}
-        assert len(world.hub.people) == 1
+        await eventually(lambda: world.hub.counters.ended_streams, seconds=30, what="one to be gone")
+        assert world.hub.counters.ended_streams == {"aborted": 1}
+        assert len(world.hub.registry) == 1
         await stays.read_until(b"heartbeat")
 
 
@@ -179,15 +181,15 @@ async def test_a_machine_that_is_gone_is_found_while_its_client_reads_the_past()
 async def test_without_the_roll_a_machine_that_is_gone_would_stay(short: World) -> None:
     """The control: of two hubs one does not call it; there it is still, when it is gone from the other."""
     uncalled = started(SHORT)
-    uncalled.hub._pulse._roll.call = lambda members, quiet_seconds: None  # type: ignore[method-assign]  # the mistake
+    uncalled.hub._heartbeats._dead_peer_check.check = lambda clients, min_silence_seconds: None  # type: ignore[method-assign]  # the mistake
     async with AsyncExitStack() as both:
         sites = [site(world, partial(world.ask, track="post")) for world in (uncalled, short)]
         for made in [await both.enter_async_context(one) for one in sites]:
             (client,) = await made.connect(1)
             await live(made.world, 1)
             client.vanish()
-        await eventually(lambda: short.hub.counts.ended["aborted"], seconds=30, what="one to be noticed")
-        assert uncalled.hub.live_members() == 1
+        await eventually(lambda: short.hub.counters.ended_streams["aborted"], seconds=30, what="one to be noticed")
+        assert uncalled.hub.count_live_clients() == 1
 
 
 async def read_slowly(client: RawClient, last: bytes) -> bytes:
@@ -218,7 +220,7 @@ def tell_all(world: World) -> list[bytes]:
     return [text.encode() for text in texts]
 
 
-@pytest.mark.parametrize("since", [None, START], ids=["live", "from a cursor"])
+@pytest.mark.parametrize("since", [None, LOG_START], ids=["live", "from a cursor"])
 async def test_who_reads_slowly_behind_a_small_window_lives_and_gets_everything(since: Any) -> None:
     """Its window is shut most of the time, for many deadlines, and never opens far."""
     world = started(PATIENT)
@@ -234,7 +236,7 @@ async def test_who_reads_slowly_behind_a_small_window_lives_and_gets_everything(
         places = [came.find(text) for text in texts]
         assert places == sorted(places)
         assert -1 not in places
-        assert not world.hub.counts.ended
+        assert not world.hub.counters.ended_streams
 
 
 @pytest.mark.extended
@@ -251,22 +253,22 @@ async def test_with_the_kernels_own_deadline_who_reads_slowly_would_be_reset() -
         tell_all(world)
         with pytest.raises((ConnectionError, AssertionError)):
             await asyncio.wait_for(read_slowly(client, b"the last"), 120)
-        await eventually(lambda: world.hub.counts.ended == {"left": 1}, what="its end to be counted")
+        await eventually(lambda: world.hub.counters.ended_streams == {"left": 1}, what="its end to be counted")
 
 
 @pytest.mark.extended
 async def test_a_goodbye_that_nobody_reads_is_not_waited_for(short: World) -> None:
     """At a stop, live or catching up: who never reads is dropped after the moment that goodbyes are given."""
     world = started(replace(SHORT, write_timeout_seconds=60.0, heartbeat_seconds=60.0))
-    starts = [None, START]
-    async with site(world, lambda: world.ask(starts[len(world.hub.people) % 2], track="post")) as made:
+    starts = [None, LOG_START]
+    async with site(world, lambda: world.ask(starts[len(world.hub.registry) % 2], track="post")) as made:
         before = left(world)
         await made.connect(4)
         await fill(world)
-        world.hub.stop(lambda: reasons.shutdown(1.0))
-        await world.hub.emptied(20)
+        world.hub.stop(lambda: reasons.shutdown_reason(1.0))
+        await world.hub.wait_until_empty(20)
         await made.empties(before)
-    assert world.hub.counts.ended == {"aborted": 4}
+    assert world.hub.counters.ended_streams == {"aborted": 4}
 
 
 @pytest.mark.extended
@@ -278,7 +280,7 @@ async def test_a_thousand_that_come_and_go_leave_nothing() -> None:
     def asks() -> Any:
         nonlocal asked
         asked += 1
-        since, user = START if asked % 2 else None, str(asked % 100)
+        since, user = LOG_START if asked % 2 else None, str(asked % 100)
         if asked % 3 == 0:
             return world.ask(since, user=user, following={"7"}, follow="@me")
         return world.ask(since, user=user, track=f"post,w{asked % 7}")
@@ -293,8 +295,8 @@ async def test_a_thousand_that_come_and_go_leave_nothing() -> None:
                 client.reset() if number % 2 else client.close()
                 world.post("post of now")
             await asyncio.sleep(0)
-        await eventually(lambda: world.hub.counts.ended.total() == made.begun, what="everybody to be gone")
+        await eventually(lambda: world.hub.counters.ended_streams.total() == made.begun, what="everybody to be gone")
         assert made.begun > 500
         await made.empties(before)
-    assert world.hub.counts.ended.keys() == {"left"}
-    assert world.hub.errands.failures == 0
+    assert world.hub.counters.ended_streams.keys() == {"left"}
+    assert world.hub.background_tasks.failures == 0

@@ -12,16 +12,16 @@ from filters.registry import Registry
 from filters.rule import SavedRules
 from filters.rules.named import NamedRule
 from filters.rules.rule import Rule
-from stream_server.events import EPOCH_MS, PUBLIC, START, Entry, Position
+from stream_server.events import EPOCH_MS, LOG_START, PUBLIC_AUDIENCE, Entry, Position
 from stream_server.hub import control
 from stream_server.hub.hub import Hub
-from stream_server.hub.limits import Limits
-from stream_server.hub.member import Ask
-from stream_server.hub.personal import Personal
+from stream_server.hub.limits import HubLimits
+from stream_server.hub.member import SubscribeRequest
+from stream_server.hub.personal import PrivateView
 from stream_server.hub.reader import LogPage
-from stream_server.hub.subscriber import Subscriber
+from stream_server.hub.subscriber import StreamSession
 from stream_server.hub.viewer import Viewer
-from stream_server.web.framing import NDJSON, framing
+from stream_server.web.framing import NDJSON, select_framing
 from tests.waiting import eventually
 
 REGISTRY = Registry.from_entry_points()
@@ -32,7 +32,7 @@ def read_rule(text: str) -> Rule:
     return Rule.parse(text, REGISTRY)
 
 
-LIMITS = Limits(
+LIMITS = HubLimits(
     buffer_bytes=1000,
     heartbeat_seconds=3600.0,
     write_timeout_seconds=5.0,
@@ -51,14 +51,14 @@ class Log:
         self.floor_n = 0
         self.reads = 0
 
-    async def page(self, after: Position, most: int) -> LogPage:
+    async def read_page(self, after: Position, most: int) -> LogPage:
         """As the real one: after a position, at most so many, and marked; it takes a turn of the loop."""
         self.reads += 1
         await asyncio.sleep(0)
         for entry in self.entries:
-            shown = entry.shown
-            entry.gone = shown.status in self.gone or shown.comment in self.gone
-            entry.original_gone = shown.original in self.gone
+            shown = entry.shown_ids
+            entry.is_deleted = shown.status in self.gone or shown.comment in self.gone
+            entry.original_is_deleted = shown.original in self.gone
         known = [e for e in self.entries if e.position.n > self.floor_n]
         held = after in [e.position for e in known] or not known or after < known[0].position
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
@@ -73,7 +73,7 @@ class Graph:
     blockers: dict[str, int] = field(default_factory=dict)
     mutes: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
-    head: Position = START
+    head: Position = LOG_START
 
 
 class Socket:
@@ -91,24 +91,24 @@ class Socket:
         """Bytes that were wrapped by the hub."""
         self._put(unchunk(data))
 
-    def backlog(self) -> float:
+    def buffered_bytes(self) -> float:
         """What a client that does not read leaves here."""
         return len(self.waiting)
 
-    def held(self) -> float:
+    def kernel_unacked_bytes(self) -> float:
         """No kernel is between."""
         return 0
 
-    def silence(self) -> float:
+    def peer_silent_seconds(self) -> float:
         """What arrives is acknowledged."""
         return 0
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """A client that does not read has no room."""
         return not self.reading.is_set()
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """There is room while the client reads."""
         await self.reading.wait()
 
@@ -161,17 +161,17 @@ class Socket:
 class World:
     """One hub, its log, and a clock that only the test moves."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: HubLimits = LIMITS) -> None:
         self.log = Log()
         self.now_ms = EPOCH_MS + 1_000_000
         self.graphs: dict[str, Graph] = {}
         self.hub = Hub(
-            limits, self.log, START, now_ms=lambda: self.now_ms, read_viewer=self._graph, read_rule=read_rule
+            limits, self.log, LOG_START, now_ms=lambda: self.now_ms, read_relations=self._graph, parse_rule=read_rule
         )
-        self.streams: list[Subscriber] = []
+        self.streams: list[StreamSession] = []
         self._asked = 0
 
-    def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC) -> Entry:
+    def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC_AUDIENCE) -> Entry:
         """Write and publish a post (a repost of ``original``); its id is its position's."""
         position = self._next()
         status: dict[str, object] = {"id": str(position.status_number), "uid": uid, "message": text}
@@ -187,7 +187,7 @@ class World:
         self.log.gone.add(status["id"])
         return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
 
-    def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC) -> Entry:
+    def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC_AUDIENCE) -> Entry:
         """Say something under a post; the comment's id is its position's."""
         position, status = self._next(), json.loads(post.wire)["status"]
         comment = {"id": str(position.status_number), "uid": uid, "status": status["id"], "message": text}
@@ -206,7 +206,7 @@ class World:
         """A follow or an unfollow."""
         return self._publish(self._next(), kind, {"wire": {"source": {"id": source}, "target": {"id": target}}})
 
-    def tell(self, kind: str, audience: str = PUBLIC, /, **wire: object) -> Entry:
+    def tell(self, kind: str, audience: str = PUBLIC_AUDIENCE, /, **wire: object) -> Entry:
         """An entry of any other kind."""
         return self._publish(self._next(), kind, {"wire": wire}, audience)
 
@@ -235,7 +235,7 @@ class World:
         impersonal: bool | None = None,
         until: Position | None = None,
         **filters: str,
-    ) -> tuple[Subscriber, Socket]:
+    ) -> tuple[StreamSession, Socket]:
         """A stream from ``since`` (the head if None), running; ``saved`` are the user's rules by id, as at the head."""
         ask = self.ask(
             since, user=user, following=following, saved=saved, explain=explain, impersonal=impersonal, until=until,
@@ -254,34 +254,36 @@ class World:
         impersonal: bool | None = None,
         until: Position | None = None,
         **filters: str,
-    ) -> Ask:
+    ) -> SubscribeRequest:
         """What :meth:`open` asks, for a stream on another socket."""
         position = self.hub.head if since is None else since
-        subscription = parse_subscription(filters, REGISTRY, explain=explain, impersonal=impersonal)
+        subscription = parse_subscription(filters, REGISTRY, explain=explain, viewer_independent=impersonal)
         if saved is not None:
             rules = [NamedRule(name, f"tag {name}", read_rule(text)) for name, text in saved.items()]
-            subscription = subscription.with_base(SavedRules(user, rules))
-        viewer = None if subscription.impersonal else self.viewer(user)
+            subscription = subscription.replace_base(SavedRules(user, rules))
+        viewer = None if subscription.viewer_independent else self.viewer(user)
         personal = None
         if following is not None and viewer is not None:
-            personal = Personal(viewer, position, following=following, known=self.hub.head)
+            personal = PrivateView(viewer, position, following=following, following_read_at=self.hub.head)
             subscription = subscription.with_following(following)
         return self._ask(user, subscription, position, viewer, personal, until)
 
     def own(
         self, user: str, since: Position | None = None, kinds: tuple[str, ...] = (*KINDS, *PERSONAL_KINDS)
-    ) -> tuple[Subscriber, Socket]:
+    ) -> tuple[StreamSession, Socket]:
         """A stream of what concerns a user, running."""
         position, viewer = self.hub.head if since is None else since, self.viewer(user)
         following = set(viewer.following)
-        personal = Personal(viewer, position, following=following, known=self.hub.head, own=True)
+        personal = PrivateView(
+            viewer, position, following=following, following_read_at=self.hub.head, is_own_stream=True
+        )
         return self._begin(
             self._ask(user, Subscription([Home(user, following)], [Kinds(kinds)]), position, viewer, personal)
         )
 
     def viewer(self, user: str) -> Viewer:
         """What a user may see: read at once, since nothing here waits."""
-        reading = self.hub.viewers.get(user)
+        reading = self.hub.viewer_cache.get(user)
         try:
             reading.send(None)
         except StopIteration as done:
@@ -294,28 +296,28 @@ class World:
 
     def _ask(
         self, user: str, subscription: Subscription, position: Position, viewer: Viewer | None,
-        personal: Personal | None, until: Position | None = None,
-    ) -> Ask:  # fmt: skip
+        personal: PrivateView | None, until: Position | None = None,
+    ) -> SubscribeRequest:  # fmt: skip
         self._asked += 1
-        return Ask(
-            f"c{self._asked}", user, "j", subscription, framing(NDJSON, chunked=True), position, viewer, personal,
-            rules_known=self.hub.head, until=until,
+        return SubscribeRequest(
+            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position, viewer, personal,
+            rules_read_at=self.hub.head, until=until,
         )  # fmt: skip
 
-    def _begin(self, ask: Ask) -> tuple[Subscriber, Socket]:
+    def _begin(self, ask: SubscribeRequest) -> tuple[StreamSession, Socket]:
         socket = Socket()
-        stream = Subscriber(self.hub, ask, socket, now_ms=lambda: self.now_ms)
-        hello = control.hello(ask.position, self.now_ms, ask.connection, {}, "test")
-        socket.write(ask.framing.wrap(ask.framing.control(hello)))
+        stream = StreamSession(self.hub, ask, socket, now_ms=lambda: self.now_ms)
+        hello = control.hello_message(ask.position, self.now_ms, ask.connection_id, {}, "test")
+        socket.write(ask.framing.wrap(ask.framing.encode_control(hello)))
         self.streams.append(stream)
-        stream.begin()
+        stream.start()
         return stream, socket
 
     def _next(self) -> Position:
         self.now_ms += 1
         return Position(self.now_ms, 0, self.hub.head.n + 1)
 
-    def _publish(self, position: Position, kind: str, body: object, audience: str = PUBLIC) -> Entry:
+    def _publish(self, position: Position, kind: str, body: object, audience: str = PUBLIC_AUDIENCE) -> Entry:
         entry = Entry(position, kind, audience, json.dumps(body).encode())
         self.log.entries.append(entry)
         self.hub.publish(entry)

@@ -5,8 +5,8 @@ from typing import Any
 
 import redis
 
-from stream_server.store.draft import Draft
-from stream_server.store.request import Request
+from stream_server.store.draft import StatusDraft
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 
 PASSWORD_HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"
@@ -20,23 +20,25 @@ class People:
 
     async def user(self, login: str) -> str:
         """The id of a new user."""
-        made = await self.store.users.create(login, login, f"{login}@example.org", PASSWORD_HASH, Request.fresh())
+        made = await self.store.users.create(
+            login, login, f"{login}@example.org", PASSWORD_HASH, IdempotencyKey.generate()
+        )
         return str(json.loads(made)["id"])
 
     async def users(self, count: int) -> list[str]:
         """The ids of new users ``u0``, ``u1`` …."""
         names = [(f"u{i}", f"U {i}") for i in range(count)]
-        return [made.id for made in await self.store.users.create_many(names, Request.fresh())]
+        return [made.id for made in await self.store.users.create_many(names, IdempotencyKey.generate())]
 
     async def status(self, uid: str, message: str = "hello", **more: Any) -> dict[str, Any]:
         """A new status, decoded."""
-        made = await self.store.statuses.create(uid, Draft(message=message, **more), Request.fresh())
+        made = await self.store.statuses.create(uid, StatusDraft(message=message, **more), IdempotencyKey.generate())
         decoded: dict[str, Any] = json.loads(made)
         return decoded
 
     async def me(self, uid: str) -> dict[str, Any]:
         """A user as the user sees it, decoded."""
-        decoded: dict[str, Any] = json.loads(await self.store.users.me(uid))
+        decoded: dict[str, Any] = json.loads(await self.store.users.get_own(uid))
         return decoded
 
 

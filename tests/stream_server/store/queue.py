@@ -4,8 +4,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from stream_server.jobs import Receivers
-from stream_server.store.request import Request
+from stream_server.jobs import JobWorkers
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 
 DUE, JOB = "{core}:due", "{core}:job:"
@@ -14,9 +14,9 @@ ROUNDS = 20
 """A job may come once more, and leave another; more rounds than this would be a circle."""
 
 
-def receivers(store: Store) -> Receivers:
+def receivers(store: Store) -> JobWorkers:
     """Receivers on this store, none running yet."""
-    return Receivers(store.jobs, store.passes, random.Random(1))
+    return JobWorkers(store.job_queue, store.job_runner, random.Random(1))
 
 
 def hurry(raw: Any) -> int:
@@ -33,7 +33,7 @@ async def drain(store: Store, raw: Any) -> None:
     for _ in range(ROUNDS):
         if not hurry(raw):
             break
-        await working.empty()
+        await working.run_until_empty()
     assert raw.zrange(DUE, 0, -1) == []
     assert raw.zrange("{core}:parked", 0, -1) == []
     assert raw.keys(JOB + "*") == []
@@ -82,10 +82,10 @@ class Doomed:
     """
 
     def __init__(self, store: Store, k: int, when: str, deed: Callable[[], Awaitable[object]], *, dies: bool) -> None:
-        self._exchange = store._link.exchange
+        self._exchange = store._redis.run_pipeline
         self._k, self._when, self._deed, self._dies = k, when, deed, dies
         self.met = False
-        store._link.exchange = self.exchange  # type: ignore[method-assign]  # what a test is for
+        store._redis.run_pipeline = self.exchange  # type: ignore[method-assign]  # what a test is for
 
     async def exchange(self, commands: Any, timeout_seconds: float) -> list[Any]:
         """A round trip, or the end."""
@@ -105,9 +105,9 @@ class Doomed:
         return replies
 
 
-def fresh() -> Request:
+def fresh() -> IdempotencyKey:
     """A key for one write."""
-    return Request.fresh()
+    return IdempotencyKey.generate()
 
 
 class Kept:

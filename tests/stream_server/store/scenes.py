@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.events import START
+from stream_server.events import LOG_START
 from stream_server.store import keys
 from stream_server.store.page import Page
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 
@@ -25,7 +25,7 @@ class Told(NamedTuple):
 
 async def told(store: Store, *kinds: str) -> list[Told]:
     """The entries of these kinds, in log order."""
-    entries = await store.log.read(START, 10_000)
+    entries = await store.log.read(LOG_START, 10_000)
     return [Told(e.kind, e.audience, json.loads(e.wire)) for e in entries if e.kind in kinds]
 
 
@@ -37,7 +37,7 @@ async def notices(store: Store, uid: str) -> list[tuple[str, str]]:
 
 def kept_notices(raw: Any, uid: str) -> set[str]:
     """The names of the notifications that a user has now."""
-    return {name.decode() for name in raw.zrange(keys.named("notices", uid), 0, -1)}
+    return {name.decode() for name in raw.zrange(keys.key_for("notices", uid), 0, -1)}
 
 
 def ids(page: Page | Iterable[bytes]) -> list[str]:
@@ -60,27 +60,27 @@ async def post(store: Store, uid: str, group: str | None, **more: Any) -> str:
 
 async def protect(store: Store, uid: str, *, on: bool = True) -> None:
     """A user writes for approved followers from now on, or for everyone."""
-    await store.users.update(uid, {"protected": on}, Request.fresh())
+    await store.users.update(uid, {"protected": on}, IdempotencyKey.generate())
 
 
 async def befriend(store: Store, source: str, target: str) -> None:
     """One user follows another, with consent where that is needed."""
-    answer = await store.follows.follow(source, target, Request.fresh())
+    answer = await store.follows.follow(source, target, IdempotencyKey.generate())
     if json.loads(answer)["requested"]:
-        await store.follow_requests.approve(target, source, Request.fresh())
+        await store.follow_requests.approve(target, source, IdempotencyKey.generate())
 
 
 async def group(store: Store, kind: str, owner: str, *members: str) -> str:
     """The id of a new group of these people."""
-    gid = str(json.loads(await store.groups.create(owner, "g", kind, "", Request.fresh()))["id"])
+    gid = str(json.loads(await store.groups.create(owner, "g", kind, "", IdempotencyKey.generate()))["id"])
     for uid in members:
-        await store.groups.add(owner if kind == "private" else uid, gid, uid, Request.fresh())
+        await store.groups.add_member(owner if kind == "private" else uid, gid, uid, IdempotencyKey.generate())
     return gid
 
 
 async def suspend(store: Store, admin: str, uid: str) -> None:
     """A user has lost the good standing, by somebody else."""
-    await store.suspensions.suspend(admin, uid, Request.fresh())
+    await store.suspensions.suspend(admin, uid, IdempotencyKey.generate())
 
 
 class Unseen(NamedTuple):
@@ -101,8 +101,8 @@ async def soon_unseen(people: People) -> Unseen:
 async def hide(store: Store, unseen: Unseen) -> None:
     """The second deletes theirs; of the others one blocks them, one is protected now and one suspended."""
     ann, bob, eve, sue = unseen.users
-    await store.statuses.delete(bob, unseen.statuses[1], Request.fresh())
-    await store.blocks.block(ann, bob, Request.fresh())
+    await store.statuses.delete(bob, unseen.statuses[1], IdempotencyKey.generate())
+    await store.blocks.block(ann, bob, IdempotencyKey.generate())
     await protect(store, eve)
     await suspend(store, ann, sue)
 

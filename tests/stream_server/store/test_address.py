@@ -5,8 +5,8 @@ import pytest
 from stream_server import config
 from stream_server.config import InvalidSetting
 from stream_server.store import address
-from stream_server.store.address import NoAddress
-from stream_server.store.link import Link
+from stream_server.store.address import InvalidRedisUrl
+from stream_server.store.link import RedisClient
 
 SECRET = "hunter22"
 
@@ -52,7 +52,7 @@ BAD = {
 def test_good_urls(url: str) -> None:
     """They are taken as settings, and something can be made of them; nobody is connected to."""
     assert config.load({"redis": url, "redis_read": url}, {}).redis_read == url
-    assert SECRET not in repr(Link(url, 1.0).pool)
+    assert SECRET not in repr(RedisClient(url, 1.0).pool)
 
 
 @pytest.mark.parametrize("url", BAD)
@@ -78,22 +78,22 @@ def test_what_is_embedded_has_no_replicas(name: str, value: str) -> None:
 
 def test_what_a_url_with_sentinels_says() -> None:
     """Credentials are those of the Redis servers; the Sentinels' own stand behind the question mark."""
-    found = address.watched(
+    found = address.parse_sentinel_url(
         "rediss+sentinel://ann:p%40ss@a.example.org:1,[::1],b/my%20service/3"
         "?sentinel_username=sam&sentinel_password=x%26y&ssl_ca_certs=/ca.pem&ssl_check_hostname=no"
     )
     assert found is not None
     assert found.sentinels == (("a.example.org", 1), ("::1", 26379), ("b", 26379))
-    assert (found.service, found.db, found.secure) == ("my service", 3, True)
+    assert (found.service, found.db, found.use_tls) == ("my service", 3, True)
     assert found.credentials == {"username": "ann", "password": "p@ss"}
     assert found.sentinel_credentials == {"username": "sam", "password": "x&y"}
-    assert found.tls == {"ssl_ca_certs": "/ca.pem", "ssl_check_hostname": False}
+    assert found.tls_options == {"ssl_ca_certs": "/ca.pem", "ssl_check_hostname": False}
     assert "p@ss" not in repr(found)
     assert "x&y" not in repr(found)
 
 
 def test_other_urls_name_no_sentinels() -> None:
     """They go to redis-py as they are."""
-    assert address.watched("redis://localhost") is None
-    with pytest.raises(NoAddress):
-        address.watched("redis+sentinel://")
+    assert address.parse_sentinel_url("redis://localhost") is None
+    with pytest.raises(InvalidRedisUrl):
+        address.parse_sentinel_url("redis+sentinel://")

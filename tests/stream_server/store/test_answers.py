@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
-from stream_server.store.link import CONNECTIONS, Command, Link
-from stream_server.store.request import Request
-from stream_server.store.scripts import FIRST_SHARE, Scripts, Sizes
+from stream_server.store.link import MAX_CONNECTIONS, Command, RedisClient
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
 from tests.stream_server.store.scripted import CUT, SILENCE, Reply, ScriptedRedis
 from tests.waiting import PATIENCE, eventually
 
@@ -46,12 +46,16 @@ async def _write(
     redis: ScriptedRedis, seconds: float = PATIENCE, replicas: int = 0, *, twice: bool = False
 ) -> ApiError:
     """One write, or two in one round trip: what it fails with."""
-    link = Link(redis.url, seconds)
-    scripts = Scripts(link, Sizes(), replicas)
+    link = RedisClient(redis.url, seconds)
+    scripts = Scripts(link, SizeLimits(), replicas)
     try:
-        like = ("like", Request.fresh(), ("1", "2"))
+        like = ("like", IdempotencyKey.generate(), ("1", "2"))
         with pytest.raises(ApiError) as told:
-            await (scripts.write_each([like, like]) if twice else scripts.write("like", Request.fresh(), "1", "2"))
+            await (
+                scripts.write_each([like, like])
+                if twice
+                else scripts.write("like", IdempotencyKey.generate(), "1", "2")
+            )
     finally:
         await link.close()
     assert told.value.retry_after == 1
@@ -64,9 +68,9 @@ async def test_a_refusal_of_redis_is_unavailable(why: str) -> None:
     async with ScriptedRedis(EVALSHA=[REFUSALS[why]], GET=[REFUSALS[why]]) as redis:
         assert type(await _write(redis)) is Unavailable
         assert redis.count("EVALSHA") == 1
-        link = Link(redis.url, PATIENCE)
+        link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(Unavailable):
-            await link.ask(("GET", "k"))
+            await link.execute(("GET", "k"))
         await link.close()
 
 
@@ -74,11 +78,11 @@ async def test_a_refusal_of_redis_is_unavailable(why: str) -> None:
 async def test_who_cannot_be_the_primary_is_hung_up_on(why: str) -> None:
     """The next connection goes to whoever is it by then; for the others the same one will do."""
     async with ScriptedRedis(EVALSHA=[REFUSALS[why], MADE]) as redis:
-        link = Link(redis.url, PATIENCE)
-        scripts = Scripts(link, Sizes())
+        link = RedisClient(redis.url, PATIENCE)
+        scripts = Scripts(link, SizeLimits())
         with pytest.raises(Unavailable):
-            await scripts.write("like", Request.fresh())
-        assert (await scripts.write("like", Request.fresh())).value == b"1-0 1"
+            await scripts.write("like", IdempotencyKey.generate())
+        assert (await scripts.write("like", IdempotencyKey.generate())).value == b"1-0 1"
         assert redis.connections == (2 if why in DROPPED else 1)
         await link.close()
 
@@ -104,11 +108,11 @@ async def test_a_write_that_is_not_answered_has_an_unknown_outcome(how: str) -> 
 async def test_a_redis_that_goes_away_while_a_write_is_run() -> None:
     """The second attempt finds nobody: that nothing was sent then is not to say that nothing was written."""
     async with ScriptedRedis(EVALSHA=[CUT]) as redis:
-        link = Link(redis.url, PATIENCE)
-        connected = await link.ask(("PING",))
+        link = RedisClient(redis.url, PATIENCE)
+        connected = await link.execute(("PING",))
         redis.vanish()
         with pytest.raises(OutcomeUnknown):
-            await Scripts(link, Sizes()).write("like", Request.fresh())
+            await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
         assert connected == [b"PONG"]
         assert (redis.count("EVALSHA"), redis.connections) == (1, 1)
         await link.close()
@@ -117,18 +121,18 @@ async def test_a_redis_that_goes_away_while_a_write_is_run() -> None:
 async def test_both_attempts_are_within_one_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one comes, and has what the first has left of it."""
     given: list[float] = []
-    exchange = Link.exchange
+    exchange = RedisClient.run_pipeline
 
-    async def noted(self: Link, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
+    async def noted(self: RedisClient, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         given.append(timeout_seconds)
         return await exchange(self, commands, timeout_seconds)
 
-    monkeypatch.setattr(Link, "exchange", noted)
+    monkeypatch.setattr(RedisClient, "run_pipeline", noted)
     async with ScriptedRedis(EVALSHA=[SILENCE]) as redis:
         await _write(redis, SHORT)
         assert redis.count("EVALSHA") == len(given) == 2
-    assert given[0] <= SHORT * FIRST_SHARE
-    assert 0 < given[1] <= SHORT * (1 - FIRST_SHARE)
+    assert given[0] <= SHORT * FIRST_ATTEMPT_SHARE
+    assert 0 < given[1] <= SHORT * (1 - FIRST_ATTEMPT_SHARE)
 
 
 @pytest.mark.parametrize(
@@ -170,11 +174,11 @@ async def test_a_batch_that_redis_does_not_go_on_with(why: str) -> None:
 async def test_no_free_connection_in_time() -> None:
     """All are taken by a Redis that is silent: who waits for one has sent nothing, and says so."""
     async with ScriptedRedis(GET=[SILENCE]) as redis:
-        link = Link(redis.url, SHORT)
-        waiting = [asyncio.create_task(link.ask(("GET", "k"))) for _ in range(CONNECTIONS)]
-        await eventually(lambda: redis.count("GET") == CONNECTIONS, what="all connections taken")
+        link = RedisClient(redis.url, SHORT)
+        waiting = [asyncio.create_task(link.execute(("GET", "k"))) for _ in range(MAX_CONNECTIONS)]
+        await eventually(lambda: redis.count("GET") == MAX_CONNECTIONS, what="all connections taken")
         with pytest.raises(Unavailable):
-            await Scripts(link, Sizes()).write("like", Request.fresh())
+            await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
         assert redis.count("EVALSHA") == 0
         assert all(isinstance(e, Unavailable) for e in await asyncio.gather(*waiting, return_exceptions=True))
         await link.close()
@@ -198,9 +202,9 @@ async def test_a_write_without_its_replicas_has_an_unknown_outcome(how: str) -> 
 async def test_what_was_refused_needs_no_replicas() -> None:
     """Nothing was written that they could have."""
     async with ScriptedRedis(EVALSHA=[b"-NOT_FOUND status\r\n"], WAIT=[b":0\r\n"]) as redis:
-        link = Link(redis.url, PATIENCE)
+        link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(ApiError) as told:
-            await Scripts(link, Sizes(), 1).write("like", Request.fresh())
+            await Scripts(link, SizeLimits(), 1).write("like", IdempotencyKey.generate())
         assert told.value.error_code == "not_found"
         assert redis.count("WAIT") == 1
         await link.close()
@@ -209,8 +213,8 @@ async def test_what_was_refused_needs_no_replicas() -> None:
 async def test_who_asks_for_no_replicas_does_not_wait() -> None:
     """It costs nothing: not a command more."""
     async with ScriptedRedis(EVALSHA=[MADE]) as redis:
-        link = Link(redis.url, PATIENCE)
-        await Scripts(link, Sizes()).write("like", Request.fresh())
+        link = RedisClient(redis.url, PATIENCE)
+        await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
         await link.close()
         assert redis.seen == ["PING", "EVALSHA"]  # the connection, and the write
 

@@ -8,10 +8,10 @@ import pytest
 
 from stream_server.errors import Conflict, OutcomeUnknown, Unavailable
 from stream_server.store import budget
-from stream_server.store.draft import Draft
-from stream_server.store.link import Link
-from stream_server.store.request import Request
-from stream_server.store.scripts import FIRST_SHARE, Scripts, Sizes
+from stream_server.store.draft import StatusDraft
+from stream_server.store.link import RedisClient
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.jumping import FarRedis, JumpingClock
@@ -39,50 +39,50 @@ async def redis() -> AsyncIterator[ScriptedRedis]:
 
 
 @pytest.fixture
-async def link(redis: ScriptedRedis) -> AsyncIterator[Link]:
+async def link(redis: ScriptedRedis) -> AsyncIterator[RedisClient]:
     """It is closed also when a test fails, which would fail the next one by its warnings."""
-    made = Link(redis.url, PATIENCE)
+    made = RedisClient(redis.url, PATIENCE)
     yield made
     await made.close()
 
 
-async def test_what_was_waited_is_gone(link: Link, redis: ScriptedRedis) -> None:
+async def test_what_was_waited_is_gone(link: RedisClient, redis: ScriptedRedis) -> None:
     """A second question has the rest, a third nothing: it is not even sent."""
-    with budget.within(PATIENCE):
+    with budget.limit_total_wait(PATIENCE):
         with pytest.raises(Unavailable):
-            await link.ask(("GET", "k"), seconds=SHORT)
-        assert link.allowed_seconds == PATIENCE - SHORT
+            await link.execute(("GET", "k"), max_seconds=SHORT)
+        assert link.remaining_seconds == PATIENCE - SHORT
         with pytest.raises(Unavailable):
-            await link.ask(("GET", "k"))
-        assert link.allowed_seconds == 0
+            await link.execute(("GET", "k"))
+        assert link.remaining_seconds == 0
         with pytest.raises(Unavailable):
-            await link.ask(("GET", "k"))
+            await link.execute(("GET", "k"))
     assert redis.count("GET") == 2
-    assert link.allowed_seconds == PATIENCE, "who is no request has each time-out anew"
+    assert link.remaining_seconds == PATIENCE, "who is no request has each time-out anew"
 
 
-async def test_only_redis_is_waited_for(link: Link) -> None:
+async def test_only_redis_is_waited_for(link: RedisClient) -> None:
     """A slow body and the hashing of a password take nothing from it."""
-    with budget.within(PATIENCE):
-        await link.ask(("PING",))
-        left = link.allowed_seconds
+    with budget.limit_total_wait(PATIENCE):
+        await link.execute(("PING",))
+        left = link.remaining_seconds
         await asyncio.sleep(0.05)
-        assert link.allowed_seconds == left == PATIENCE
+        assert link.remaining_seconds == left == PATIENCE
 
 
-@pytest.mark.parametrize(("left", "share"), [(0.6, FIRST_SHARE), (0.4, 1.0)])
-async def test_an_attempt_of_a_write_has_what_is_left(link: Link, left: float, share: float) -> None:
+@pytest.mark.parametrize(("left", "share"), [(0.6, FIRST_ATTEMPT_SHARE), (0.4, 1.0)])
+async def test_an_attempt_of_a_write_has_what_is_left(link: RedisClient, left: float, share: float) -> None:
     """The first its share of it, else there would be no second one; all of it where two would both be too short."""
     given = []
-    exchange = link.exchange
+    exchange = link.run_pipeline
 
     async def noted(commands: object, timeout_seconds: float) -> list[object]:
         given.append(timeout_seconds)
         return await exchange(commands, timeout_seconds)  # type: ignore[arg-type]  # handed on as it is
 
-    link.exchange = noted  # type: ignore[method-assign]  # what the test looks at
-    with budget.within(PATIENCE * left):
-        await Scripts(link, Sizes()).write("like", Request.fresh())
+    link.run_pipeline = noted  # type: ignore[method-assign]  # what the test looks at
+    with budget.limit_total_wait(PATIENCE * left):
+        await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
     assert given == [pytest.approx(PATIENCE * left * share)]
 
 
@@ -101,9 +101,11 @@ async def test_a_redis_that_takes_a_quarter_of_the_time_out_takes_writes(
     """
 
     async def post(number: int) -> bytes:
-        with budget.within(FAR_TIMEOUT_SECONDS):
+        with budget.limit_total_wait(FAR_TIMEOUT_SECONDS):
             await store.ping()
-            return await store.statuses.create(ann, Draft(message="x"), Request.of_client(ann, f"key {number}", b""))
+            return await store.statuses.create(
+                ann, StatusDraft(message="x"), IdempotencyKey.from_client(ann, f"key {number}", b"")
+            )
 
     async with FarRedis(redis_server.socket) as far, AsyncExitStack() as stack:
         store = Store(far.url, timeout_seconds=FAR_TIMEOUT_SECONDS)
@@ -113,19 +115,19 @@ async def test_a_redis_that_takes_a_quarter_of_the_time_out_takes_writes(
         far.seconds = FAR_SECONDS
         made = [await post(number) for number in range(2)]
         assert await post(1) == made[1]
-        assert store.syndication.failures >= 2
+        assert store.syndication.failed_passes >= 2
         assert far.connections <= 3, "late answers are waited for, so that connections last"
         assert (await store.log.head()).n == 2
 
 
-async def test_behind_a_write_nothing_says_that_nothing_was_written(link: Link, redis: ScriptedRedis) -> None:
+async def test_behind_a_write_nothing_says_that_nothing_was_written(link: RedisClient, redis: ScriptedRedis) -> None:
     """Reading for the answer fails, and the write is on the log; before it, the same failure is told as it is."""
 
     async def request(*, writes: bool) -> None:
-        with budget.within(PATIENCE):
+        with budget.limit_total_wait(PATIENCE):
             if writes:
-                await Scripts(link, Sizes()).write("like", Request.fresh())
-            await link.ask(("DEL", "k"))
+                await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
+            await link.execute(("DEL", "k"))
 
     with pytest.raises(Unavailable):
         await request(writes=False)
@@ -135,37 +137,37 @@ async def test_behind_a_write_nothing_says_that_nothing_was_written(link: Link, 
     assert redis.count("DEL") == 2
 
 
-async def test_other_refusals_pass_as_they_are(link: Link) -> None:
+async def test_other_refusals_pass_as_they_are(link: RedisClient) -> None:
     """They say nothing of what was written before."""
 
     async def request() -> None:
-        with budget.within(PATIENCE):
-            await Scripts(link, Sizes()).write("like", Request.fresh())
+        with budget.limit_total_wait(PATIENCE):
+            await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
             raise Conflict("no")
 
     with pytest.raises(Conflict):
         await request()
 
 
-async def test_requests_at_the_same_time_have_each_their_own(link: Link) -> None:
+async def test_requests_at_the_same_time_have_each_their_own(link: RedisClient) -> None:
     """One that waits takes nothing from the others."""
 
     async def request(name: str) -> float:
-        with budget.within(PATIENCE):
+        with budget.limit_total_wait(PATIENCE):
             with suppress(Unavailable):
-                await link.ask((name, "k"), seconds=SHORT)
-            return link.allowed_seconds
+                await link.execute((name, "k"), max_seconds=SHORT)
+            return link.remaining_seconds
 
     waited, quick = await asyncio.gather(request("GET"), request("PING"))
     assert waited == PATIENCE - SHORT
     assert quick == PATIENCE
 
 
-async def test_who_is_cancelled_waits_for_no_late_answer(link: Link, redis: ScriptedRedis) -> None:
+async def test_who_is_cancelled_waits_for_no_late_answer(link: RedisClient, redis: ScriptedRedis) -> None:
     """Its connection is closed at once, while one whose time was over is kept for the answer."""
-    asked = asyncio.create_task(link.ask(("GET", "k")))
+    asked = asyncio.create_task(link.execute(("GET", "k")))
     with pytest.raises(Unavailable):
-        await link.ask(("GET", "k"), seconds=SHORT)
+        await link.execute(("GET", "k"), max_seconds=SHORT)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked

@@ -7,10 +7,10 @@ import pytest
 import redis
 
 from stream_server.errors import Forbidden, NotFound
-from stream_server.events import iso
+from stream_server.events import format_iso_time
 from stream_server.store import keys
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import (
@@ -30,13 +30,13 @@ from tests.stream_server.store.scenes import (
 
 async def comment(store: Store, uid: str, status: str, message: str = "well") -> dict[str, Any]:
     """A new comment, decoded."""
-    made: dict[str, Any] = json.loads(await store.comments.create(uid, status, message, Request.fresh()))
+    made: dict[str, Any] = json.loads(await store.comments.create(uid, status, message, IdempotencyKey.generate()))
     return made
 
 
 async def page(store: Store, viewer: str, status: str) -> list[str]:
     """The ids of the comments that a viewer sees."""
-    return ids(await store.comments.page(viewer, status, Piece()))
+    return ids(await store.comments.list_comments(viewer, status, PageRequest()))
 
 
 async def test_a_comment_is_kept_counted_and_told(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -44,7 +44,7 @@ async def test_a_comment_is_kept_counted_and_told(store: Store, people: People, 
     ann, bob = await people.users(2)
     status = await people.status(ann)
     message = 'Hé, @U0 "quoted" \\ #tag\n\t👩‍👩‍👧 \u2028 https://example.org/x @nobody'
-    made = await store.comments.create(bob, status["id"], message, Request.fresh())
+    made = await store.comments.create(bob, status["id"], message, IdempotencyKey.generate())
     told_as = json.loads(made)
     assert told_as | {"posted": "", "entities": {}} == {
         "id": told_as["id"], "uid": bob, "login": "u1", "status": status["id"], "message": message, "posted": "",
@@ -57,12 +57,12 @@ async def test_a_comment_is_kept_counted_and_told(store: Store, people: People, 
     (entry,) = await told(store, "comment")
     assert (entry.audience, entry.wire) == ("public", {"comment": told_as, "status": status | {"comments": 1}})
     assert await store.comments.get(ann, told_as["id"]) == made
-    assert (await store.comments.page(ann, status["id"], Piece())).items == [made]
+    assert (await store.comments.list_comments(ann, status["id"], PageRequest())).items == [made]
     assert json.loads(await store.statuses.get(ann, status["id"]))["comments"] == 1
     assert await notices(store, ann) == [("comment", bob)]
-    kept: Any = raw.hgetall(keys.named("comment", told_as["id"]))
+    kept: Any = raw.hgetall(keys.key_for("comment", told_as["id"]))
     assert kept[b"message"] == message.encode()
-    assert iso(int(kept[b"posted"])) == told_as["posted"]
+    assert format_iso_time(int(kept[b"posted"])) == told_as["posted"]
 
 
 async def test_comments_come_oldest_first_in_pieces(store: Store, people: People) -> None:
@@ -70,12 +70,12 @@ async def test_comments_come_oldest_first_in_pieces(store: Store, people: People
     ann, bob = await people.users(2)
     status = (await people.status(ann))["id"]
     made = [(await comment(store, uid, status))["id"] for uid in (ann, bob, ann, bob, ann)]
-    first = await store.comments.page(bob, status, Piece(2))
-    second = await store.comments.page(bob, status, Piece(2, before=first.next))
-    third = await store.comments.page(bob, status, Piece(2, before=second.next))
+    first = await store.comments.list_comments(bob, status, PageRequest(2))
+    second = await store.comments.list_comments(bob, status, PageRequest(2, before=first.next))
+    third = await store.comments.list_comments(bob, status, PageRequest(2, before=second.next))
     assert [ids(one) for one in (first, second, third)] == [made[:2], made[2:4], made[4:]]
     assert (first.prev, third.next) == (None, None)
-    assert ids(await store.comments.page(bob, status, Piece(2, after=third.prev))) == made[2:4]
+    assert ids(await store.comments.list_comments(bob, status, PageRequest(2, after=third.prev))) == made[2:4]
 
 
 async def test_deleting_takes_everything_back(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -86,20 +86,20 @@ async def test_deleting_takes_everything_back(store: Store, people: People, raw:
     made = await comment(store, bob, status["id"], "look @u2")
     assert await notices(store, eve) == [("mention", bob)]
     assert kept_notices(raw, eve) == {f"mention:{bob}:c{made['id']}"}
-    await store.comments.delete(bob, made["id"], Request.fresh())
+    await store.comments.delete(bob, made["id"], IdempotencyKey.generate())
     (entry,) = await told(store, "uncomment")
     gone = {"id": made["id"], "uid": bob, "status": status["id"], "deleted": True}
     assert entry.wire == {"comment": gone, "status": status | {"comments": 1}}
     last: Any = raw.xrevrange(keys.LOG, count=1)
     assert json.loads(last[0][1][b"e"])["facts"] == {"comment": made}
     assert await page(store, ann, status["id"]) == [other["id"]]
-    assert not raw.exists(keys.named("comment", made["id"]))
+    assert not raw.exists(keys.key_for("comment", made["id"]))
     assert kept_notices(raw, eve) == set()
     assert kept_notices(raw, ann) == {f"comment:{eve}:{other['id']}"}
     for asked in (
         store.comments.get(ann, made["id"]),
-        store.comments.delete(bob, made["id"], Request.fresh()),
-        store.comments.delete(bob, "1", Request.fresh()),
+        store.comments.delete(bob, made["id"], IdempotencyKey.generate()),
+        store.comments.delete(bob, "1", IdempotencyKey.generate()),
     ):
         with pytest.raises(NotFound):
             await asked
@@ -112,11 +112,11 @@ async def test_only_its_author_and_that_of_the_status_delete(store: Store, peopl
     made = [(await comment(store, bob, status))["id"] for _ in range(2)]
     before = whole(raw)
     with pytest.raises(Forbidden) as refusal:
-        await store.comments.delete(eve, made[0], Request.fresh())
+        await store.comments.delete(eve, made[0], IdempotencyKey.generate())
     assert refusal.value.error_code == "not_yours"
     assert whole(raw) == before
-    await store.comments.delete(ann, made[0], Request.fresh())
-    await store.comments.delete(bob, made[1], Request.fresh())
+    await store.comments.delete(ann, made[0], IdempotencyKey.generate())
+    await store.comments.delete(bob, made[1], IdempotencyKey.generate())
     assert await page(store, ann, status) == []
 
 
@@ -125,10 +125,10 @@ async def test_ones_own_words_can_always_be_taken_back(store: Store, people: Peo
     ann, bob = await people.users(2)
     status = (await people.status(ann))["id"]
     made = (await comment(store, bob, status))["id"]
-    await store.blocks.block(ann, bob, Request.fresh())
+    await store.blocks.block(ann, bob, IdempotencyKey.generate())
     with pytest.raises(NotFound):
         await store.comments.get(bob, made)
-    await store.comments.delete(bob, made, Request.fresh())
+    await store.comments.delete(bob, made, IdempotencyKey.generate())
     assert json.loads(await store.statuses.get(ann, status))["comments"] == 0
 
 
@@ -141,8 +141,8 @@ async def test_what_is_not_seen_cannot_be_commented_on(store: Store, people: Peo
     before = whole(raw)
     for status in unseen.statuses:
         for refused in (
-            store.comments.create(bob, status, "x", Request.fresh()),
-            store.comments.page(bob, status, Piece()),
+            store.comments.create(bob, status, "x", IdempotencyKey.generate()),
+            store.comments.list_comments(bob, status, PageRequest()),
         ):
             with pytest.raises(NotFound) as told_so:
                 await refused
@@ -160,9 +160,9 @@ async def test_whose_comments_one_sees(store: Store, people: People) -> None:
     writers = (viewer, blocked, blocking, sue, shy, friend, muted, plain)
     made = {uid: (await comment(store, uid, status))["id"] for uid in writers}
     await befriend(store, viewer, friend)
-    await store.blocks.block(viewer, blocked, Request.fresh())
-    await store.blocks.block(blocking, viewer, Request.fresh())
-    await store.mutes.mute(viewer, muted, Request.fresh())
+    await store.blocks.block(viewer, blocked, IdempotencyKey.generate())
+    await store.blocks.block(blocking, viewer, IdempotencyKey.generate())
+    await store.mutes.mute(viewer, muted, IdempotencyKey.generate())
     await suspend(store, ann, sue)
     for uid in (shy, friend):
         await protect(store, uid)
@@ -172,7 +172,7 @@ async def test_whose_comments_one_sees(store: Store, people: People) -> None:
         with pytest.raises(NotFound):
             await store.comments.get(viewer, made[uid])
         with pytest.raises(NotFound):
-            await store.comments.delete(viewer, made[uid], Request.fresh())
+            await store.comments.delete(viewer, made[uid], IdempotencyKey.generate())
     assert await page(store, shy, status) == [made[uid] for uid in (viewer, blocked, blocking, shy, muted, plain)]
 
 
@@ -180,12 +180,12 @@ async def test_a_page_is_full_whoever_is_left_out(store: Store, people: People) 
     """A hundred of the muted between do not make it short."""
     ann, bob, muted = await people.users(3)
     status = (await people.status(ann))["id"]
-    await store.mutes.mute(ann, muted, Request.fresh())
+    await store.mutes.mute(ann, muted, IdempotencyKey.generate())
     first = await comment(store, bob, status)
     for _ in range(100):
         await comment(store, muted, status)
     last = await comment(store, bob, status)
-    found = await store.comments.page(ann, status, Piece(2))
+    found = await store.comments.list_comments(ann, status, PageRequest(2))
     assert (ids(found), found.next) == ([first["id"], last["id"]], None)
 
 
@@ -193,7 +193,7 @@ async def test_who_is_told_of_a_comment(store: Store, people: People) -> None:
     """The author once, those mentioned once; nobody who may not see it, or does not want to."""
     ann, bob, eve, shy, muting, outsider = await people.users(6)
     status = (await people.status(ann))["id"]
-    await store.mutes.mute(muting, bob, Request.fresh())
+    await store.mutes.mute(muting, bob, IdempotencyKey.generate())
     await comment(store, bob, status, "@u0 @u1 @u2 @U2 @u4 @nobody")
     assert await notices(store, ann) == [("comment", bob)]
     assert await notices(store, bob) == []
@@ -224,7 +224,7 @@ async def test_in_a_group_only_members_comment(store: Store, people: People, raw
     assert await page(store, eve, status) == [made]
     before = whole(raw)
     with pytest.raises(NotFound if kind == "private" else Forbidden):
-        await store.comments.create(out, status, "x", Request.fresh())
+        await store.comments.create(out, status, "x", IdempotencyKey.generate())
     assert whole(raw) == before
     with pytest.raises(NotFound):
         await store.comments.get(out, made)
@@ -234,10 +234,10 @@ async def test_the_same_key_gets_the_same_bytes(store: Store, people: People, ra
     """Also after the comment was deleted, while the log has it; and where the log was trimmed, while there is one."""
     ann, bob = await people.users(2)
     status = (await people.status(ann))["id"]
-    request, later = (Request.of_client(bob, name, b"p") for name in "ab")
+    request, later = (IdempotencyKey.from_client(bob, name, b"p") for name in "ab")
     made = await store.comments.create(bob, status, 'é "x"', request)
     assert await store.comments.create(bob, status, 'é "x"', request) == made
-    await store.comments.delete(bob, json.loads(made)["id"], Request.fresh())
+    await store.comments.delete(bob, json.loads(made)["id"], IdempotencyKey.generate())
     assert await store.comments.create(bob, status, 'é "x"', request) == made
     again = await store.comments.create(bob, status, "y", later)
     raw.xtrim(keys.LOG, maxlen=0, approximate=False)
@@ -251,8 +251,8 @@ async def test_a_comment_ends_for_those_to_whom_it_was_told(store: Store, people
     openly = await comment(store, bob, status)
     await protect(store, bob)
     closed = await comment(store, bob, status)
-    await store.comments.delete(bob, openly["id"], Request.fresh())
+    await store.comments.delete(bob, openly["id"], IdempotencyKey.generate())
     await protect(store, bob, on=False)
-    await store.comments.delete(bob, closed["id"], Request.fresh())
+    await store.comments.delete(bob, closed["id"], IdempotencyKey.generate())
     assert [entry.audience for entry in await told(store, "comment")] == ["public", f"followers:{bob}"]
     assert [entry.audience for entry in await told(store, "uncomment")] == ["public", f"followers:{bob}"]

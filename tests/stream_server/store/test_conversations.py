@@ -7,8 +7,8 @@ import redis
 
 from stream_server.errors import ApiError, BadRequest, Forbidden, NotFound
 from stream_server.store import keys
-from stream_server.store.page import Piece, Place
-from stream_server.store.request import Request
+from stream_server.store.page import ListPosition, PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, hide, ids, notices, protect, soon_unseen, told, whole
@@ -16,12 +16,12 @@ from tests.stream_server.store.scenes import befriend, group, hide, ids, notices
 
 def _mark(name: str) -> str:
     """How a cursor names its list, which is no secret."""
-    return Place(0, "0").cursor(name).rpartition("-")[2]
+    return ListPosition(0, "0").cursor(name).rpartition("-")[2]
 
 
 async def thread(store: Store, viewer: str, status: str) -> list[str]:
     """The ids of the conversation in which a status stands, as a viewer sees it."""
-    return ids(await store.timelines.conversation(viewer, status, Piece()))
+    return ids(await store.timelines.read_conversation(viewer, status, PageRequest()))
 
 
 async def test_a_thread_has_one_id_and_is_read_from_anywhere(store: Store, people: People) -> None:
@@ -35,8 +35,8 @@ async def test_a_thread_has_one_id_and_is_read_from_anywhere(store: Store, peopl
     assert {one["conversation"] for one in made} == {root["id"]}
     for one in made:
         assert await thread(store, bob, one["id"]) == [each["id"] for each in made]
-    assert ids(await store.timelines.replies(ann, root["id"], Piece())) == [third["id"], first["id"]]
-    assert ids(await store.timelines.replies(ann, first["id"], Piece())) == [second["id"]]
+    assert ids(await store.timelines.read_replies(ann, root["id"], PageRequest())) == [third["id"], first["id"]]
+    assert ids(await store.timelines.read_replies(ann, first["id"], PageRequest())) == [second["id"]]
     alone = await people.status(ann)
     assert alone["conversation"] == alone["id"]
 
@@ -51,14 +51,14 @@ async def test_a_cursor_does_not_tell_in_which_thread_a_hidden_reply_stands(stor
 
     async def refused(status: str, cursor: str) -> type[ApiError]:
         with pytest.raises(ApiError) as refusal:
-            await store.timelines.conversation(eve, status, Piece(before=cursor))
+            await store.timelines.read_conversation(eve, status, PageRequest(before=cursor))
         return refusal.type
 
-    cursor = (await store.timelines.conversation(eve, root, Piece(count=1))).next
+    cursor = (await store.timelines.read_conversation(eve, root, PageRequest(count=1))).next
     assert cursor is not None
     assert await refused(hidden, cursor) is await refused("1", cursor)
     place = cursor.rpartition("-")[0]
-    made_up = {each: f"{place}-{_mark(keys.named('thread', each))}" for each in (hidden, "1")}
+    made_up = {each: f"{place}-{_mark(keys.key_for('thread', each))}" for each in (hidden, "1")}
     assert await refused(hidden, made_up[hidden]) is await refused("1", made_up["1"])
 
 
@@ -67,7 +67,7 @@ async def test_a_thread_outlives_its_root(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
     root = (await people.status(ann))["id"]
     first = await people.status(bob, "yes", in_reply_to=root)
-    await store.statuses.delete(ann, root, Request.fresh())
+    await store.statuses.delete(ann, root, IdempotencyKey.generate())
     second = await people.status(ann, "still", in_reply_to=first["id"])
     assert second["conversation"] == root
     assert await thread(store, ann, second["id"]) == [first["id"], second["id"]]
@@ -75,7 +75,7 @@ async def test_a_thread_outlives_its_root(store: Store, people: People) -> None:
     assert (shown["in_reply_to"], shown["in_reply_to_uid"]) == (root, ann)
     with pytest.raises(NotFound):
         await thread(store, ann, root)
-    await store.statuses.delete(bob, first["id"], Request.fresh())
+    await store.statuses.delete(bob, first["id"], IdempotencyKey.generate())
     assert await thread(store, ann, second["id"]) == [second["id"]]
 
 
@@ -114,7 +114,7 @@ async def test_a_thread_shows_to_each_what_they_may_see(store: Store, people: Pe
     assert await notices(store, ann) == [("reply", eve)]
     await befriend(store, ann, bob)
     assert await thread(store, ann, root) == [root, reply, answer]
-    await store.mutes.mute(ann, eve, Request.fresh())
+    await store.mutes.mute(ann, eve, IdempotencyKey.generate())
     assert await thread(store, ann, root) == [root, reply]
 
 
@@ -126,9 +126,9 @@ async def test_a_reply_stays_in_the_group(store: Store, people: People, raw: "re
     reply = await people.status(bob, "yes #tag @u0", in_reply_to=root)
     assert (reply["group"], reply["conversation"]) == (gid, root)
     assert [one.audience for one in await told(store, "post")] == [f"group:{gid}"] * 2
-    assert ids(await store.timelines.group(eve, gid, Piece())) == [reply["id"], root]
-    assert ids(await store.timelines.profile(bob, bob, Piece())) == []
-    assert not raw.exists(keys.named("tag", "tag"))
+    assert ids(await store.timelines.read_group(eve, gid, PageRequest())) == [reply["id"], root]
+    assert ids(await store.timelines.read_profile(bob, bob, PageRequest())) == []
+    assert not raw.exists(keys.key_for("tag", "tag"))
     with pytest.raises(BadRequest) as refusal:
         await people.status(bob, "x", in_reply_to=root, group="8")
     assert refusal.value.param == "group"

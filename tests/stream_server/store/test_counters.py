@@ -11,9 +11,9 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError
-from stream_server.events import START
-from stream_server.store.draft import Draft
-from stream_server.store.request import Request
+from stream_server.events import LOG_START
+from stream_server.store.draft import StatusDraft
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 
@@ -74,11 +74,13 @@ async def _wander(store: Store, users: list[str], shared: list[str], source: ran
             if verb in {"post", "repost", "delete"}:
                 await _write(store, verb, me, shared, source)
             elif verb == "batch":
-                await store.follows.many(me, source.sample(users, 3), source.sample(users, 2), Request.fresh())
+                await store.follows.change_many(
+                    me, source.sample(users, 3), source.sample(users, 2), IdempotencyKey.generate()
+                )
             elif verb == "protect":
-                await store.users.update(me, {"protected": source.random() < 0.7}, Request.fresh())
+                await store.users.update(me, {"protected": source.random() < 0.7}, IdempotencyKey.generate())
             else:
-                await _relate(store, verb)(me, other, Request.fresh())
+                await _relate(store, verb)(me, other, IdempotencyKey.generate())
         except ApiError as refusal:
             if refusal.status not in {403, 404} and refusal.param not in {"id", "origin"}:
                 raise
@@ -86,18 +88,22 @@ async def _wander(store: Store, users: list[str], shared: list[str], source: ran
 
 async def _write(store: Store, verb: str, me: str, shared: list[str], source: random.Random) -> None:
     if verb == "post":
-        shared.append(json.loads(await store.statuses.create(me, Draft(message="x"), Request.fresh()))["id"])
+        shared.append(
+            json.loads(await store.statuses.create(me, StatusDraft(message="x"), IdempotencyKey.generate()))["id"]
+        )
     elif shared and verb == "repost":
-        draft = Draft(message=source.choice(["", "quote"]), origin=source.choice(shared))
-        shared.append(json.loads(await store.statuses.create(me, draft, Request.fresh()))["id"])
+        draft = StatusDraft(message=source.choice(["", "quote"]), origin=source.choice(shared))
+        shared.append(json.loads(await store.statuses.create(me, draft, IdempotencyKey.generate()))["id"])
     elif shared:
-        await store.statuses.delete(me, source.choice(shared), Request.fresh())
+        await store.statuses.delete(me, source.choice(shared), IdempotencyKey.generate())
 
 
-def _relate(store: Store, verb: str) -> Callable[[str, str, Request], Awaitable[object]]:
+def _relate(store: Store, verb: str) -> Callable[[str, str, IdempotencyKey], Awaitable[object]]:
     nouns = {"follow": store.follows, "approve": store.follow_requests, "refuse": store.follow_requests}
     nouns |= {"block": store.blocks, "mute": store.mutes}
-    verb_of_noun: Callable[[str, str, Request], Awaitable[object]] = getattr(nouns[verb.removeprefix("un")], verb)
+    verb_of_noun: Callable[[str, str, IdempotencyKey], Awaitable[object]] = getattr(
+        nouns[verb.removeprefix("un")], verb
+    )
     return verb_of_noun
 
 
@@ -110,7 +116,7 @@ async def test_counters_equal_cardinalities(store: Store, people: People, raw: "
         *(_wander(store, users, shared, random.Random(f"{seed} {writer}")) for writer in range(WRITERS))
     )
     model = Model()
-    for entry in await store.log.read(START, 100_000):
+    for entry in await store.log.read(LOG_START, 100_000):
         model.hear(entry.kind, json.loads(entry.body)["wire"])
     assert {"follow", "unfollow", "request", "block", "unblock"} <= model.heard.keys()  # at the end none may be left
     assert len(model.statuses) < len(shared)

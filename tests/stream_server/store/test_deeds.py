@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.events import START
+from stream_server.events import LOG_START
 from stream_server.store import keys
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 
 
 def check(raw: Any) -> None:
     """Counters are cardinalities, and each set has its other side."""
-    for name in raw.keys(keys.named("status", "*")):
+    for name in raw.keys(keys.key_for("status", "*")):
         status = name.decode().rpartition(":")[2]
         kept = raw.hmget(name, "likes", "comments", "reposts")
-        there = [raw.zcard(keys.named(of, status)) for of in ("likes", "comments", "reposts")]
+        there = [raw.zcard(keys.key_for(of, status)) for of in ("likes", "comments", "reposts")]
         assert [int(count) for count in kept] == there, status
-        for uid in raw.zrange(keys.named("likes", status), 0, -1):
-            assert raw.zscore(keys.named("liked", uid.decode()), status) is not None
-        for comment in raw.zrange(keys.named("comments", status), 0, -1):
-            assert raw.hget(keys.named("comment", comment.decode()), "status") == status.encode()
+        for uid in raw.zrange(keys.key_for("likes", status), 0, -1):
+            assert raw.zscore(keys.key_for("liked", uid.decode()), status) is not None
+        for comment in raw.zrange(keys.key_for("comments", status), 0, -1):
+            assert raw.hget(keys.key_for("comment", comment.decode()), "status") == status.encode()
 
 
 class Model:
@@ -87,7 +87,7 @@ class Crowd:
 
     async def do(self, verb: str, uid: str, status: str, chance: random.Random) -> None:
         """That deed."""
-        store, request = self.store, Request.fresh()
+        store, request = self.store, IdempotencyKey.generate()
         if verb == "like":
             await store.likes.like(uid, status, request)
         elif verb == "unlike":
@@ -119,11 +119,11 @@ async def test_twenty_at_once(store: Store, people: People, raw: Any, seed: int)
     assert set(crowd.done) == {"like", "unlike", "comment", "uncomment", "delete", "repost"}
     check(raw)
     model = Model()
-    for entry in await store.log.read(START, 10_000):
+    for entry in await store.log.read(LOG_START, 10_000):
         model.hear(entry.kind, json.loads(entry.wire))
-    assert {name.decode().rpartition(":")[2] for name in raw.keys(keys.named("status", "*"))} == model.statuses
+    assert {name.decode().rpartition(":")[2] for name in raw.keys(keys.key_for("status", "*"))} == model.statuses
     for status in model.statuses:
-        likers = {uid.decode() for uid in raw.zrange(keys.named("likes", status), 0, -1)}
+        likers = {uid.decode() for uid in raw.zrange(keys.key_for("likes", status), 0, -1)}
         assert likers == {uid for liked, uid in model.likes if liked == status}
-        there = {one.decode() for one in raw.zrange(keys.named("comments", status), 0, -1)}
+        there = {one.decode() for one in raw.zrange(keys.key_for("comments", status), 0, -1)}
         assert there == {comment for comment, of in model.comments.items() if of == status}

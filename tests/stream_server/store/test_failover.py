@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
-from stream_server.events import START
-from stream_server.store.draft import Draft
-from stream_server.store.link import Link
-from stream_server.store.request import Request
+from stream_server.events import LOG_START
+from stream_server.store.draft import StatusDraft
+from stream_server.store.link import RedisClient
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
@@ -53,7 +53,7 @@ async def opened(watched: Watch) -> AsyncIterator[Open]:
     async with AsyncExitStack() as stack:
 
         async def make(*, write_replicas: int = 0) -> Store:
-            store = Store(watched.url, timeout_seconds=QUICK, write_replicas=write_replicas)
+            store = Store(watched.url, timeout_seconds=QUICK, min_write_replicas=write_replicas)
             stack.push_async_callback(store.close)
             await store.open()
             return store
@@ -94,9 +94,9 @@ class Writer:
 
     async def _try(self, message: str) -> bool:
         began, error = time.monotonic(), None
-        request = Request.of_client(self.uid, message, b"payload")
+        request = IdempotencyKey.from_client(self.uid, message, b"payload")
         try:
-            made = await self._store.statuses.create(self.uid, Draft(message=message), request)
+            made = await self._store.statuses.create(self.uid, StatusDraft(message=message), request)
             self.acknowledged.append(message)
             self.ids.append(str(json.loads(made)["id"]))
         except (Unavailable, OutcomeUnknown) as failure:
@@ -138,7 +138,7 @@ async def _crowd(store: Store, *, insist: bool) -> Crowd:
 async def _posts(server: RedisProcess) -> dict[str, list[tuple[str, str]]]:
     """What is on the log there: by author, the ids and messages in its order."""
     store, found = Store(server.url, timeout_seconds=PATIENCE), dict[str, list[tuple[str, str]]]()
-    after, number = START, 0
+    after, number = LOG_START, 0
     while entries := await store.log.read(after, 1000):
         for entry in entries:
             number += 1
@@ -234,7 +234,7 @@ async def test_who_listens_hears_the_new_primary(watched: Watch, opened: Open) -
     """The subscription ends with the old one, by an error of ours; the next one is in force where writes go."""
     store = await opened()
     uid = await People(store).user("Ann")
-    async with aclosing(store.log.listen()) as messages:
+    async with aclosing(store.log.subscribe()) as messages:
         assert await anext(messages) is None
         await People(store).status(uid, "before")
         assert b'"before"' in (await anext(messages) or b"")
@@ -243,7 +243,7 @@ async def test_who_listens_hears_the_new_primary(watched: Watch, opened: Open) -
             await asyncio.wait_for(anext(messages), 60)
     await watched.failed_over()
     await eventually(lambda: _answers(store), seconds=60, what="the new primary found")
-    async with aclosing(store.log.listen()) as messages:
+    async with aclosing(store.log.subscribe()) as messages:
         assert await anext(messages) is None
         await People(store).status(uid, "after")
         assert b'"after"' in (await anext(messages) or b"")
@@ -271,7 +271,7 @@ async def test_an_old_primary_that_comes_back_is_written_to_no_more(watched: Wat
 
 async def test_a_replica_of_the_service_is_read_from(watched: Watch) -> None:
     """One of the two; when it dies the other one, and none that is no replica."""
-    link = Link(watched.url, QUICK, replica=True)
+    link = RedisClient(watched.url, QUICK, replica=True)
     assert await _role(link) == b"slave"
     first = await _port(link)
     next(server for server in watched.servers if server.port == first).kill()
@@ -286,7 +286,7 @@ async def test_sentinels_that_are_gone_are_done_without(watched: Watch) -> None:
     """One of three is enough to be told; with none, it is said that nothing was written."""
     for sentinel in watched.sentinels[:2]:
         sentinel.kill()
-    link = Link(watched.url, PATIENCE)
+    link = RedisClient(watched.url, PATIENCE)
     assert await _port(link) == watched.servers[0].port
     watched.sentinels[2].kill()
     assert await _port(link) == watched.servers[0].port  # who is connected needs no Sentinel
@@ -305,14 +305,14 @@ async def test_credentials_go_to_whom_they_are_for(watched: Watch) -> None:
     for sentinel in watched.sentinels:
         sentinel.run("ACL", "SETUSER", "sam", "on", ">hunter23", "+@all", "allchannels")
     right = watched.url.replace("//", "//ann:hunter22@") + "/1?sentinel_username=sam&sentinel_password=hunter23"
-    link = Link(right, PATIENCE)
-    who, where = await link.ask(("ACL", "WHOAMI"), ("CLIENT", "INFO"))
+    link = RedisClient(right, PATIENCE)
+    who, where = await link.execute(("ACL", "WHOAMI"), ("CLIENT", "INFO"))
     assert (who, b" db=1 " in where) == (b"ann", True)
     await link.close()
     for wrong in (right.replace("hunter22", "hunter24"), right.replace("hunter23", "hunter24")):
-        link = Link(wrong, PATIENCE)
+        link = RedisClient(wrong, PATIENCE)
         with pytest.raises(Unavailable) as told:
-            await link.ask(("PING",))
+            await link.execute(("PING",))
         assert "hunter" not in "".join(format_exception(told.value))
         await link.close()
 
@@ -325,26 +325,26 @@ async def _answers(store: Store) -> bool:
     return True
 
 
-async def _role(link: Link) -> bytes:
-    (told,) = await link.ask(("ROLE",))
+async def _role(link: RedisClient) -> bytes:
+    (told,) = await link.execute(("ROLE",))
     return bytes(told[0])
 
 
-async def _port(link: Link) -> int:
-    (told,) = await link.ask(("CONFIG", "GET", "port"))
+async def _port(link: RedisClient) -> int:
+    (told,) = await link.execute(("CONFIG", "GET", "port"))
     return int(told[1])
 
 
-async def _is(link: Link, server: RedisProcess) -> bool:
+async def _is(link: RedisClient, server: RedisProcess) -> bool:
     try:
         return await _port(link) == server.port
     except Unavailable:
         return False
 
 
-async def _gone(link: Link) -> bool:
+async def _gone(link: RedisClient) -> bool:
     try:
-        await link.ask(("PING",))
+        await link.execute(("PING",))
     except Unavailable:
         return True
     return False

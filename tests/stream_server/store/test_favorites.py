@@ -5,8 +5,8 @@ import redis
 
 from stream_server.errors import NotFound
 from stream_server.store import keys
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, hide, ids, protect, soon_unseen, whole
@@ -17,13 +17,13 @@ async def test_keeping_tells_nobody(store: Store, people: People, raw: "redis.Re
     ann, bob = await people.users(2)
     status = (await people.status(ann))["id"]
     before = whole(raw)
-    await store.favorites.keep(bob, status, Request.fresh())
-    assert await store.favorites.has(bob, status)
-    assert not await store.favorites.has(ann, status)
-    assert whole(raw).keys() - before.keys() == {keys.named("favorites", bob).encode()}
+    await store.favorites.add(bob, status, IdempotencyKey.generate())
+    assert await store.favorites.is_favorite(bob, status)
+    assert not await store.favorites.is_favorite(ann, status)
+    assert whole(raw).keys() - before.keys() == {keys.key_for("favorites", bob).encode()}
     assert {name: value for name, value in whole(raw).items() if name in before} == before
-    await store.favorites.drop(bob, status, Request.fresh())
-    assert not await store.favorites.has(bob, status)
+    await store.favorites.remove(bob, status, IdempotencyKey.generate())
+    assert not await store.favorites.is_favorite(bob, status)
     assert whole(raw) == before
 
 
@@ -31,11 +31,11 @@ async def test_twice_is_once(store: Store, people: People, raw: "redis.Redis") -
     """It keeps the time of the first keeping; dropping what is not kept is nothing."""
     ann = await people.user("Ann")
     status = (await people.status(ann))["id"]
-    await store.favorites.drop(ann, status, Request.fresh())
-    await store.favorites.keep(ann, status, Request.fresh())
-    raw.zadd(keys.named("favorites", ann), {status: 5})
+    await store.favorites.remove(ann, status, IdempotencyKey.generate())
+    await store.favorites.add(ann, status, IdempotencyKey.generate())
+    raw.zadd(keys.key_for("favorites", ann), {status: 5})
     before = whole(raw)
-    await store.favorites.keep(ann, status, Request.fresh())
+    await store.favorites.add(ann, status, IdempotencyKey.generate())
     assert whole(raw) == before
 
 
@@ -47,9 +47,9 @@ async def test_what_is_not_seen_cannot_be_kept(store: Store, people: People, raw
     before = whole(raw)
     for status in unseen.statuses:
         for refused in (
-            store.favorites.keep(bob, status, Request.fresh()),
-            store.favorites.drop(bob, status, Request.fresh()),
-            store.favorites.has(bob, status),
+            store.favorites.add(bob, status, IdempotencyKey.generate()),
+            store.favorites.remove(bob, status, IdempotencyKey.generate()),
+            store.favorites.is_favorite(bob, status),
         ):
             with pytest.raises(NotFound):
                 await refused
@@ -61,25 +61,25 @@ async def test_what_may_no_longer_be_seen_is_not_shown(store: Store, people: Peo
     ann, bob, eve, viewer = await people.users(4)
     kept = [(await people.status(author))["id"] for author in (ann, bob, eve)]
     for status in kept:
-        await store.favorites.keep(viewer, status, Request.fresh())
+        await store.favorites.add(viewer, status, IdempotencyKey.generate())
 
     async def shown() -> set[str]:
-        return set(ids(await store.timelines.favorites(viewer, Piece())))
+        return set(ids(await store.timelines.read_favorites(viewer, PageRequest())))
 
     assert await shown() == set(kept)
-    await store.mutes.mute(viewer, eve, Request.fresh())
-    await store.blocks.block(ann, viewer, Request.fresh())
+    await store.mutes.mute(viewer, eve, IdempotencyKey.generate())
+    await store.blocks.block(ann, viewer, IdempotencyKey.generate())
     await protect(store, bob)
     assert await shown() == {kept[2]}
     with pytest.raises(NotFound):
-        await store.favorites.has(viewer, kept[0])
+        await store.favorites.is_favorite(viewer, kept[0])
     await befriend(store, viewer, bob)
     assert await shown() == {kept[1], kept[2]}
-    await store.favorites.drop(viewer, kept[0], Request.fresh())
-    await store.blocks.unblock(ann, viewer, Request.fresh())
+    await store.favorites.remove(viewer, kept[0], IdempotencyKey.generate())
+    await store.blocks.unblock(ann, viewer, IdempotencyKey.generate())
     assert await shown() == {kept[1], kept[2]}
-    await store.statuses.delete(bob, kept[1], Request.fresh())
+    await store.statuses.delete(bob, kept[1], IdempotencyKey.generate())
     assert await shown() == {kept[2]}
-    await store.favorites.drop(viewer, kept[1], Request.fresh())
+    await store.favorites.remove(viewer, kept[1], IdempotencyKey.generate())
     with pytest.raises(NotFound):
-        await store.favorites.drop(viewer, kept[1], Request.fresh())
+        await store.favorites.remove(viewer, kept[1], IdempotencyKey.generate())

@@ -6,11 +6,11 @@ import pytest
 import redis
 
 from stream_server.errors import InvalidCursor, NotFound
-from stream_server.events import START
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.events import LOG_START
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
-from stream_server.store.syndication import Pair
+from stream_server.store.syndication import TimelineChange
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import ids, kept_notices, protect, told
 
@@ -20,7 +20,7 @@ async def test_to_follow_a_protected_user_is_to_ask(store: Store, people: People
     ann, bob = await people.users(2)
     await protect(store, bob)
     for _ in range(2):
-        answer = await store.follows.follow(ann, bob, Request.fresh())
+        answer = await store.follows.follow(ann, bob, IdempotencyKey.generate())
         assert json.loads(answer) == {"following": False, "requested": True}
     (asked,) = await told(store, "request")
     assert asked.audience == f"users:{ann},{bob}"
@@ -33,11 +33,11 @@ async def test_approved_is_followed(store: Store, people: People, raw: "redis.Re
     """An ordinary follow, heard by all; the asker is told who let them; the request is gone on both sides."""
     ann, bob = await people.users(2)
     await protect(store, bob)
-    await store.follows.follow(ann, bob, Request.fresh())
-    await store.follow_requests.approve(bob, ann, Request.fresh())
-    follow, notice = (await store.log.read(START, 10))[-2:]
+    await store.follows.follow(ann, bob, IdempotencyKey.generate())
+    await store.follow_requests.approve(bob, ann, IdempotencyKey.generate())
+    follow, notice = (await store.log.read(LOG_START, 10))[-2:]
     assert (follow.kind, follow.audience) == ("follow", "public")
-    source, target = await store.users.many(ann, [ann, bob])
+    source, target = await store.users.get_many(ann, [ann, bob])
     assert follow.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
     assert (notice.kind, notice.audience) == ("notification", f"users:{ann}")
     assert (kept_notices(raw, ann), kept_notices(raw, bob)) == ({f"approve:{bob}:"}, set())
@@ -50,10 +50,10 @@ async def test_let_in_twice_is_told_twice(store: Store, people: People, raw: "re
     ann, bob = await people.users(2)
     await protect(store, bob)
     for _ in range(2):
-        await store.follows.follow(ann, bob, Request.fresh())
-        await store.follow_requests.approve(bob, ann, Request.fresh())
+        await store.follows.follow(ann, bob, IdempotencyKey.generate())
+        await store.follow_requests.approve(bob, ann, IdempotencyKey.generate())
         assert kept_notices(raw, ann) == {f"approve:{bob}:"}
-        await store.follows.unfollow(ann, bob, Request.fresh())
+        await store.follows.unfollow(ann, bob, IdempotencyKey.generate())
         assert kept_notices(raw, ann) == set()
     assert [one.wire["notification"]["kind"] for one in await told(store, "notification")] == ["request", "approve"] * 2
 
@@ -63,16 +63,16 @@ async def test_a_request_ends(store: Store, people: People, raw: "redis.Redis", 
     """Withdrawn or refused it sounds the same to both, takes its notification back, and may be made again."""
     ann, bob = await people.users(2)
     await protect(store, bob)
-    await store.follows.follow(ann, bob, Request.fresh())
+    await store.follows.follow(ann, bob, IdempotencyKey.generate())
     if how == "withdrawn":
-        answer = await store.follows.unfollow(ann, bob, Request.fresh())
+        answer = await store.follows.unfollow(ann, bob, IdempotencyKey.generate())
         assert json.loads(answer) == {"following": False, "requested": False}
     else:
-        await store.follow_requests.refuse(bob, ann, Request.fresh())
+        await store.follow_requests.refuse(bob, ann, IdempotencyKey.generate())
     (ended,) = await told(store, "unrequest")
     assert ended.audience == f"users:{ann},{bob}"
     assert not raw.exists(f"{{core}}:asks:{bob}", f"{{core}}:asked:{ann}", f"{{core}}:notices:{bob}")
-    assert json.loads(await store.follows.follow(ann, bob, Request.fresh()))["requested"]
+    assert json.loads(await store.follows.follow(ann, bob, IdempotencyKey.generate()))["requested"]
 
 
 async def test_only_what_was_asked_is_answered(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -80,14 +80,14 @@ async def test_only_what_was_asked_is_answered(store: Store, people: People, raw
     ann, bob, carl = await people.users(3)
     await protect(store, bob)
     for uid in (ann, carl):
-        await store.follows.follow(uid, bob, Request.fresh())
-    await store.follow_requests.approve(bob, ann, Request.fresh())
-    await store.follow_requests.refuse(bob, carl, Request.fresh())
+        await store.follows.follow(uid, bob, IdempotencyKey.generate())
+    await store.follow_requests.approve(bob, ann, IdempotencyKey.generate())
+    await store.follow_requests.refuse(bob, carl, IdempotencyKey.generate())
     before = footprint(raw)
     for answer in (store.follow_requests.approve, store.follow_requests.refuse):
         for uid, source in ((bob, ann), (bob, carl), (carl, ann), (ann, bob), (bob, "1")):
             with pytest.raises(NotFound) as refusal:
-                await answer(uid, source, Request.fresh())
+                await answer(uid, source, IdempotencyKey.generate())
             assert refusal.value.param == "id"
     assert footprint(raw) == before
 
@@ -97,13 +97,16 @@ async def test_requests_outlive_protection(store: Store, people: People) -> None
     ann, bob, carl = await people.users(3)
     await protect(store, bob)
     for uid in (ann, carl):
-        await store.follows.follow(uid, bob, Request.fresh())
+        await store.follows.follow(uid, bob, IdempotencyKey.generate())
     await protect(store, bob, on=False)
-    assert ids(await store.follow_requests.received(bob, Piece())) == [carl, ann]
-    await store.follow_requests.approve(bob, ann, Request.fresh())
-    assert json.loads(await store.follows.follow(carl, bob, Request.fresh())) == {"following": True, "requested": False}
-    assert ids(await store.follow_requests.received(bob, Piece())) == []
-    assert ids(await store.follows.followers(bob, bob, Piece())) == [carl, ann]
+    assert ids(await store.follow_requests.list_received(bob, PageRequest())) == [carl, ann]
+    await store.follow_requests.approve(bob, ann, IdempotencyKey.generate())
+    assert json.loads(await store.follows.follow(carl, bob, IdempotencyKey.generate())) == {
+        "following": True,
+        "requested": False,
+    }
+    assert ids(await store.follow_requests.list_received(bob, PageRequest())) == []
+    assert ids(await store.follows.list_followers(bob, bob, PageRequest())) == [carl, ann]
 
 
 async def test_both_sides_can_be_read(store: Store, people: People) -> None:
@@ -111,32 +114,32 @@ async def test_both_sides_can_be_read(store: Store, people: People) -> None:
     ann, *others = await people.users(6)
     for other in others:
         await protect(store, other)
-        await store.follows.follow(ann, other, Request.fresh())
+        await store.follows.follow(ann, other, IdempotencyKey.generate())
     await protect(store, ann)
     for other in others:
-        await store.follows.follow(other, ann, Request.fresh())
-    for read in (store.follow_requests.received, store.follow_requests.sent):
-        first = await read(ann, Piece(3))
-        rest = await read(ann, Piece(3, before=first.next))
+        await store.follows.follow(other, ann, IdempotencyKey.generate())
+    for read in (store.follow_requests.list_received, store.follow_requests.list_sent):
+        first = await read(ann, PageRequest(3))
+        rest = await read(ann, PageRequest(3, before=first.next))
         assert ids(first) + ids(rest) == others[::-1]
         assert rest.next is None
         assert all(json.loads(item)["since"] for item in first.items)
-    sent = await store.follow_requests.sent(ann, Piece(1))
+    sent = await store.follow_requests.list_sent(ann, PageRequest(1))
     with pytest.raises(InvalidCursor):
-        await store.follow_requests.received(ann, Piece(1, before=sent.next))
+        await store.follow_requests.list_received(ann, PageRequest(1, before=sent.next))
 
 
 async def test_a_suspended_asker_waits(store: Store, people: People, raw: "redis.Redis") -> None:
     """Whoever lost their standing is not shown as asking, and cannot be let in meanwhile."""
     ann, bob = await people.users(2)
     await protect(store, bob)
-    await store.follows.follow(ann, bob, Request.fresh())
-    await store.suspensions.suspend(bob, ann, Request.fresh())
-    assert ids(await store.follow_requests.received(bob, Piece())) == []
+    await store.follows.follow(ann, bob, IdempotencyKey.generate())
+    await store.suspensions.suspend(bob, ann, IdempotencyKey.generate())
+    assert ids(await store.follow_requests.list_received(bob, PageRequest())) == []
     with pytest.raises(NotFound):
-        await store.follow_requests.approve(bob, ann, Request.fresh())
-    await store.suspensions.reinstate(bob, ann, Request.fresh())
-    await store.follow_requests.approve(bob, ann, Request.fresh())
+        await store.follow_requests.approve(bob, ann, IdempotencyKey.generate())
+    await store.suspensions.reinstate(bob, ann, IdempotencyKey.generate())
+    await store.follow_requests.approve(bob, ann, IdempotencyKey.generate())
     assert raw.zscore(f"{{core}}:followers:{bob}", ann)
 
 
@@ -147,14 +150,14 @@ async def test_approval_fills_the_askers_home(
     ann, bob = await people.users(2)
     post = await people.status(bob)
     await protect(store, bob)
-    await store.follows.follow(ann, bob, Request.fresh())
-    calls: list[Pair] = []
+    await store.follows.follow(ann, bob, IdempotencyKey.generate())
+    calls: list[TimelineChange] = []
 
-    async def pair(*given: Pair) -> None:
+    async def pair(*given: TimelineChange) -> None:
         calls.extend(given)
 
-    monkeypatch.setattr(store.syndication, "pair", pair)
-    request = Request.of_client(bob, "k", b"approve")
+    monkeypatch.setattr(store.syndication, "apply_changes", pair)
+    request = IdempotencyKey.from_client(bob, "k", b"approve")
     for _ in range(2):
         await store.follow_requests.approve(bob, ann, request)
     fence = raw.hget(f"{{core}}:job:home-{ann}-{bob}", "fence")

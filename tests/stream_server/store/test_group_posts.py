@@ -5,14 +5,14 @@ import json
 import pytest
 import redis
 
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import group as new_group
 from tests.stream_server.store.scenes import ids, post, refusal, told
 
-ALL = Piece(200)
+ALL = PageRequest(200)
 KINDS = ("public", "private", "announcement")
 
 any_kind = pytest.mark.parametrize("kind", KINDS)
@@ -48,11 +48,11 @@ async def test_who_posts(
     entry = (await told(store, "post"))[-1]
     assert entry.audience == f"group:{group}"
     assert (entry.wire["status"]["id"], entry.wire["status"]["group"]) == (status, group)
-    assert ids(await store.timelines.group(uids["member"], group, ALL)) == [status]
+    assert ids(await store.timelines.read_group(uids["member"], group, ALL)) == [status]
     assert (await people.me(uids[author]))["posts"] == 0
     assert raw.zcard(f"{{core}}:profile:{uids[author]}") == 0
-    assert ids(await store.timelines.home(uids[author], ALL)) == []
-    assert ids(await store.timelines.tag(uids["member"], "club", ALL)) == []
+    assert ids(await store.timelines.read_home(uids[author], ALL)) == []
+    assert ids(await store.timelines.read_tag(uids["member"], "club", ALL)) == []
 
 
 async def test_a_public_groups_statuses_are_read_by_all_a_private_ones_by_members(store: Store, people: People) -> None:
@@ -62,15 +62,15 @@ async def test_a_public_groups_statuses_are_read_by_all_a_private_ones_by_member
     open_status, closed_status = await post(store, ann, public), await post(store, ann, private)
     own = await post(store, bob, private)
     for viewer, expected in ((ann, True), (bob, True), (carl, False)):
-        assert ids(await store.timelines.group(viewer, public, ALL)) == [open_status]
-        shown = await store.statuses.many(viewer, [open_status, closed_status])
+        assert ids(await store.timelines.read_group(viewer, public, ALL)) == [open_status]
+        shown = await store.statuses.get_many(viewer, [open_status, closed_status])
         assert [json.loads(status)["id"] for status in shown] == [open_status] + [closed_status] * expected
-    assert await refusal(store.timelines.group(carl, private, ALL)) == (404, "not_found", "id")
-    assert ids(await store.timelines.group(bob, private, ALL)) == [own, closed_status]
-    await store.groups.leave(bob, private, Request.fresh())
-    assert (await refusal(store.timelines.group(bob, private, ALL)))[0] == 404
-    assert len(await store.statuses.many(bob, [closed_status])) == 0
-    assert len(await store.statuses.many(bob, [own])) == 1
+    assert await refusal(store.timelines.read_group(carl, private, ALL)) == (404, "not_found", "id")
+    assert ids(await store.timelines.read_group(bob, private, ALL)) == [own, closed_status]
+    await store.groups.leave(bob, private, IdempotencyKey.generate())
+    assert (await refusal(store.timelines.read_group(bob, private, ALL)))[0] == 404
+    assert len(await store.statuses.get_many(bob, [closed_status])) == 0
+    assert len(await store.statuses.get_many(bob, [own])) == 1
 
 
 async def test_a_reply_is_in_the_group_of_what_it_answers(store: Store, people: People) -> None:
@@ -81,13 +81,13 @@ async def test_a_reply_is_in_the_group_of_what_it_answers(store: Store, people: 
     reply = await post(store, bob, None, in_reply_to=root)
     status = json.loads(await store.statuses.get(ann, reply))
     assert (status["group"], status["conversation"]) == (group, root)
-    assert ids(await store.timelines.group(ann, group, ALL)) == [reply, root]
+    assert ids(await store.timelines.read_group(ann, group, ALL)) == [reply, root]
     assert (await refusal(post(store, carl, None, in_reply_to=root)))[0] == 404
     assert await refusal(post(store, bob, other, in_reply_to=root)) == (400, "invalid_parameter", "group")
     assert (await refusal(post(store, bob, None, origin=root)))[0] == 400
     assert (await refusal(post(store, bob, other, origin=root)))[0] == 400
     repost = await post(store, bob, group, origin=root)
-    assert ids(await store.timelines.group(ann, group, ALL)) == [repost, reply, root]
+    assert ids(await store.timelines.read_group(ann, group, ALL)) == [repost, reply, root]
 
 
 async def test_a_reply_to_an_announcement_is_the_owners(store: Store, people: People) -> None:
@@ -104,12 +104,12 @@ async def test_a_status_is_deleted_from_its_group(store: Store, people: People, 
     ann, bob = await people.users(2)
     group = await new_group(store, "private", ann, bob)
     first, second = await post(store, bob, group), await post(store, bob, group)
-    await store.statuses.delete(bob, first, Request.fresh())
+    await store.statuses.delete(bob, first, IdempotencyKey.generate())
     assert [entry.audience for entry in await told(store, "delete")] == [f"group:{group}"]
-    assert ids(await store.timelines.group(ann, group, ALL)) == [second]
-    await store.groups.leave(bob, group, Request.fresh())
-    await store.statuses.delete(bob, second, Request.fresh())
-    assert ids(await store.timelines.group(ann, group, ALL)) == []
+    assert ids(await store.timelines.read_group(ann, group, ALL)) == [second]
+    await store.groups.leave(bob, group, IdempotencyKey.generate())
+    await store.statuses.delete(bob, second, IdempotencyKey.generate())
+    assert ids(await store.timelines.read_group(ann, group, ALL)) == []
     assert (await people.me(bob))["posts"] == 0
     assert raw.zcard(f"{{core}}:grouped:{group}") == 0
 
@@ -122,15 +122,15 @@ async def test_what_was_posted_in_a_deleted_group_is_its_authors_alone(
     ann, bob, carl = await people.users(3)
     group = await new_group(store, kind, ann, bob)
     status = await post(store, ann, group)
-    await store.groups.delete(ann, group, Request.fresh())
+    await store.groups.delete(ann, group, IdempotencyKey.generate())
     assert raw.exists(f"{{core}}:grouped:{group}") == 0
     for viewer in (bob, carl):
-        assert await store.statuses.many(viewer, [status]) == []
-        assert ids(await store.groups.of(viewer, viewer, ALL)) == []
-        assert (await refusal(store.timelines.group(viewer, group, ALL)))[0] == 404
+        assert await store.statuses.get_many(viewer, [status]) == []
+        assert ids(await store.groups.list_joined(viewer, viewer, ALL)) == []
+        assert (await refusal(store.timelines.read_group(viewer, group, ALL)))[0] == 404
     assert (await refusal(post(store, bob, group)))[0] == 404
-    await store.statuses.delete(ann, status, Request.fresh())
-    assert await store.statuses.many(ann, [status]) == []
+    await store.statuses.delete(ann, status, IdempotencyKey.generate())
+    assert await store.statuses.get_many(ann, [status]) == []
 
 
 async def test_people_who_block_each_other_do_not_read_each_other_in_a_group(store: Store, people: People) -> None:
@@ -138,18 +138,18 @@ async def test_people_who_block_each_other_do_not_read_each_other_in_a_group(sto
     ann, bob, carl = await people.users(3)
     group = await new_group(store, "public", ann, bob, carl)
     statuses = {uid: await post(store, uid, group) for uid in (ann, bob, carl)}
-    await store.blocks.block(bob, carl, Request.fresh())
-    await store.mutes.mute(bob, ann, Request.fresh())
-    assert ids(await store.timelines.group(bob, group, ALL)) == [statuses[bob]]
-    assert ids(await store.timelines.group(carl, group, ALL)) == [statuses[carl], statuses[ann]]
-    assert ids(await store.timelines.group(ann, group, ALL)) == [statuses[carl], statuses[bob], statuses[ann]]
+    await store.blocks.block(bob, carl, IdempotencyKey.generate())
+    await store.mutes.mute(bob, ann, IdempotencyKey.generate())
+    assert ids(await store.timelines.read_group(bob, group, ALL)) == [statuses[bob]]
+    assert ids(await store.timelines.read_group(carl, group, ALL)) == [statuses[carl], statuses[ann]]
+    assert ids(await store.timelines.read_group(ann, group, ALL)) == [statuses[carl], statuses[bob], statuses[ann]]
 
 
 async def test_a_protected_author_is_read_by_the_members(store: Store, people: People) -> None:
     """Members of the group read what a protected author wrote there; who is no member does not."""
     ann, bob, carl = await people.users(3)
     group = await new_group(store, "public", ann, bob)
-    await store.users.update(ann, {"protected": True}, Request.fresh())
+    await store.users.update(ann, {"protected": True}, IdempotencyKey.generate())
     status = await post(store, ann, group)
-    assert ids(await store.timelines.group(bob, group, ALL)) == [status]
-    assert ids(await store.timelines.group(carl, group, ALL)) == []
+    assert ids(await store.timelines.read_group(bob, group, ALL)) == [status]
+    assert ids(await store.timelines.read_group(carl, group, ALL)) == []

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from stream_server.errors import InvalidCursor
-from stream_server.store.importance import HALF_LIFE_MS, Figures, importance, rank
-from stream_server.store.page import Piece
+from stream_server.store.importance import HALF_LIFE_MS, RankingInputs, importance, rank
+from stream_server.store.page import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import fresh
 
 NOW = 1_800_000_000_000
-PLAIN = Figures(NOW)
+PLAIN = RankingInputs(NOW)
 
 
 def test_importance_halves_in_a_half_life() -> None:
@@ -26,17 +26,17 @@ def test_importance_halves_in_a_half_life() -> None:
 @pytest.mark.parametrize(
     ("figures", "expected"),
     [
-        (Figures(NOW, likes=7), 4.0),
-        (Figures(NOW, comments=3, reposts=3), 5.0),
-        (Figures(NOW, likes=1, comments=1, reposts=1), 1 + math.log2(7)),
-        (Figures(NOW, mutual=True), 2.0),
-        (Figures(NOW, likes_given=3), 3.0),
-        (Figures(NOW, likes_given=1, mutual=True), 3.0),
-        (Figures(NOW, likes_given=50, mutual=True, own=True), 1.0),
-        (Figures(NOW, likes=1, mutual=True), 4.0),
+        (RankingInputs(NOW, likes=7), 4.0),
+        (RankingInputs(NOW, comments=3, reposts=3), 5.0),
+        (RankingInputs(NOW, likes=1, comments=1, reposts=1), 1 + math.log2(7)),
+        (RankingInputs(NOW, is_mutual=True), 2.0),
+        (RankingInputs(NOW, likes_given=3), 3.0),
+        (RankingInputs(NOW, likes_given=1, is_mutual=True), 3.0),
+        (RankingInputs(NOW, likes_given=50, is_mutual=True, is_own=True), 1.0),
+        (RankingInputs(NOW, likes=1, is_mutual=True), 4.0),
     ],
 )
-def test_importance_grows_by_what_people_did_and_by_closeness(figures: Figures, expected: float) -> None:
+def test_importance_grows_by_what_people_did_and_by_closeness(figures: RankingInputs, expected: float) -> None:
     """Each term by itself, and two together."""
     assert importance(figures, NOW) == pytest.approx(expected)
 
@@ -44,7 +44,7 @@ def test_importance_grows_by_what_people_did_and_by_closeness(figures: Figures, 
 def test_rank_orders_as_importance_does_at_any_moment() -> None:
     """Waiting changes no order, so a cursor holds."""
     some = [
-        Figures(NOW - age, likes=likes, mutual=mutual)
+        RankingInputs(NOW - age, likes=likes, is_mutual=mutual)
         for age in (0, 3_600_000, 50_000_000)
         for likes in (0, 1, 40)
         for mutual in (False, True)
@@ -67,19 +67,19 @@ async def test_the_home_in_order_of_importance(store: Store, people: People, raw
     plain = [(await people.status(ada, f"{i}"))["id"] for i in range(5)]
     await store.likes.like(bob, plain[1], fresh())
     repost = (await people.status(bob, "", origin=plain[1]))["id"]
-    order = _ids(await store.timelines.importance(reader, Piece()))
+    order = _ids(await store.timelines.read_home_by_importance(reader, PageRequest()))
     assert order == [repost, plain[1], *reversed([plain[0], *plain[2:]])]
     walked, before = [], None
     while True:
-        page = await store.timelines.importance(reader, Piece(count=2, before=before))
+        page = await store.timelines.read_home_by_importance(reader, PageRequest(count=2, before=before))
         walked += _ids(page)
         if page.next is None:
             break
         before = page.next
     assert walked == order
-    numbered = await store.timelines.importance(reader, Piece(count=2, page=2))
+    numbered = await store.timelines.read_home_by_importance(reader, PageRequest(count=2, page=2))
     assert _ids(numbered) == order[2:4]
-    back = await store.timelines.importance(reader, Piece(count=2, after=numbered.prev))
+    back = await store.timelines.read_home_by_importance(reader, PageRequest(count=2, after=numbered.prev))
     assert _ids(back) == order[:2]
 
 
@@ -89,8 +89,8 @@ async def test_equally_important_statuses_are_ordered_by_id(store: Store, people
     ids = [(await people.status(ada, f"{i}"))["id"] for i in range(5)]
     for each in ids:
         raw.hset("{core}:status:" + each, "posted", NOW)
-    first = await store.timelines.importance(ada, Piece(count=3))
-    second = await store.timelines.importance(ada, Piece(count=3, before=first.next))
+    first = await store.timelines.read_home_by_importance(ada, PageRequest(count=3))
+    second = await store.timelines.read_home_by_importance(ada, PageRequest(count=3, before=first.next))
     assert _ids(first) + _ids(second) == list(reversed(ids))
 
 
@@ -100,12 +100,12 @@ async def test_a_made_up_cursor_is_refused(store: Store, people: People, member:
     ada = await people.user("ada")
     await people.status(ada)
     await people.status(ada)
-    given = (await store.timelines.importance(ada, Piece(count=1))).next
+    given = (await store.timelines.read_home_by_importance(ada, PageRequest(count=1))).next
     assert given is not None
     score, _, mark = given.split("-")
-    for piece in (Piece(before=f"{score}-{member}-{mark}"), Piece(after=f"{score}-{member}-{mark}")):
+    for piece in (PageRequest(before=f"{score}-{member}-{mark}"), PageRequest(after=f"{score}-{member}-{mark}")):
         with pytest.raises(InvalidCursor):
-            await store.timelines.importance(ada, piece)
+            await store.timelines.read_home_by_importance(ada, piece)
 
 
 async def test_liking_somebody_brings_them_closer(store: Store, people: People) -> None:
@@ -116,6 +116,6 @@ async def test_liking_somebody_brings_them_closer(store: Store, people: People) 
     liked = (await people.status(ada, "old"))["id"]
     of_ada = (await people.status(ada, "new"))["id"]
     of_bob = (await people.status(bob, "newest"))["id"]
-    assert _ids(await store.timelines.importance(reader, Piece())) == [of_bob, of_ada, liked]
+    assert _ids(await store.timelines.read_home_by_importance(reader, PageRequest())) == [of_bob, of_ada, liked]
     await store.likes.like(reader, liked, fresh())
-    assert _ids(await store.timelines.importance(reader, Piece())) == [liked, of_ada, of_bob]
+    assert _ids(await store.timelines.read_home_by_importance(reader, PageRequest())) == [liked, of_ada, of_bob]

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from stream_server.errors import NotFound
-from stream_server.store.scripts import Sizes
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import Doomed, Kept, Killed, check, drain, fresh, hurry, receivers
 from tests.tiers import sample
 from tests.waiting import PATIENCE
 
-SIZES = Sizes(pass_size=3)
+SIZES = SizeLimits(fanout_batch_size=3)
 
-WIDE = Sizes(pass_size=10)
+WIDE = SizeLimits(fanout_batch_size=10)
 """All followers and lists of the author are one pass, which is in the call."""
 
 MOST = 60
@@ -51,7 +51,7 @@ async def _town(store: Store, raw: Any) -> Town:
         await store.follows.follow(follower, author, fresh())
     made = await store.lists.create(others[0], "friends", "", False, fresh())
     list_id = _id(made)
-    await store.lists.add(others[0], list_id, author, fresh())
+    await store.lists.add_member(others[0], list_id, author, fresh())
     old = (await people.status(author, "old"))["id"]
     await people.status(others[1], "of another")
     await drain(store, raw)
@@ -97,7 +97,7 @@ async def arrives(town: Town) -> None:
 
 async def crosses_out(town: Town) -> None:
     """The author is taken off the list."""
-    await town.store.lists.remove(town.followers[0], town.list_id, town.author, fresh())
+    await town.store.lists.remove_member(town.followers[0], town.list_id, town.author, fresh())
 
 
 async def tears_up(town: Town) -> None:
@@ -136,7 +136,7 @@ MEANWHILE: dict[str, Deed] = {
 @pytest.fixture
 async def own(redis_url: str) -> AsyncIterator[Store]:
     """A store with small passes, which lives on."""
-    store = Store(redis_url, timeout_seconds=PATIENCE, sizes=SIZES)
+    store = Store(redis_url, timeout_seconds=PATIENCE, size_limits=SIZES)
     await store.open()
     yield store
     await store.close()
@@ -145,14 +145,14 @@ async def own(redis_url: str) -> AsyncIterator[Store]:
 @pytest.fixture
 async def wide(redis_url: str) -> AsyncIterator[Store]:
     """A store with passes in which everything has room, which lives on."""
-    store = Store(redis_url, timeout_seconds=PATIENCE, sizes=WIDE)
+    store = Store(redis_url, timeout_seconds=PATIENCE, size_limits=WIDE)
     await store.open()
     yield store
     await store.close()
 
 
 async def _fates(
-    own: Store, raw: Any, redis_url: str, write: Deed, deed: Deed, *, inline: bool, sizes: Sizes = SIZES
+    own: Store, raw: Any, redis_url: str, write: Deed, deed: Deed, *, inline: bool, sizes: SizeLimits = SIZES
 ) -> int:
     """Every fate at every command of a write, or of the receivers behind it; gives how many there were."""
     town, fates = await _town(own, raw), 0
@@ -162,10 +162,10 @@ async def _fates(
     for dies, when in itertools.product((True, False), ("before", "half", "after")):
         for k in range(1, MOST):
             kept.restore()
-            other = Store(redis_url, timeout_seconds=PATIENCE, sizes=sizes)  # not opened: Redis knows the scripts
+            other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=sizes)  # not opened: Redis knows the scripts
             doomed = Doomed(other, k, when, partial(_quietly, deed, town), dies=dies)
             with suppress(Killed, NotFound):  # somebody else was first
-                await (write(town._replace(store=other)) if inline else receivers(other).empty())
+                await (write(town._replace(store=other)) if inline else receivers(other).run_until_empty())
             await other.close()
             await drain(own, raw)
             check(raw)
@@ -179,7 +179,7 @@ async def _fates(
 
 async def _orphaned(town: Town, redis_url: str, write: Deed) -> None:
     """The write is done by a process that dies before its first pass; its jobs are due."""
-    other = Store(redis_url, timeout_seconds=PATIENCE, sizes=SIZES)
+    other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=SIZES)
     with suppress(Killed):
         Doomed(other, 2, "before", partial(nothing, town), dies=True)
         await write(town._replace(store=other))
@@ -221,7 +221,7 @@ async def test_who_goes_while_a_post_is_on_its_way_is_found_in_the_same_call(
 ) -> None:
     """No home and no list holds it even until its job is done again: the truth is asked whether it has moved."""
     town = await _town(wide, raw)
-    other = Store(redis_url, timeout_seconds=PATIENCE, sizes=WIDE)
+    other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=WIDE)
     doomed = Doomed(other, 2, "before", partial(_quietly, MEANWHILE[meanwhile], town), dies=False)
     await posts(town._replace(store=other))
     await other.close()

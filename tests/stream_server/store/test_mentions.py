@@ -6,9 +6,9 @@ import pytest
 import redis
 
 from stream_server.store import keys
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
-from stream_server.store.scripts import Sizes
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend
@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE
 @pytest.fixture
 async def small(redis_url: str) -> AsyncIterator[Store]:
     """A store whose lists end after three."""
-    made = Store(redis_url, sizes=Sizes(timeline_max=3), timeout_seconds=PATIENCE)
+    made = Store(redis_url, size_limits=SizeLimits(timeline_max=3), timeout_seconds=PATIENCE)
     await made.open()
     yield made
     await made.close()
@@ -26,12 +26,12 @@ async def small(redis_url: str) -> AsyncIterator[Store]:
 
 async def mentions(store: Store, uid: str) -> list[str]:
     """The ids of what mentions a user."""
-    return ids(await store.timelines.mentions(uid, Piece()))
+    return ids(await store.timelines.read_mentions(uid, PageRequest()))
 
 
 async def tagged(store: Store, viewer: str, tag: str) -> list[str]:
     """The ids of what has a tag."""
-    return ids(await store.timelines.tag(viewer, tag, Piece()))
+    return ids(await store.timelines.read_tag(viewer, tag, PageRequest()))
 
 
 async def test_mentions_are_kept_once_and_go_with_the_status(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -42,17 +42,17 @@ async def test_mentions_are_kept_once_and_go_with_the_status(store: Store, peopl
     await people.status(ann, "mail x@u1.org, @u12 and @u")
     assert await mentions(store, bob) == [second, first]
     assert await notices(store, bob) == [("mention", ann)] * 2
-    await store.statuses.delete(ann, first, Request.fresh())
+    await store.statuses.delete(ann, first, IdempotencyKey.generate())
     assert await mentions(store, bob) == [second]
-    await store.statuses.delete(ann, second, Request.fresh())
-    assert not raw.exists(keys.named("mentions", bob))
+    await store.statuses.delete(ann, second, IdempotencyKey.generate())
+    assert not raw.exists(keys.key_for("mentions", bob))
 
 
 async def test_mentions_of_those_not_to_be_heard_are_not_shown(store: Store, people: People) -> None:
     """Muted, blocked, suspended, protected and not followed: neither shown nor told; a mute that ends shows again."""
     viewer, muted, blocked, sue, shy, friend = await people.users(6)
-    await store.mutes.mute(viewer, muted, Request.fresh())
-    await store.blocks.block(viewer, blocked, Request.fresh())
+    await store.mutes.mute(viewer, muted, IdempotencyKey.generate())
+    await store.blocks.block(viewer, blocked, IdempotencyKey.generate())
     for uid in (shy, friend):
         await protect(store, uid)
     await befriend(store, viewer, friend)
@@ -60,7 +60,7 @@ async def test_mentions_of_those_not_to_be_heard_are_not_shown(store: Store, peo
     await suspend(store, viewer, sue)
     assert await mentions(store, viewer) == [made[friend]]
     assert [who for kind, who in await notices(store, viewer) if kind == "mention"] == [sue, friend]
-    await store.mutes.unmute(viewer, muted, Request.fresh())
+    await store.mutes.unmute(viewer, muted, IdempotencyKey.generate())
     assert await mentions(store, viewer) == [made[friend], made[muted]]
 
 
@@ -97,9 +97,9 @@ async def test_tags_are_kept_once_and_go_with_the_status(store: Store, people: P
     second = (await people.status(bob, "more #redis"))["id"]
     await people.status(bob, "redis #2026 https://example.org/#redis")
     assert await tagged(store, ann, "redis") == [second, first]
-    await store.statuses.delete(ann, first, Request.fresh())
+    await store.statuses.delete(ann, first, IdempotencyKey.generate())
     assert await tagged(store, ann, "redis") == [second]
-    await store.statuses.delete(bob, second, Request.fresh())
+    await store.statuses.delete(bob, second, IdempotencyKey.generate())
     assert raw.keys("{core}:tag:*") == []
 
 
@@ -117,15 +117,15 @@ async def test_what_is_in_a_group_has_no_tag(store: Store, people: People, raw: 
     ann = await people.user("Ann")
     await people.status(ann, "#tag", group=await group(store, "public", ann))
     assert await tagged(store, ann, "tag") == []
-    assert not raw.exists(keys.named("tag", "tag"))
+    assert not raw.exists(keys.key_for("tag", "tag"))
 
 
 async def test_what_is_hidden_crowds_nothing_out(small: Store) -> None:
     """However much the blocked, the muted and the protected mention and tag, what may be seen is still found."""
     people = People(small)
     ann, bob, eve, meg = await people.users(4)
-    await small.blocks.block(bob, eve, Request.fresh())
-    await small.mutes.mute(bob, meg, Request.fresh())
+    await small.blocks.block(bob, eve, IdempotencyKey.generate())
+    await small.mutes.mute(bob, meg, IdempotencyKey.generate())
     await protect(small, meg)
     seen = (await people.status(ann, "hi @u1 #tag"))["id"]
     for author in (eve, meg):
@@ -138,8 +138,8 @@ async def test_what_is_hidden_crowds_nothing_out(small: Store) -> None:
 async def test_whom_one_may_not_know_of_is_not_found(store: Store, people: People, raw: "redis.Redis") -> None:
     """A mention of who blocks the author, or is suspended, stays a name: an id would tell of them."""
     ann, bob, eve = await people.users(3)
-    await store.blocks.block(bob, ann, Request.fresh())
+    await store.blocks.block(bob, ann, IdempotencyKey.generate())
     await suspend(store, ann, eve)
     made = await people.status(ann, "@u1 @u2 @u0")
     assert [mention.get("id") for mention in made["entities"]["mentions"]] == [None, None, ann]
-    assert raw.exists(keys.named("mentions", bob), keys.named("mentions", eve)) == 0
+    assert raw.exists(keys.key_for("mentions", bob), keys.key_for("mentions", eve)) == 0

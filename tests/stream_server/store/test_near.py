@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.store.draft import Draft
-from stream_server.store.link import Link
-from stream_server.store.near import LITTLE, PAUSE_SECONDS, Near
-from stream_server.store.request import Request
+from stream_server.store.draft import StatusDraft
+from stream_server.store.link import RedisClient
+from stream_server.store.near import MAX_LAG_ENTRIES, RETRY_PAUSE_SECONDS, ReplicaRouter
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
 from tests.stream_server.store.replicas import entries, linked, replication, run, servers
 from tests.waiting import PATIENCE, eventually
 
-FIRST, LONGEST = PAUSE_SECONDS
+FIRST, LONGEST = RETRY_PAUSE_SECONDS
 
 
 class Clock:
@@ -33,9 +33,9 @@ class Pair:
 
     def __init__(self, primary: RedisProcess, replica: RedisProcess) -> None:
         self.primary, self.replica = primary, replica
-        self.links = Link(primary.url, PATIENCE), Link(replica.url, PATIENCE)
+        self.links = RedisClient(primary.url, PATIENCE), RedisClient(replica.url, PATIENCE)
         self.clock = Clock()
-        self.near = Near(*self.links, monotonic=self.clock)
+        self.near = ReplicaRouter(*self.links, monotonic=self.clock)
 
     async def link(self) -> None:
         """The replica follows the primary."""
@@ -61,48 +61,48 @@ async def pair(redis_server: RedisProcess) -> AsyncIterator[Pair]:
 async def test_a_replica_is_used_once_it_was_looked_at(pair: Pair) -> None:
     """Not before: it may be anybody's. Asked again, nothing changes."""
     near, (primary, replica) = pair.near, pair.links
-    assert (near.link, near.away) == (primary, True)
-    assert await near.back(0)
-    assert (near.link, near.away) == (replica, False)
-    assert not await near.back(0)
-    assert near.link is replica
+    assert (near.current, near.is_avoiding_replica) == (primary, True)
+    assert await near.try_replica(0)
+    assert (near.current, near.is_avoiding_replica) == (replica, False)
+    assert not await near.try_replica(0)
+    assert near.current is replica
 
 
 async def test_without_a_replica_there_is_only_the_primary(pair: Pair) -> None:
     """Nothing is left, and nobody comes back."""
-    near = Near(pair.links[0])
-    near.leave()
-    assert not near.away
-    assert not await near.back(0)
-    assert near.link is pair.links[0]
+    near = ReplicaRouter(pair.links[0])
+    near.fall_back_to_primary()
+    assert not near.is_avoiding_replica
+    assert not await near.try_replica(0)
+    assert near.current is pair.links[0]
 
 
 async def test_a_replica_that_failed_is_left_alone_for_longer_each_time(pair: Pair) -> None:
     """5 s, doubled up to a minute; one that was used for a minute begins anew."""
     near, clock = pair.near, pair.clock
-    assert await near.back(0)
+    assert await near.try_replica(0)
     for pause in (FIRST, 10.0, 20.0, 40.0, LONGEST, LONGEST):
-        near.leave()
-        near.leave()  # who was left cannot be left again
+        near.fall_back_to_primary()
+        near.fall_back_to_primary()  # who was left cannot be left again
         clock.now += pause - 0.5
-        assert not await near.back(0)
+        assert not await near.try_replica(0)
         clock.now += 1
-        assert await near.back(0)
+        assert await near.try_replica(0)
     clock.now += LONGEST
-    near.leave()
+    near.fall_back_to_primary()
     clock.now += FIRST
-    assert await near.back(0)
+    assert await near.try_replica(0)
 
 
 async def test_a_replica_that_still_fails_rests_for_longer_too(pair: Pair) -> None:
     """It is not asked at every beat: a question to one that is gone costs a time-out."""
     pair.replica.kill()
-    assert not await pair.near.back(0)
+    assert not await pair.near.try_replica(0)
     pair.replica.start()
     await pair.link()
-    assert not await pair.near.back(0)
+    assert not await pair.near.try_replica(0)
     pair.clock.now += FIRST
-    assert await pair.near.back(0)
+    assert await pair.near.try_replica(0)
 
 
 async def test_a_replica_whose_own_link_is_down_is_not_used(pair: Pair) -> None:
@@ -111,13 +111,13 @@ async def test_a_replica_whose_own_link_is_down_is_not_used(pair: Pair) -> None:
     found = replication(pair.replica)
     assert (found["role"], found["master_link_status"]) == ("slave", "down")
     assert found["master_replid"] == replication(pair.primary)["master_replid"]
-    assert not await pair.near.back(0)
+    assert not await pair.near.try_replica(0)
 
 
 async def test_without_the_primary_no_replica_is_used(pair: Pair) -> None:
     """Nobody is there to say which history is ours."""
     pair.primary.kill()
-    assert not await pair.near.back(0)
+    assert not await pair.near.try_replica(0)
 
 
 async def test_a_replica_that_is_behind_is_not_used(pair: Pair) -> None:
@@ -125,19 +125,19 @@ async def test_a_replica_that_is_behind_is_not_used(pair: Pair) -> None:
     store = Store(pair.primary.url, timeout_seconds=PATIENCE)
     await store.open()
     ann = await People(store).user("Ann")
-    await store.statuses.create(ann, Draft(message="x"), Request.fresh())
+    await store.statuses.create(ann, StatusDraft(message="x"), IdempotencyKey.generate())
     await store.close()
     await eventually(lambda: entries(pair.replica) == 1, what="the post on the replica")
-    assert not await pair.near.back(2 + LITTLE)
+    assert not await pair.near.try_replica(2 + MAX_LAG_ENTRIES)
     pair.clock.now += FIRST
-    assert await pair.near.back(1 + LITTLE)
+    assert await pair.near.try_replica(1 + MAX_LAG_ENTRIES)
 
 
 async def test_a_replica_that_was_promoted_is_not_trusted(pair: Pair) -> None:
     """It takes writes of its own: its numbers go on, with another history."""
     run(pair.replica, "REPLICAOF", "NO", "ONE")
     assert replication(pair.replica)["role"] == "master"
-    assert not await pair.near.back(0)
+    assert not await pair.near.try_replica(0)
 
 
 async def test_a_replica_of_another_primary_is_not_trusted(pair: Pair, redis_server: RedisProcess) -> None:
@@ -148,20 +148,20 @@ async def test_a_replica_of_another_primary_is_not_trusted(pair: Pair, redis_ser
             lambda: replication(pair.replica)["master_replid"] == replication(stranger)["master_replid"], seconds=60
         )
         await linked(pair.replica)
-        assert not await pair.near.back(0)
+        assert not await pair.near.try_replica(0)
 
 
 async def test_a_store_with_a_replica_writes_to_the_primary(pair: Pair) -> None:
     """And reads the log where it is told to."""
     urls = pair.primary.url, pair.replica.url
-    store = Store(urls[0], timeout_seconds=PATIENCE, read_url=urls[1])
+    store = Store(urls[0], timeout_seconds=PATIENCE, replica_url=urls[1])
     await store.open()
-    assert await store.log.near.back(0)
+    assert await store.log.replica_router.try_replica(0)
     ann = await People(store).user("Ann")
-    await store.statuses.create(ann, Draft(message="x"), Request.fresh())
+    await store.statuses.create(ann, StatusDraft(message="x"), IdempotencyKey.generate())
     await eventually(lambda: entries(pair.replica) == 1, what="the post on the replica")
     run(pair.replica, "CONFIG", "RESETSTAT")
     assert len(await store.log.read("0-0", 10)) == 1
     assert "cmdstat_xrange" in run(pair.replica, "INFO", "commandstats")
     await store.close()
-    assert not store.log.near.away
+    assert not store.log.replica_router.is_avoiding_replica

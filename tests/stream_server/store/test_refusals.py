@@ -9,9 +9,9 @@ import pytest
 import redis
 
 from stream_server.errors import OutcomeUnknown, Unavailable
-from stream_server.store.draft import Draft
-from stream_server.store.link import Link
-from stream_server.store.request import Request
+from stream_server.store.draft import StatusDraft
+from stream_server.store.link import RedisClient
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
@@ -26,9 +26,11 @@ class Trouble(NamedTuple):
     store: Store
     author: str
 
-    async def post(self, request: Request | None = None) -> bytes:
+    async def post(self, request: IdempotencyKey | None = None) -> bytes:
         """One status."""
-        return await self.store.statuses.create(self.author, Draft(message="x"), request or Request.fresh())
+        return await self.store.statuses.create(
+            self.author, StatusDraft(message="x"), request or IdempotencyKey.generate()
+        )
 
 
 @pytest.fixture
@@ -44,8 +46,8 @@ async def trouble(redis_server: RedisProcess) -> AsyncIterator[Trouble]:
 async def test_a_busy_redis_and_a_script_that_was_killed(trouble: Trouble) -> None:
     """Somebody's script runs on and on: nobody's write is run, and neither was what was killed."""
     run(trouble.server, "CONFIG", "SET", "lua-time-limit", "20")
-    link = Link(trouble.server.url, PATIENCE)
-    endless = asyncio.create_task(link.ask(("EVAL", "while true do end", 0)))
+    link = RedisClient(trouble.server.url, PATIENCE)
+    endless = asyncio.create_task(link.execute(("EVAL", "while true do end", 0)))
     await eventually(lambda: _busy(trouble.server), what="Redis busy")
     with pytest.raises(Unavailable):
         await trouble.post()
@@ -64,7 +66,7 @@ async def test_more_connections_than_redis_takes(trouble: Trouble) -> None:
         looking.ping()  # one connection is the store's
         other = Store(trouble.server.url, timeout_seconds=PATIENCE)
         with pytest.raises(Unavailable):
-            await other.statuses.create(trouble.author, Draft(message="x"), Request.fresh())
+            await other.statuses.create(trouble.author, StatusDraft(message="x"), IdempotencyKey.generate())
         await other.close()
         refused = looking.info("stats")["rejected_connections"]
         assert refused >= 1
@@ -81,7 +83,7 @@ async def test_fewer_replicas_than_redis_wants(trouble: Trouble) -> None:
 
 async def test_a_user_of_redis_who_may_not_publish(trouble: Trouble) -> None:
     """What is on the log is answered, and made once under its key: whoever does not hear of it reads it there."""
-    request = Request.of_client(trouble.author, "key", b"payload")
+    request = IdempotencyKey.from_client(trouble.author, "key", b"payload")
     run(trouble.server, "ACL", "SETUSER", "default", "resetchannels")
     with trouble.server.client() as client, pytest.raises(redis.ResponseError):
         client.publish("events:post", "x")
@@ -100,7 +102,7 @@ async def test_a_user_of_redis_who_may_not_do_all_of_a_write(trouble: Trouble) -
 
 async def test_a_connection_killed_while_redis_pauses(trouble: Trouble) -> None:
     """Neither attempt was run, which nobody can know; repeated under its key, it is made once."""
-    request = Request.of_client(trouble.author, "key", b"payload")
+    request = IdempotencyKey.from_client(trouble.author, "key", b"payload")
     run(trouble.server, "CLIENT", "PAUSE", "600000", "WRITE")
     writing = asyncio.create_task(trouble.post(request))
     for _ in range(2):
@@ -118,7 +120,7 @@ async def test_redis_dies_while_a_write_waits(trouble: Trouble) -> None:
     """The first attempt was sent; that nobody is there for the second says nothing of it."""
     trouble.server.pause()
     writing = asyncio.create_task(trouble.post())
-    await eventually(lambda: trouble.store._link.pool._in_use_connections, what="a write on its way")
+    await eventually(lambda: trouble.store._redis.pool._in_use_connections, what="a write on its way")
     trouble.server.kill()
     with pytest.raises(OutcomeUnknown):
         await writing

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs import Caretaker
+from stream_server.jobs import RepairLoop
 from stream_server.store import repair
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
@@ -30,7 +30,7 @@ class Ward:
             await self.store.follows.follow(follower, self.ada, fresh())
         made = await self.store.lists.create(self.bob, "friends", "", False, fresh())
         self.list = made.decode().partition('"id":"')[2].partition('"')[0]
-        await self.store.lists.add(self.bob, self.list, self.ada, fresh())
+        await self.store.lists.add_member(self.bob, self.list, self.ada, fresh())
         self.status = (await self.people.status(self.ada, "one"))["id"]
         self.other = (await self.people.status(self.carl, "nobody's business"))["id"]
         await self.people.status(self.bob, "", origin=self.status)
@@ -45,7 +45,7 @@ class Ward:
 @pytest.fixture
 async def ward(store: Store, people: People, raw: Any, monkeypatch: pytest.MonkeyPatch) -> Ward:
     """The world, filled; the second look comes soon."""
-    monkeypatch.setattr(repair, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(repair, "RECHECK_SECONDS", 0.01)
     made = Ward(store, people, raw)
     await made.fill()
     return made
@@ -81,20 +81,20 @@ async def test_each_fault_is_found_and_mended(ward: Ward, raw: Any, fault: str) 
     kind, command = FAULTS[fault]
     ward.hurt(*command(ward))
     before = {key: raw.dump(key) for key in raw.keys("*")}
-    (found,) = await ward.store.repair.look(mend=False)
+    (found,) = await ward.store.repair.run(fix=False)
     assert found.kind == kind
-    assert found.sentence
+    assert found.message
     assert {key: raw.dump(key) for key in raw.keys("*")} == before
-    assert await ward.store.repair.look(mend=True) == [found]
+    assert await ward.store.repair.run(fix=True) == [found]
     await drain(ward.store, raw)
-    assert await ward.store.repair.look(mend=False) == []
+    assert await ward.store.repair.run(fix=False) == []
     check(raw)
 
 
 async def test_where_all_is_well_nothing_is_found(ward: Ward, raw: Any) -> None:
     """And all keys were looked at, of which it tells."""
     told: list[tuple[int, int]] = []
-    assert await ward.store.repair.look(mend=True, tell=lambda seen, of: told.append((seen, of))) == []
+    assert await ward.store.repair.run(fix=True, on_progress=lambda seen, of: told.append((seen, of))) == []
     assert told[-1] == (raw.dbsize(), raw.dbsize())
 
 
@@ -102,52 +102,52 @@ async def test_what_a_job_will_see_to_is_no_fault(store: Store, people: People, 
     """A spread, a clean-up or a merge that is still to come explains what is not there yet, or still there."""
     ada, bob = await people.users(2)
     await store.follows.follow(bob, ada, fresh())
-    exchange = store._link.exchange
+    exchange = store._redis.run_pipeline
 
     async def without_timelines(commands: Any, timeout_seconds: float) -> list[Any]:
         if commands[0][0] in {"ZADD", "ZREM"}:
             raise OSError("no timelines today")
         return await exchange(commands, timeout_seconds)
 
-    store._link.exchange = without_timelines  # type: ignore[method-assign]  # what the test is for
+    store._redis.run_pipeline = without_timelines  # type: ignore[method-assign]  # what the test is for
     await people.status(ada)
-    store._link.exchange = exchange  # type: ignore[method-assign]  # see above
+    store._redis.run_pipeline = exchange  # type: ignore[method-assign]  # see above
     assert home(raw, bob) == set()
-    assert await store.repair.look(mend=False) == []
+    assert await store.repair.run(fix=False) == []
     await drain(store, raw)
     check(raw)
 
 
 async def test_a_job_that_is_neither_due_nor_parked_is_due_again(ward: Ward, raw: Any) -> None:
     """Nobody would have found it."""
-    await ward.store.jobs.refill("home", ward.bob)
+    await ward.store.job_queue.request_refill("home", ward.bob)
     raw.delete("{core}:due")
-    assert [found.kind for found in await ward.store.repair.look(mend=True)] == ["orphan"]
+    assert [found.kind for found in await ward.store.repair.run(fix=True)] == ["orphan"]
     assert raw.zcard("{core}:due") == 1
 
 
 async def test_parked_jobs_are_told_and_tried_again(ward: Ward, raw: Any) -> None:
     """A look tells of them, mending gives them another chance."""
-    await ward.store.jobs.refill("home", ward.bob)
+    await ward.store.job_queue.request_refill("home", ward.bob)
     (job,) = raw.zrange("{core}:due", 0, -1)
     raw.zadd("{core}:parked", {job: 1})
     raw.zrem("{core}:due", job)
     for mend in (False, True):
-        (found,) = await ward.store.repair.look(mend=mend)
+        (found,) = await ward.store.repair.run(fix=mend)
         assert (found.kind, found.subject) == ("parked", job.decode())
-    await receivers(ward.store).empty()
-    assert await ward.store.repair.look(mend=False) == []
+    await receivers(ward.store).run_until_empty()
+    assert await ward.store.repair.run(fix=False) == []
 
 
 async def test_only_one_has_the_turn(store: Store) -> None:
     """Of all that ask, once in the given time."""
-    assert [await store.repair.turn(60) for _ in range(3)] == [True, False, False]
+    assert [await store.repair.try_lock(60) for _ in range(3)] == [True, False, False]
 
 
 async def test_the_caretaker_looks_by_itself(ward: Ward, raw: Any, caplog: pytest.LogCaptureFixture) -> None:
     """After a while, not at the start; what it found is counted and logged."""
     ward.hurt("HSET", "{core}:user:" + ward.ada, "followers", 7)
-    caretaker = Caretaker(ward.store.repair, random.Random(1))
+    caretaker = RepairLoop(ward.store.repair, random.Random(1))
     running = asyncio.create_task(caretaker.run(0.1))
     await eventually(lambda: raw.hget("{core}:user:" + ward.ada, "followers") == b"2")
     await eventually(lambda: caretaker.findings == 1)

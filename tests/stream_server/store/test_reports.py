@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError, BadRequest, Conflict, NotFound
-from stream_server.events import START
+from stream_server.events import LOG_START
 from stream_server.store import keys
-from stream_server.store.page import Piece
-from stream_server.store.reports import Outcome
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.reports import ReportOutcome
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, footprint
@@ -21,21 +21,23 @@ from tests.waiting import PATIENCE
 
 async def report(store: Store, uid: str, reason: str = "spam", note: str = "", **what: Any) -> dict[str, Any]:
     """Report something; the report, decoded."""
-    made, _ = await store.reports.create(uid, **what, reason=reason, note=note, request=Request.fresh())
+    made, _ = await store.reports.create(
+        uid, **what, reason=reason, note=note, idempotency_key=IdempotencyKey.generate()
+    )
     decoded: dict[str, Any] = json.loads(made)
     return decoded
 
 
-async def decide(store: Store, admin: str, report_id: str, outcome: Outcome, remark: str = "") -> dict[str, Any]:
+async def decide(store: Store, admin: str, report_id: str, outcome: ReportOutcome, remark: str = "") -> dict[str, Any]:
     """Decide a report; the report, decoded."""
-    decided = await store.reports.decide(admin, report_id, outcome, remark, Request.fresh())
+    decided = await store.reports.decide(admin, report_id, outcome, remark, IdempotencyKey.generate())
     decoded: dict[str, Any] = json.loads(decided)
     return decoded
 
 
 async def cases(store: Store, state: str) -> list[dict[str, Any]]:
     """The open or the decided reports, decoded, newest first."""
-    return [json.loads(item) for item in (await store.reports.page(Piece(), state)).items]
+    return [json.loads(item) for item in (await store.reports.list_reports(PageRequest(), state)).items]
 
 
 async def test_a_report_says_what_was_said(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -62,7 +64,7 @@ async def test_the_same_again_is_the_same_report_while_it_is_open(store: Store, 
     assert await report(store, ann, "other", "again", user=bob) == first
     others = [await report(store, cyd, user=bob), await report(store, ann, status=status)]
     assert len({first["id"], *(one["id"] for one in others)}) == 3
-    await decide(store, root, first["id"], Outcome.DISMISSED)
+    await decide(store, root, first["id"], ReportOutcome.DISMISSED)
     assert (await report(store, ann, user=bob))["id"] not in {first["id"], *(one["id"] for one in others)}
 
 
@@ -70,7 +72,7 @@ async def test_the_same_request_gets_the_same_answer(store: Store, people: Peopl
     """Also when the report was there before it."""
     ann, bob = await people.users(2)
     for expected in (True, False):
-        request = Request.fresh()
+        request = IdempotencyKey.generate()
         asked: dict[str, Any] = {"user": bob, "reason": "spam", "note": "n", "request": request}
         answers = [await store.reports.create(ann, **asked) for _ in range(2)]
         assert answers[0] == answers[1]
@@ -82,7 +84,7 @@ async def test_a_reporter_hears_what_became_of_it(store: Store, people: People) 
     root, ann, bob = await people.users(3)
     made = await report(store, ann, user=bob)
     assert json.loads(await store.reports.get(ann, made["id"])) == made
-    decided = await decide(store, root, made["id"], Outcome.DISMISSED, "between us")
+    decided = await decide(store, root, made["id"], ReportOutcome.DISMISSED, "between us")
     now = json.loads(await store.reports.get(ann, made["id"]))
     assert now == made | {"outcome": "dismissed", "decided": decided["decided"]}
     for uid, report_id in ((bob, made["id"]), (root, made["id"]), (ann, "1")):
@@ -101,10 +103,10 @@ async def test_what_one_may_not_see_cannot_be_reported(store: Store, people: Peo
     """The unknown, the deleted, the protected, who blocks one, the suspended: 404; oneself: 400. Nothing is kept."""
     root, ann, bob, cyd, dan = await people.users(5)
     mine, gone, hidden = [(await people.status(uid))["id"] for uid in (ann, bob, bob)]
-    await store.statuses.delete(bob, gone, Request.fresh())
-    await store.users.update(bob, {"protected": True}, Request.fresh())
+    await store.statuses.delete(bob, gone, IdempotencyKey.generate())
+    await store.users.update(bob, {"protected": True}, IdempotencyKey.generate())
     raw.zadd(f"{{core}}:blockers:{ann}", {cyd: 1})
-    await store.suspensions.suspend(root, dan, Request.fresh())
+    await store.suspensions.suspend(root, dan, IdempotencyKey.generate())
     before = footprint(raw)
     refused: list[tuple[dict[str, str], type[ApiError]]] = [
         ({"user": "1"}, NotFound),
@@ -129,14 +131,14 @@ async def test_an_administrator_sees_what_was_reported(store: Store, people: Peo
     original = (await people.status(ann, "first"))["id"]
     quote = (await people.status(bob, "bad", origin=original))["id"]
     await report(store, ann, status=quote)
-    await store.users.update(bob, {"protected": True}, Request.fresh())
+    await store.users.update(bob, {"protected": True}, IdempotencyKey.generate())
     raw.zadd(f"{{core}}:blockers:{root}", {bob: 1})
     (case,) = await cases(store, "open")
     assert case["reported"]["user"]["id"] == bob
     assert case["reported"]["status"]["message"] == "bad"
     assert case["reported"]["status"]["original"]["message"] == "first"
     assert (case["decided_by"], case["remark"]) == (None, "")
-    await store.statuses.delete(bob, quote, Request.fresh())
+    await store.statuses.delete(bob, quote, IdempotencyKey.generate())
     (case,) = await cases(store, "open")
     assert case["reported"]["status"] is None
 
@@ -147,13 +149,13 @@ async def test_a_dismissal_only_closes(store: Store, people: People, raw: "redis
     status = (await people.status(bob))["id"]
     made = await report(store, ann, status=status)
     length = raw.xlen("{core}:log")
-    decided = await decide(store, root, made["id"], Outcome.DISMISSED, "it is a joke")
+    decided = await decide(store, root, made["id"], ReportOutcome.DISMISSED, "it is a joke")
     assert (decided["outcome"], decided["decided_by"], decided["remark"]) == ("dismissed", root, "it is a joke")
     assert decided["decided"] >= decided["posted"]
     assert await cases(store, "open") == []
     assert await cases(store, "decided") == [decided]
     assert raw.xlen("{core}:log") == length
-    assert await store.statuses.many(ann, [status])
+    assert await store.statuses.get_many(ann, [status])
     assert raw.hlen("{core}:filed") == 0
 
 
@@ -162,14 +164,14 @@ async def test_a_removal_is_a_delete_like_its_authors(store: Store, people: Peop
     root, ann, bob = await people.users(3)
     ids = [(await people.status(bob, "@u1 same words"))["id"] for _ in range(2)]
     made = await report(store, ann, status=ids[1])
-    await store.statuses.delete(bob, ids[0], Request.fresh())
-    await decide(store, root, made["id"], Outcome.REMOVED)
-    by_author, by_admin = [entry for entry in await store.log.read(START, 20) if entry.kind == "delete"]
+    await store.statuses.delete(bob, ids[0], IdempotencyKey.generate())
+    await decide(store, root, made["id"], ReportOutcome.REMOVED)
+    by_author, by_admin = [entry for entry in await store.log.read(LOG_START, 20) if entry.kind == "delete"]
     assert by_admin.audience == by_author.audience == "public"
     assert json.loads(by_admin.body)["wire"] == {"status": {"id": ids[1], "uid": bob, "deleted": True}}
     told = [set(json.loads(entry.body)["facts"]["status"]) for entry in (by_author, by_admin)]
     assert told[0] == told[1]
-    assert await store.statuses.many(bob, ids) == []
+    assert await store.statuses.get_many(bob, ids) == []
     assert (await people.me(bob))["posts"] == 0
     assert raw.exists(*(f"{{core}}:status:{one}" for one in ids)) == 0
     assert raw.zcard(f"{{core}}:mentions:{ann}") == 0
@@ -180,14 +182,16 @@ async def test_a_removal_is_a_delete_like_its_authors(store: Store, people: Peop
 async def test_a_removal_empties_the_timelines(store: Store, people: People, raw: "redis.Redis") -> None:
     """In the same call, as a delete by the author does: followers, the author, and lists."""
     root, ann, bob = await people.users(3)
-    await store.follows.follow(ann, bob, Request.fresh())
-    kept = json.loads(await store.lists.create(ann, "l", "", private=False, request=Request.fresh()))["id"]
-    await store.lists.add(ann, kept, bob, Request.fresh())
+    await store.follows.follow(ann, bob, IdempotencyKey.generate())
+    kept = json.loads(await store.lists.create(ann, "l", "", private=False, idempotency_key=IdempotencyKey.generate()))[
+        "id"
+    ]
+    await store.lists.add_member(ann, kept, bob, IdempotencyKey.generate())
     status = (await people.status(bob))["id"]
-    timelines = [keys.home(ann), keys.home(bob), keys.timeline(kept)]
+    timelines = [keys.home_timeline(ann), keys.home_timeline(bob), keys.list_timeline(kept)]
     assert [raw.zscore(key, status) for key in timelines] == [float(status)] * 3
     made = await report(store, ann, status=status)
-    await decide(store, root, made["id"], Outcome.REMOVED)
+    await decide(store, root, made["id"], ReportOutcome.REMOVED)
     assert [raw.zscore(key, status) for key in timelines] == [None] * 3
 
 
@@ -196,9 +200,9 @@ async def test_the_removal_of_what_is_gone_is_one(store: Store, people: People, 
     root, ann, bob = await people.users(3)
     status = (await people.status(bob))["id"]
     made = await report(store, ann, status=status)
-    await store.statuses.delete(bob, status, Request.fresh())
+    await store.statuses.delete(bob, status, IdempotencyKey.generate())
     length = raw.xlen("{core}:log")
-    assert (await decide(store, root, made["id"], Outcome.REMOVED))["outcome"] == "removed"
+    assert (await decide(store, root, made["id"], ReportOutcome.REMOVED))["outcome"] == "removed"
     assert raw.xlen("{core}:log") == length
 
 
@@ -209,17 +213,17 @@ async def test_a_suspension_is_the_users_or_the_authors(store: Store, people: Pe
     what = {of: bob if of == "user" else (await people.status(bob))["id"]}
     made = [await report(store, uid, **what) for uid in (ann, cyd)]
     for one in made:
-        assert (await decide(store, root, one["id"], Outcome.SUSPENDED))["outcome"] == "suspended"
-    assert (await store.sessions.standing(bob, "j")).suspended
-    assert [entry.kind for entry in await store.log.read(START, 10)][-1:] == ["suspend"]
-    assert [json.loads(item)["id"] for item in (await store.suspensions.page(Piece())).items] == [bob]
+        assert (await decide(store, root, one["id"], ReportOutcome.SUSPENDED))["outcome"] == "suspended"
+    assert (await store.sessions.get_token_status(bob, "j")).suspended
+    assert [entry.kind for entry in await store.log.read(LOG_START, 10)][-1:] == ["suspend"]
+    assert [json.loads(item)["id"] for item in (await store.suspensions.list_suspended(PageRequest())).items] == [bob]
 
 
 async def test_the_first_decision_stands(store: Store, people: People, raw: "redis.Redis") -> None:
     """The same again is the same answer; another is refused, whoever asks; of many at once one is made."""
     root, ann, bob, cyd = await people.users(4)
     made = await report(store, ann, user=bob)
-    outcomes = [Outcome.DISMISSED, Outcome.SUSPENDED] * 5
+    outcomes = [ReportOutcome.DISMISSED, ReportOutcome.SUSPENDED] * 5
     tasks = [decide(store, root, made["id"], outcome) for outcome in outcomes]
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     decided = [one for one in answers if isinstance(one, dict)]
@@ -227,10 +231,10 @@ async def test_the_first_decision_stands(store: Store, people: People, raw: "red
     assert len(decided) == len(refused) == 5
     assert all(one == decided[0] for one in decided)
     assert all(one.error_code == "duplicate" for one in refused)
-    suspended = (await store.sessions.standing(bob, "j")).suspended
+    suspended = (await store.sessions.get_token_status(bob, "j")).suspended
     assert suspended is (decided[0]["outcome"] == "suspended")
     before = footprint(raw)
-    assert await decide(store, cyd, made["id"], Outcome(decided[0]["outcome"]), "late") == decided[0]
+    assert await decide(store, cyd, made["id"], ReportOutcome(decided[0]["outcome"]), "late") == decided[0]
     assert footprint(raw)[1] == before[1]
 
 
@@ -239,10 +243,10 @@ async def test_refused_decisions_change_nothing(store: Store, people: People, ra
     root, ann, bob = await people.users(3)
     of_bob, of_root = [await report(store, ann, user=uid) for uid in (bob, root)]
     before = footprint(raw)
-    refusals: list[tuple[str, Outcome, type[ApiError], str]] = [
-        ("1", Outcome.DISMISSED, NotFound, "id"),
-        (of_bob["id"], Outcome.REMOVED, BadRequest, "outcome"),
-        (of_root["id"], Outcome.SUSPENDED, BadRequest, "outcome"),
+    refusals: list[tuple[str, ReportOutcome, type[ApiError], str]] = [
+        ("1", ReportOutcome.DISMISSED, NotFound, "id"),
+        (of_bob["id"], ReportOutcome.REMOVED, BadRequest, "outcome"),
+        (of_root["id"], ReportOutcome.SUSPENDED, BadRequest, "outcome"),
     ]
     for report_id, outcome, kind, param in refusals:
         with pytest.raises(kind) as refusal:
@@ -257,8 +261,8 @@ async def test_a_repeated_decision_is_answered_alike(store: Store, people: Peopl
     root, ann, bob = await people.users(3)
     status = (await people.status(bob))["id"]
     made = await report(store, ann, status=status)
-    request = Request.fresh()
-    answers = [await store.reports.decide(root, made["id"], Outcome.REMOVED, "r", request) for _ in range(2)]
+    request = IdempotencyKey.generate()
+    answers = [await store.reports.decide(root, made["id"], ReportOutcome.REMOVED, "r", request) for _ in range(2)]
     assert answers[0] == answers[1]
 
 
@@ -274,7 +278,7 @@ async def test_nothing_of_a_decision_is_done_when_redis_is_full(redis_server: Re
         before = footprint(client)
         client.config_set("maxmemory", 1)
         try:
-            for outcome in Outcome:
+            for outcome in ReportOutcome:
                 with pytest.raises(Exception, match="takes no writes"):
                     await decide(store, root, made["id"], outcome)
         finally:

@@ -8,8 +8,8 @@ import redis
 
 from stream_server.errors import BadRequest, NotFound
 from stream_server.store import keys
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, hide, ids, notices, protect, soon_unseen, told, whole
@@ -28,11 +28,11 @@ async def test_counter_and_set_are_of_the_root(store: Store, people: People, raw
     again = (await people.status(eve, "", origin=repost))["id"]
     quote = (await people.status(eve, "so true", origin=again))["id"]
     assert {(await got(store, ann, one))["origin"] for one in (repost, again, quote)} == {root}
-    assert (await got(store, ann, root))["reposts"] == raw.zcard(keys.named("reposts", root)) == 3
+    assert (await got(store, ann, root))["reposts"] == raw.zcard(keys.key_for("reposts", root)) == 3
     assert (await got(store, ann, repost))["reposts"] == 0
     assert await notices(store, ann) == [("repost", bob), ("repost", eve), ("quote", eve)]
     assert await notices(store, bob) == []
-    assert ids(await store.timelines.reposts(ann, root, Piece())) == [quote, again, repost]
+    assert ids(await store.timelines.read_reposts(ann, root, PageRequest())) == [quote, again, repost]
 
 
 async def test_a_repost_is_a_status_itself(store: Store, people: People) -> None:
@@ -40,9 +40,9 @@ async def test_a_repost_is_a_status_itself(store: Store, people: People) -> None
     ann, bob = await people.users(2)
     root = (await people.status(ann))["id"]
     repost = (await people.status(bob, "", origin=root))["id"]
-    await store.likes.like(ann, repost, Request.fresh())
-    await store.favorites.keep(ann, repost, Request.fresh())
-    await store.comments.create(ann, repost, "thanks", Request.fresh())
+    await store.likes.like(ann, repost, IdempotencyKey.generate())
+    await store.favorites.add(ann, repost, IdempotencyKey.generate())
+    await store.comments.create(ann, repost, "thanks", IdempotencyKey.generate())
     reply = await people.status(ann, "thanks", in_reply_to=repost)
     assert (reply["in_reply_to"], reply["conversation"]) == (repost, repost)
     shown = await got(store, bob, repost)
@@ -57,7 +57,7 @@ async def test_the_original_gone_is_shown_as_gone(store: Store, people: People) 
     root = (await people.status(ann))["id"]
     repost = (await people.status(bob, "", origin=root))["id"]
     quote = (await people.status(bob, "look", origin=root))["id"]
-    await store.statuses.delete(ann, root, Request.fresh())
+    await store.statuses.delete(ann, root, IdempotencyKey.generate())
     for one in (repost, quote):
         assert (await got(store, eve, one))["original"] is None
     with pytest.raises(NotFound) as refusal:
@@ -126,20 +126,20 @@ async def test_who_does_not_see_the_original(store: Store, people: People) -> No
     root = (await people.status(ann))["id"]
     repost = (await people.status(bob, "", origin=root))["id"]
     quote = (await people.status(bob, "look", origin=root))["id"]
-    await store.blocks.block(ann, viewer, Request.fresh())
+    await store.blocks.block(ann, viewer, IdempotencyKey.generate())
     with pytest.raises(NotFound):
         await store.statuses.get(viewer, repost)
     assert (await got(store, viewer, quote))["original"] is None
-    assert ids(await store.timelines.profile(viewer, bob, Piece())) == [quote]
+    assert ids(await store.timelines.read_profile(viewer, bob, PageRequest())) == [quote]
     for refused in (
-        store.likes.like(viewer, repost, Request.fresh()),
-        store.comments.create(viewer, repost, "x", Request.fresh()),
+        store.likes.like(viewer, repost, IdempotencyKey.generate()),
+        store.comments.create(viewer, repost, "x", IdempotencyKey.generate()),
         people.status(viewer, "", origin=repost),
         people.status(viewer, "x", in_reply_to=repost),
     ):
         with pytest.raises(NotFound):
             await refused
-    assert (await store.likes.like(viewer, quote, Request.fresh())).likes == 1
+    assert (await store.likes.like(viewer, quote, IdempotencyKey.generate())).like_count == 1
     (entry,) = await told(store, "like")
     assert "original" not in entry.wire["status"]
 
@@ -148,7 +148,7 @@ async def test_a_mention_in_a_quote_does_not_show_what_is_quoted(store: Store, p
     """Who is mentioned there and may not see the original is told of the words alone."""
     ann, bob, blocked, plain = await people.users(4)
     root = (await people.status(ann, "not for u2"))["id"]
-    await store.blocks.block(ann, blocked, Request.fresh())
+    await store.blocks.block(ann, blocked, IdempotencyKey.generate())
     await people.status(bob, "@u2 @u3 look", origin=root)
     told_to = {one.audience: one.wire["notification"] for one in await told(store, "notification")}
     assert told_to[f"users:{blocked}"]["status"]["original"] is None

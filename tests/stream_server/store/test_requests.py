@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
-from stream_server.events import START
-from stream_server.store.draft import Draft
-from stream_server.store.request import CLIENT_TTL_MS, SERVER_TTL_MS, Request
+from stream_server.events import LOG_START
+from stream_server.store.draft import StatusDraft
+from stream_server.store.request import CLIENT_TTL_MS, SERVER_TTL_MS, IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.cutting import CuttingProxy
@@ -22,7 +22,8 @@ async def test_keys_are_their_users_own(store: Store, people: People) -> None:
     """Two users may use the same key."""
     ann, bob = await people.users(2)
     made = [
-        await store.statuses.create(uid, Draft(message="x"), Request.of_client(uid, "k", b"p")) for uid in (ann, bob)
+        await store.statuses.create(uid, StatusDraft(message="x"), IdempotencyKey.from_client(uid, "k", b"p"))
+        for uid in (ann, bob)
     ]
     assert made[0] != made[1]
 
@@ -30,9 +31,9 @@ async def test_keys_are_their_users_own(store: Store, people: People) -> None:
 async def test_how_long_answers_are_kept(store: Store, people: People, raw: "redis.Redis") -> None:
     """A client's key for a day, the server's own for a minute."""
     ann = await people.user("Ann")
-    for request in (Request.of_client(ann, "k", b"p"), Request.fresh()):
-        await store.statuses.create(ann, Draft(message="x"), request)
-        left = raw.pttl("{core}:request:" + request.key)
+    for request in (IdempotencyKey.from_client(ann, "k", b"p"), IdempotencyKey.generate()):
+        await store.statuses.create(ann, StatusDraft(message="x"), request)
+        left = raw.pttl("{core}:request:" + request.value)
         assert isinstance(left, int)
         assert request.ttl_ms - 30_000 < left <= request.ttl_ms
     assert (CLIENT_TTL_MS, SERVER_TTL_MS) == (86_400_000, 60_000)
@@ -41,10 +42,10 @@ async def test_how_long_answers_are_kept(store: Store, people: People, raw: "red
 async def test_a_kept_answer_outlives_the_log(store: Store, people: People, raw: "redis.Redis") -> None:
     """Where the entry was trimmed meanwhile, the status itself is the answer."""
     ann = await people.user("Ann")
-    request = Request.of_client(ann, "k", b"p")
-    made = await store.statuses.create(ann, Draft(message="x"), request)
+    request = IdempotencyKey.from_client(ann, "k", b"p")
+    made = await store.statuses.create(ann, StatusDraft(message="x"), request)
     raw.xtrim("{core}:log", maxlen=0, approximate=False)
-    assert await store.statuses.create(ann, Draft(message="x"), request) == made
+    assert await store.statuses.create(ann, StatusDraft(message="x"), request) == made
 
 
 async def test_a_batch_cut_off_is_made_once(store: Store, redis_server: RedisProcess, people: People) -> None:
@@ -54,12 +55,12 @@ async def test_a_batch_cut_off_is_made_once(store: Store, redis_server: RedisPro
         cut = Store(proxy.url, timeout_seconds=PATIENCE)
         await cut.open()
         proxy.cut = 1
-        outcomes = await cut.follows.many(ann, others, [], Request.fresh())
+        outcomes = await cut.follows.change_many(ann, others, [], IdempotencyKey.generate())
         await cut.close()
     assert proxy.fired == 1
     assert outcomes == [(uid, "followed") for uid in others]
     assert (await people.me(ann))["following"] == 39
-    assert [entry.kind for entry in await store.log.read(START, 100)] == ["follow", "notification"] * 39
+    assert [entry.kind for entry in await store.log.read(LOG_START, 100)] == ["follow", "notification"] * 39
 
 
 async def test_redis_away(redis_server: RedisProcess) -> None:
@@ -72,7 +73,7 @@ async def test_redis_away(redis_server: RedisProcess) -> None:
         with pytest.raises(Unavailable):
             await asyncio.wait_for(store.users.get(ann, ann), 2)
         with pytest.raises(Unavailable) as told:
-            await asyncio.wait_for(store.statuses.create(ann, Draft(message="x"), Request.fresh()), 2)
+            await asyncio.wait_for(store.statuses.create(ann, StatusDraft(message="x"), IdempotencyKey.generate()), 2)
         assert (told.value.error_code, told.value.retry_after) == ("unavailable", 1)
         own.start()
         assert await People(store).user("Bob")
@@ -85,17 +86,17 @@ async def test_redis_frozen(redis_server: RedisProcess) -> None:
         store = Store(own.url, timeout_seconds=PATIENCE)
         await store.open()
         ann = await People(store).user("Ann")
-        store._link.timeout_seconds = 0.2
+        store._redis.timeout_seconds = 0.2
         own.pause()
         with pytest.raises(OutcomeUnknown):
-            await asyncio.wait_for(store.statuses.create(ann, Draft(message="x"), Request.fresh()), 2)
+            await asyncio.wait_for(store.statuses.create(ann, StatusDraft(message="x"), IdempotencyKey.generate()), 2)
         with pytest.raises(Unavailable):
             await asyncio.wait_for(store.users.get(ann, ann), 2)
         own.resume()
-        store._link.timeout_seconds = PATIENCE
+        store._redis.timeout_seconds = PATIENCE
         # What was sent is in the socket still, and is run now: under one key, so once.
         assert await People(store).status(ann, "y")
-        assert [entry.position.n for entry in await store.log.read(START, 10)] == [1, 2]
+        assert [entry.position.n for entry in await store.log.read(LOG_START, 10)] == [1, 2]
         await store.close()
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import START
+from stream_server.events import LOG_START
 from stream_server.store import keys, retention
-from stream_server.store.request import Request
-from stream_server.store.retention import Bounds, Extent
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.retention import LogSize, RetentionLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People
@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.every_redis
 
-UNBOUND = Bounds(0, 0)
+UNBOUND = RetentionLimits(0, 0)
 HOUR = 3600.0
 
 A_NODE = 4096 + 512
@@ -56,14 +56,14 @@ def past(raw: Any) -> Past:
     return Past(raw)
 
 
-async def turn(store: Store, past: Past, bounds: Bounds) -> Extent:
+async def turn(store: Store, past: Past, bounds: RetentionLimits) -> LogSize:
     """One turn that weighs for itself; what it tells is what is there, and the log still ends where it did."""
-    past.raw.delete(keys.named("weight"))
+    past.raw.delete(keys.key_for("weight"))
     before = past.left()
-    found = await store.retention.turn(bounds)
+    found = await store.retention.trim(bounds)
     left = past.left()
     assert left == before[len(before) - len(left) :], "only the front may go"
-    assert (found.entries, found.taken) == (len(left), len(before) - len(left))
+    assert (found.entries, found.trimmed) == (len(left), len(before) - len(left))
     assert found.bytes == past.weight()
     return found
 
@@ -72,10 +72,10 @@ async def test_what_is_too_old_leaves_the_log_and_nothing_else(store: Store, pas
     """But for one node of Redis, which goes when all of it is too old."""
     past.write(1000, hours=3)
     past.write(500, hours=1)
-    found = await turn(store, past, Bounds(2 * HOUR, 0))
+    found = await turn(store, past, RetentionLimits(2 * HOUR, 0))
     assert 500 <= found.entries < 600
     assert HOUR < found.age_seconds <= 3 * HOUR
-    assert (await turn(store, past, Bounds(2 * HOUR, 0))).taken == 0
+    assert (await turn(store, past, RetentionLimits(2 * HOUR, 0))).trimmed == 0
     floor = await store.log.floor()
     assert floor is not None
     assert floor.n == past.left()[0]
@@ -85,7 +85,7 @@ async def test_without_bounds_nothing_leaves(store: Store, past: Past) -> None:
     """Zero is no bound; the extent is told all the same."""
     past.write(1000, hours=24 * 365)
     found = await turn(store, past, UNBOUND)
-    assert (found.entries, found.taken) == (1000, 0)
+    assert (found.entries, found.trimmed) == (1000, 0)
     assert found.age_seconds == pytest.approx(24 * 365 * HOUR, rel=0.01)
 
 
@@ -93,24 +93,24 @@ async def test_the_newest_entry_stays_however_old_it_is(store: Store, past: Past
     """Cursors at the head name it, and the hub compares itself with it."""
     past.write(1000, hours=3)
     head = await store.log.head()
-    found = await turn(store, past, Bounds(0.001, 1))
+    found = await turn(store, past, RetentionLimits(0.001, 1))
     assert 1 <= found.entries <= 100
-    assert await store.log.head() == head == (await store.log.locate(head.ms, head.seq)).head
+    assert await store.log.head() == head == (await store.log.look_up(head.ms, head.seq)).head
     past.raw.xtrim(keys.LOG, maxlen=1, approximate=False)
-    assert (await turn(store, past, Bounds(0.001, 1))).entries == 1
+    assert (await turn(store, past, RetentionLimits(0.001, 1))).entries == 1
 
 
 async def test_an_empty_log_has_nothing_to_lose(store: Store, past: Past) -> None:
     """No log is no error."""
-    assert await turn(store, past, Bounds(HOUR, 10_000)) == Extent()
+    assert await turn(store, past, RetentionLimits(HOUR, 10_000)) == LogSize()
 
 
 async def test_what_is_too_much_leaves_the_log(store: Store, past: Past) -> None:
     """It takes no more than it may, and hardly less: what would have fitted stays."""
     past.write(5000, hours=1)
     whole = past.weight()
-    assert (await turn(store, past, Bounds(0, whole))).taken == 0
-    found = await turn(store, past, Bounds(0, whole // 2))
+    assert (await turn(store, past, RetentionLimits(0, whole))).trimmed == 0
+    found = await turn(store, past, RetentionLimits(0, whole // 2))
     assert whole * 0.4 < found.bytes < whole // 2 + A_NODE
 
 
@@ -122,13 +122,13 @@ async def test_entries_of_unequal_size_cost_no_more_than_they_must(
     sizes = [(4000, 100), (40, 100_000)]
     for count, size in sizes if small_first else reversed(sizes):
         past.write(count, hours=2 if past.n == 0 else 1, size=size)
-    found = await turn(store, past, Bounds(0, 2_200_000))
+    found = await turn(store, past, RetentionLimits(0, 2_200_000))
     assert found.bytes < 2_200_000 + 100_000 + A_NODE
     if small_first:
         assert 0 < found.entries < 40
     else:
         assert found.entries >= 3900  # the first step, which takes a hundred, is enough
-    assert (await turn(store, past, Bounds(0, 2_200_000))).taken == 0
+    assert (await turn(store, past, RetentionLimits(0, 2_200_000))).trimmed == 0
 
 
 async def test_long_nodes_are_taken_too(past: Past, store: Store) -> None:
@@ -138,7 +138,7 @@ async def test_long_nodes_are_taken_too(past: Past, store: Store) -> None:
     past.raw.config_set("stream-node-max-bytes", 0)
     try:
         past.write(9000, hours=1, size=20)
-        found = await turn(store, past, Bounds(0, past.weight() // 2))
+        found = await turn(store, past, RetentionLimits(0, past.weight() // 2))
         assert 2000 <= found.entries <= 5000
     finally:
         for name, value in kept.items():
@@ -147,11 +147,11 @@ async def test_long_nodes_are_taken_too(past: Past, store: Store) -> None:
 
 async def test_a_long_log_is_taken_in_slices(store: Store, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of the script takes a bounded number of entries, so that Redis is never held for long."""
-    monkeypatch.setattr(retention, "SLICE", 200)
+    monkeypatch.setattr(retention, "TRIM_SLICE_ENTRIES", 200)
     past.raw.config_resetstat()
     past.write(3000, hours=2)
-    found = await turn(store, past, Bounds(HOUR, 0))
-    assert found.taken > 2800
+    found = await turn(store, past, RetentionLimits(HOUR, 0))
+    assert found.trimmed > 2800
     assert past.raw.info("commandstats")["cmdstat_xtrim"]["calls"] > 2800 / 200
 
 
@@ -161,28 +161,28 @@ async def test_many_at_once_harm_nothing(store: Store, past: Past, people: Peopl
     seconds, _ = past.raw.time()
     past.raw.hset(keys.META, mapping={"ms": seconds * 1000, "seq": 0, "n": past.n})
     ann = await people.user("Ann")
-    bounds = Bounds(HOUR, 10_000_000)
+    bounds = RetentionLimits(HOUR, 10_000_000)
     await asyncio.gather(
-        *(store.retention.turn(bounds) for _ in range(20)), *(people.status(ann, str(i)) for i in range(50))
+        *(store.retention.trim(bounds) for _ in range(20)), *(people.status(ann, str(i)) for i in range(50))
     )
     left = past.left()
     assert left[-50:] == list(range(3001, 3051))
     assert len(left) <= 50 + 100
-    assert (await turn(store, past, bounds)).taken == 0
+    assert (await turn(store, past, bounds)).trimmed == 0
 
 
 async def test_the_weight_is_asked_for_once_by_all(store: Store, past: Past) -> None:
     """Whoever comes a moment later takes what was found, and takes nothing off by what may be outdated."""
     past.write(3000, hours=1)
     weight = past.weight()
-    assert (await store.retention.turn(UNBOUND)).bytes == weight
+    assert (await store.retention.trim(UNBOUND)).bytes == weight
     past.raw.config_resetstat()
-    found = await store.retention.turn(Bounds(0, weight // 2))
-    assert (found.bytes, found.taken, found.entries) == (weight, 0, 3000)
+    found = await store.retention.trim(RetentionLimits(0, weight // 2))
+    assert (found.bytes, found.trimmed, found.entries) == (weight, 0, 3000)
     stats = past.raw.info("commandstats")
     assert "cmdstat_memory" not in stats
     assert "cmdstat_memory|usage" not in stats
-    assert 0 < past.raw.pttl(keys.named("weight")) <= retention.WEIGHED_MS
+    assert 0 < past.raw.pttl(keys.key_for("weight")) <= retention.SIZE_CACHE_MS
 
 
 async def test_a_full_redis_is_relieved(redis_url: str, store: Store, past: Past) -> None:
@@ -192,9 +192,9 @@ async def test_a_full_redis_is_relieved(redis_url: str, store: Store, past: Past
     past.raw.config_set("maxmemory", full // 2)
     try:
         with pytest.raises(Exception, match="takes no writes"):
-            await store.users.create("Ann", "Ann", "a@example.org", "x", Request.fresh())
-        found = await store.retention.turn(Bounds(HOUR, 100_000))
-        assert found.taken > 4800
+            await store.users.create("Ann", "Ann", "a@example.org", "x", IdempotencyKey.generate())
+        found = await store.retention.trim(RetentionLimits(HOUR, 100_000))
+        assert found.trimmed > 4800
         assert found.bytes < 100_000 + A_NODE
     finally:
         past.raw.config_set("maxmemory", 0)
@@ -208,7 +208,7 @@ async def test_a_trimmed_log_is_trimmed_after_a_restart(binary: str) -> None:
         past.write(2000, hours=2)
         store = Store(server.url, timeout_seconds=PATIENCE)
         await store.open()
-        await store.retention.turn(Bounds(HOUR, 0))
+        await store.retention.trim(RetentionLimits(HOUR, 0))
         left = past.left()
         assert 0 < len(left) < 200
         await store.close()
@@ -220,7 +220,7 @@ async def test_a_trimmed_log_is_trimmed_after_a_restart(binary: str) -> None:
 async def test_readers_see_the_real_floor(store: Store, past: Past) -> None:
     """What is read from the start begins at the first entry that is left, and numbers go on."""
     past.write(2000, hours=2)
-    await store.retention.turn(Bounds(HOUR, 0))
-    places = [entry.position.n for entry in await store.log.read(START, 5000)]
+    await store.retention.trim(RetentionLimits(HOUR, 0))
+    places = [entry.position.n for entry in await store.log.read(LOG_START, 5000)]
     assert places == past.left()
     assert places[-1] == 2000

@@ -9,8 +9,8 @@ import redis
 
 from stream_server.errors import NotFound, TooLarge
 from stream_server.store import keys
-from stream_server.store.request import Request
-from stream_server.store.rules import MOST, Outcome, SavedRule
+from stream_server.store.request import IdempotencyKey
+from stream_server.store.rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import told
@@ -18,17 +18,17 @@ from tests.stream_server.store.scenes import told
 TEA, NAP = ("tea", "drinks"), ('"a nap" -work', "")
 
 
-async def add(store: Store, uid: str, *rules: tuple[str, str], **how: bool) -> list[Outcome]:
+async def add(store: Store, uid: str, *rules: tuple[str, str], **how: bool) -> list[AddRuleOutcome]:
     """What became of these."""
-    return await store.rules.add(uid, rules, Request.fresh(), **how)
+    return await store.rules.add(uid, rules, IdempotencyKey.generate(), **how)
 
 
 async def kept(store: Store, uid: str) -> list[tuple[str, str]]:
     """The texts and the tags that a user has."""
-    return [(one.rule, one.tag) for one in (await store.rules.of(uid))[0]]
+    return [(one.rule, one.tag) for one in (await store.rules.get_all(uid))[0]]
 
 
-def saved(outcomes: list[Outcome]) -> list[SavedRule]:
+def saved(outcomes: list[AddRuleOutcome]) -> list[StoredRule]:
     """The rules that are there now; each of them must be."""
     found = [one.saved for one in outcomes if one.saved is not None]
     assert len(found) == len(outcomes)
@@ -38,13 +38,13 @@ def saved(outcomes: list[Outcome]) -> list[SavedRule]:
 async def test_rules_are_kept_until_they_are_removed(store: Store, people: People) -> None:
     """In the order in which they came; the log names each once, by ids that rise, and is where the reading says."""
     ann = await people.user("ann")
-    assert (await store.rules.of(ann)) == ([], await store.log.head())
+    assert (await store.rules.get_all(ann)) == ([], await store.log.head())
     made = saved(await add(store, ann, TEA, NAP))
-    assert (await store.rules.of(ann)) == (made, await store.log.head())
+    assert (await store.rules.get_all(ann)) == (made, await store.log.head())
     assert [(one.rule, one.tag) for one in made] == [TEA, NAP]
     assert int(made[0].id) < int(made[1].id) == (await store.log.head()).status_number
     later = saved(await add(store, ann, ("naps", "")))
-    assert await store.rules.remove(ann, [made[1].id, "7", made[1].id, later[0].id], Request.fresh()) == [
+    assert await store.rules.remove(ann, [made[1].id, "7", made[1].id, later[0].id], IdempotencyKey.generate()) == [
         made[1].id, later[0].id,
     ]  # fmt: skip
     assert await kept(store, ann) == [TEA]
@@ -55,7 +55,7 @@ async def test_rules_are_kept_until_they_are_removed(store: Store, people: Peopl
     ]
 
 
-def _added(rule: SavedRule) -> dict[str, Any]:
+def _added(rule: StoredRule) -> dict[str, Any]:
     return {"id": rule.id, "rule": rule.rule, "tag": rule.tag}
 
 
@@ -64,12 +64,12 @@ async def test_a_rule_is_another_by_its_text_or_its_tag(store: Store, people: Pe
     ann, bob = await people.users(2)
     (first,) = saved(await add(store, ann, TEA))
     before = footprint(raw)
-    assert await add(store, ann, TEA) == [Outcome(first, duplicate=True)]
+    assert await add(store, ann, TEA) == [AddRuleOutcome(first, is_duplicate=True)]
     assert footprint(raw)[1] == before[1]
     again, other, twin = await add(store, ann, TEA, ("tea", ""), ("tea", ""))
-    assert (again, other.duplicate) == (Outcome(first, duplicate=True), False)
-    assert twin == Outcome(other.saved, duplicate=True)
-    assert not (await add(store, bob, TEA))[0].duplicate
+    assert (again, other.is_duplicate) == (AddRuleOutcome(first, is_duplicate=True), False)
+    assert twin == AddRuleOutcome(other.saved, is_duplicate=True)
+    assert not (await add(store, bob, TEA))[0].is_duplicate
     assert await kept(store, ann) == [TEA, ("tea", "")]
 
 
@@ -78,10 +78,10 @@ async def test_all_or_nothing_makes_none_beside_one_that_is_there(store: Store, 
     ann = await people.user("ann")
     (first,) = saved(await add(store, ann, TEA))
     assert await add(store, ann, NAP, TEA, all_or_nothing=True) == [
-        Outcome(None, duplicate=False), Outcome(first, duplicate=True),
+        AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(first, is_duplicate=True),
     ]  # fmt: skip
     assert await add(store, ann, NAP, NAP, all_or_nothing=True) == [
-        Outcome(None, duplicate=False), Outcome(None, duplicate=True),
+        AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(None, is_duplicate=True),
     ]  # fmt: skip
     assert await kept(store, ann) == [TEA]
     saved(await add(store, ann, NAP, all_or_nothing=True))
@@ -94,9 +94,9 @@ async def test_a_trial_changes_nothing(store: Store, people: People, raw: "redis
     (first,) = saved(await add(store, ann, TEA))
     before = raw.xlen(keys.LOG)
     assert await add(store, ann, TEA, NAP, NAP, dry_run=True) == [
-        Outcome(first, duplicate=True), Outcome(None, duplicate=False), Outcome(None, duplicate=True),
+        AddRuleOutcome(first, is_duplicate=True), AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(None, is_duplicate=True),
     ]  # fmt: skip
-    assert await store.rules.remove(ann, [first.id, "7"], Request.fresh(), dry_run=True) == [first.id]
+    assert await store.rules.remove(ann, [first.id, "7"], IdempotencyKey.generate(), dry_run=True) == [first.id]
     assert (await kept(store, ann), raw.xlen(keys.LOG)) == ([TEA], before)
 
 
@@ -105,10 +105,10 @@ async def test_one_that_is_not_there_is_not_dropped(store: Store, people: People
     ann, bob = await people.users(2)
     (first,) = saved(await add(store, ann, TEA))
     with pytest.raises(NotFound):
-        await store.rules.drop(bob, first.id, Request.fresh())
-    await store.rules.drop(ann, first.id, Request.fresh())
+        await store.rules.remove_one(bob, first.id, IdempotencyKey.generate())
+    await store.rules.remove_one(ann, first.id, IdempotencyKey.generate())
     with pytest.raises(NotFound):
-        await store.rules.drop(ann, first.id, Request.fresh())
+        await store.rules.remove_one(ann, first.id, IdempotencyKey.generate())
     assert await kept(store, ann) == []
 
 
@@ -118,14 +118,14 @@ async def test_words_of_any_kind_come_back_as_they_were(store: Store, people: Pe
     odd = [('","created":"x"}', ""), ('\\"\n', "a"), ("茶 🍵", "b"), ("%d+ (.*)", "")]
     made = saved(await add(store, ann, *odd))
     assert await kept(store, ann) == odd
-    assert await add(store, ann, *odd) == [Outcome(one, duplicate=True) for one in made]
+    assert await add(store, ann, *odd) == [AddRuleOutcome(one, is_duplicate=True) for one in made]
 
 
 async def test_there_are_at_most_so_many(store: Store, people: People, raw: "redis.Redis") -> None:
     """One more is refused, and none of its call is made; ids stay apart though so many come in one millisecond."""
     ann = await people.user("ann")
-    made = saved(await add(store, ann, *((f"word{i}", "") for i in range(MOST - 1))))
-    assert len({one.id for one in made}) == MOST - 1
+    made = saved(await add(store, ann, *((f"word{i}", "") for i in range(MAX_RULES_PER_USER - 1))))
+    assert len({one.id for one in made}) == MAX_RULES_PER_USER - 1
     before = footprint(raw)
     with pytest.raises(TooLarge) as told_of:
         await add(store, ann, TEA, NAP)
@@ -135,15 +135,15 @@ async def test_there_are_at_most_so_many(store: Store, people: People, raw: "red
     with pytest.raises(TooLarge):
         await add(store, ann, NAP, dry_run=True)
     assert int((await people.status(ann))["id"]) > max(int(one.id) for one in made)
-    everyone = [one.id for one in (await store.rules.of(ann))[0]]
-    assert await store.rules.remove(ann, everyone, Request.fresh()) == everyone
+    everyone = [one.id for one in (await store.rules.get_all(ann))[0]]
+    assert await store.rules.remove(ann, everyone, IdempotencyKey.generate()) == everyone
 
 
 async def test_one_rule_that_twenty_add_at_once_is_one(store: Store, people: People) -> None:
     """One makes it, all are told the same id."""
     ann = await people.user("ann")
     outcomes = [one for (one,) in await asyncio.gather(*(add(store, ann, TEA) for _ in range(20)))]
-    assert [one.duplicate for one in outcomes].count(False) == 1
+    assert [one.is_duplicate for one in outcomes].count(False) == 1
     assert len({one.saved for one in outcomes}) == 1
 
 
@@ -151,5 +151,5 @@ async def test_an_entry_is_what_the_feed_can_read(store: Store, people: People) 
     """It steers the server: it is nobody's words, and its bytes are one line of JSON."""
     ann = await people.user("ann")
     await add(store, ann, TEA)
-    (entry,) = await store.log.read((await store.log.head()).before(), 2)
-    assert (entry.kind, entry.event.people, json.loads(entry.wire)["uid"]) == ("rules", frozenset(), ann)
+    (entry,) = await store.log.read((await store.log.head()).previous(), 2)
+    assert (entry.kind, entry.event.user_ids, json.loads(entry.wire)["uid"]) == ("rules", frozenset(), ann)

@@ -68,7 +68,7 @@ def replica(port: int, link: str = "ok", **more: bool) -> dict[str, Any]:
 
 
 def _sentinels(*clients: Knowing, replica: bool = False, seconds: float = PATIENCE) -> Sentinels:
-    watched = address.watched(URL)
+    watched = address.parse_sentinel_url(URL)
     assert watched is not None
     made = Sentinels(watched, seconds, replica=replica)
     made._clients = list(clients)  # type: ignore[arg-type]  # in the place of those that were made, which are not connected
@@ -104,7 +104,7 @@ GONE = ConnectionRefusedError("gone")
 )
 async def test_the_newest_answer_counts(answers: tuple[Any, ...]) -> None:
     """A Sentinel that is cut off from the others names the old primary, in good faith."""
-    assert await _sentinels(*map(Knowing, answers)).find() == ("10.0.0.1", 2)
+    assert await _sentinels(*map(Knowing, answers)).resolve() == ("10.0.0.1", 2)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_the_newest_answer_counts(answers: tuple[Any, ...]) -> None:
 async def test_no_primary(answers: tuple[Any, ...]) -> None:
     """Said at once, instead of waiting for a server that does not answer."""
     with pytest.raises(RedisConnectionError):
-        await _sentinels(*map(Knowing, answers)).find()
+        await _sentinels(*map(Knowing, answers)).resolve()
 
 
 @pytest.mark.parametrize(
@@ -134,22 +134,22 @@ async def test_no_primary(answers: tuple[Any, ...]) -> None:
 )
 async def test_who_is_to_be_left(monkeypatch: pytest.MonkeyPatch, answer: Any, address: tuple[str, int] | None) -> None:
     """Connections go on until it is known that somebody else is going to be the primary."""
-    monkeypatch.setattr("stream_server.store.sentinel.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
     sentinels = _sentinels(Knowing(primary(1), answer))
-    assert await sentinels.find() == ("10.0.0.1", 1)
+    assert await sentinels.resolve() == ("10.0.0.1", 1)
     with pytest.raises(RedisConnectionError):
-        await sentinels.find()
+        await sentinels.resolve()
     assert sentinels.address == address
 
 
 async def test_a_primary_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody makes a connection, and yet it is known; a Sentinel that fails in between ends nothing."""
-    monkeypatch.setattr("stream_server.store.sentinel.WATCH_SECONDS", 0.0)
-    monkeypatch.setattr("stream_server.store.sentinel.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.sentinel.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
     client = Knowing(primary(1), GONE, changing(1, 1), primary(2, 1))
     sentinels = _sentinels(client)
-    assert await sentinels.find() == ("10.0.0.1", 1)
-    sentinels.watch()
+    assert await sentinels.resolve() == ("10.0.0.1", 1)
+    sentinels.start_polling()
     await eventually(lambda: sentinels.address == ("10.0.0.1", 2))
     await sentinels.close()
     assert not [task for task in asyncio.all_tasks() if "sentinels" in task.get_name()]
@@ -158,40 +158,40 @@ async def test_a_primary_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_silence_of_all_ends_with_the_time_out() -> None:
     """Nobody waits for ever, also if nobody else watches the time."""
     with pytest.raises(RedisConnectionError):
-        await asyncio.wait_for(_sentinels(Knowing(None), seconds=0.05).find(), PATIENCE)
+        await asyncio.wait_for(_sentinels(Knowing(None), seconds=0.05).resolve(), PATIENCE)
 
 
 async def test_who_asks_at_the_same_time_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """And for a moment longer: in a failover all connections are made anew. One that gives up harms no other."""
     client = Knowing(primary(1), GONE, primary(2, 1))
     sentinels = _sentinels(client)
-    hasty, *patient = [asyncio.create_task(sentinels.find()) for _ in range(50)]
+    hasty, *patient = [asyncio.create_task(sentinels.resolve()) for _ in range(50)]
     await asyncio.sleep(0)
     hasty.cancel()
     assert await asyncio.gather(*patient) == [("10.0.0.1", 1)] * 49
-    monkeypatch.setattr("stream_server.store.sentinel.FRESH_SECONDS", PATIENCE * 1000)
-    assert await sentinels.find() == ("10.0.0.1", 1)
+    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", PATIENCE * 1000)
+    assert await sentinels.resolve() == ("10.0.0.1", 1)
     assert client.asked == 1
-    monkeypatch.setattr("stream_server.store.sentinel.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
     with pytest.raises(RedisConnectionError):
-        await sentinels.find()
-    assert await sentinels.find() == sentinels.address == ("10.0.0.1", 2)
+        await sentinels.resolve()
+    assert await sentinels.resolve() == sentinels.address == ("10.0.0.1", 2)
 
 
 async def test_a_healthy_replica_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that any Sentinel calls down, or that has lost its primary, is not taken; without a healthy one, none is."""
-    monkeypatch.setattr("stream_server.store.sentinel.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
     both, second = [replica(1), replica(2)], [replica(1, is_sdown=True), replica(2)]
     none = [replica(1, "err"), replica(2, is_disconnected=True)]
     sentinels = _sentinels(Knowing(second, both, both, none), Knowing(both), replica=True)
-    assert [await sentinels.find() for _ in range(3)] == [("10.0.0.1", 2)] * 3
+    assert [await sentinels.resolve() for _ in range(3)] == [("10.0.0.1", 2)] * 3
     with pytest.raises(RedisConnectionError):
-        await sentinels.find()
+        await sentinels.resolve()
 
 
 def test_nothing_secret_is_in_a_repr() -> None:
     """It stands among the arguments of connections, which redis-py prints."""
-    watched = address.watched(URL)
+    watched = address.parse_sentinel_url(URL)
     assert watched is not None
     sentinels = Sentinels(watched, 1.0)
     shown = repr(sentinels) + repr(watched) + "".join(repr(client) for client in sentinels._clients)

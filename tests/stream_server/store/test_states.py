@@ -9,23 +9,23 @@ import redis
 
 from stream_server.errors import ApiError
 from stream_server.events import Position
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 
 Verb = Callable[[Store, str, str], Awaitable[object]]
 
 VERBS: dict[str, Verb] = {
-    "follow": lambda s, a, b: s.follows.follow(a, b, Request.fresh()),
-    "unfollow": lambda s, a, b: s.follows.unfollow(a, b, Request.fresh()),
-    "approve": lambda s, a, b: s.follow_requests.approve(b, a, Request.fresh()),
-    "refuse": lambda s, a, b: s.follow_requests.refuse(b, a, Request.fresh()),
-    "block": lambda s, a, b: s.blocks.block(a, b, Request.fresh()),
-    "unblock": lambda s, a, b: s.blocks.unblock(a, b, Request.fresh()),
-    "blocked": lambda s, a, b: s.blocks.block(b, a, Request.fresh()),
-    "unblocked":   lambda s, a, b: s.blocks.unblock(b, a, Request.fresh()),
-    "mute": lambda s, a, b: s.mutes.mute(a, b, Request.fresh()),
-    "unmute": lambda s, a, b: s.mutes.unmute(a, b, Request.fresh()),
+    "follow": lambda s, a, b: s.follows.follow(a, b, IdempotencyKey.generate()),
+    "unfollow": lambda s, a, b: s.follows.unfollow(a, b, IdempotencyKey.generate()),
+    "approve": lambda s, a, b: s.follow_requests.approve(b, a, IdempotencyKey.generate()),
+    "refuse": lambda s, a, b: s.follow_requests.refuse(b, a, IdempotencyKey.generate()),
+    "block": lambda s, a, b: s.blocks.block(a, b, IdempotencyKey.generate()),
+    "unblock": lambda s, a, b: s.blocks.unblock(a, b, IdempotencyKey.generate()),
+    "blocked": lambda s, a, b: s.blocks.block(b, a, IdempotencyKey.generate()),
+    "unblocked": lambda s, a, b: s.blocks.unblock(b, a, IdempotencyKey.generate()),
+    "mute": lambda s, a, b: s.mutes.mute(a, b, IdempotencyKey.generate()),
+    "unmute": lambda s, a, b: s.mutes.unmute(a, b, IdempotencyKey.generate()),
 }
 """What Ann does to Bob; who approves, refuses and blocks back is Bob."""
 
@@ -55,7 +55,7 @@ async def test_each_verb_in_each_state(store: Store, people: People, raw: "redis
     for i, (state, protected) in enumerate(itertools.product(STATES, (False, True))):
         ann, bob = await people.user(f"ann{i}"), await people.user(f"bob{i}")
         await _bring_about(store, state, ann, bob)
-        await store.users.update(bob, {"protected": protected}, Request.fresh())
+        await store.users.update(bob, {"protected": protected}, IdempotencyKey.generate())
         assert await _state(store, raw, ann, bob) == state
         row = TABLE["follow*" if verb == "follow" and protected else verb].split("|")
         expected = row[STATES.index(state)].strip()
@@ -78,13 +78,13 @@ async def _outcome(store: Store, raw: "redis.Redis", verb: str, ann: str, bob: s
 
 async def _bring_about(store: Store, state: str, ann: str, bob: str) -> None:
     if state == "requested":
-        await store.users.update(bob, {"protected": True}, Request.fresh())
+        await store.users.update(bob, {"protected": True}, IdempotencyKey.generate())
     if state in {"requested", "following"}:
-        await store.follows.follow(ann, bob, Request.fresh())
+        await store.follows.follow(ann, bob, IdempotencyKey.generate())
     if state == "blocking":
-        await store.blocks.block(ann, bob, Request.fresh())
+        await store.blocks.block(ann, bob, IdempotencyKey.generate())
     if state == "blocked":
-        await store.blocks.block(bob, ann, Request.fresh())
+        await store.blocks.block(bob, ann, IdempotencyKey.generate())
 
 
 async def _state(store: Store, raw: "redis.Redis", ann: str, bob: str) -> str:
@@ -101,8 +101,8 @@ async def _state(store: Store, raw: "redis.Redis", ann: str, bob: str) -> str:
         assert is_so == (raw.zscore(theirs, ann) is not None)
         found += [name] if is_so else []
     assert len(found) <= 1, found
-    following = json.loads(await store.users.me(ann))["following"]
-    followers = json.loads(await store.users.me(bob))["followers"]
+    following = json.loads(await store.users.get_own(ann))["following"]
+    followers = json.loads(await store.users.get_own(bob))["followers"]
     assert following == followers == int(found == ["following"])
     return found[0] if found else "none"
 

@@ -7,17 +7,17 @@ import pytest
 import redis
 
 from stream_server.errors import Forbidden, NotFound
-from stream_server.events import START, iso
-from stream_server.store.draft import Draft, Location, Media, Place
-from stream_server.store.request import Request
+from stream_server.events import LOG_START, format_iso_time
+from stream_server.store.draft import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 
 FULL: dict[str, Any] = {
-    "location": Location(-0.1275, 51.50722),
-    "place": Place("London", "GB", (-0.5, 51.25, 0.25, 51.75)),
+    "location": StatusLocation(-0.1275, 51.50722),
+    "place": StatusPlace("London", "GB", (-0.5, 51.25, 0.25, 51.75)),
     "lang": "en-GB",
-    "media": [Media("https://example.org/a.png", "image")],
+    "media": [StatusMedia("https://example.org/a.png", "image")],
     "meta": {"a": [1, {"b": None}], "é": "\u2028"},
 }
 
@@ -47,15 +47,15 @@ async def test_a_status_has_everything_its_author_gave(store: Store, people: Peo
 async def test_answer_entry_and_reading_are_the_same_bytes(store: Store, people: People) -> None:
     """Lua and Python write one form."""
     ann = await people.user("Ann")
-    for draft in (Draft(message="plain"), Draft(message="full", **FULL)):
-        made = await store.statuses.create(ann, draft, Request.fresh())
-        entry = (await store.log.read(START, 10))[-1]
+    for draft in (StatusDraft(message="plain"), StatusDraft(message="full", **FULL)):
+        made = await store.statuses.create(ann, draft, IdempotencyKey.generate())
+        entry = (await store.log.read(LOG_START, 10))[-1]
         status_id = json.loads(made)["id"]
         assert entry.body.startswith(b'{"wire":{"status":%b},"facts":{"author":' % made)
         assert (entry.kind, entry.audience) == ("post", "public")
         assert await store.statuses.get(ann, status_id) == made
         assert status_id == str(entry.position.status_number)
-        assert json.loads(made)["posted"] == iso(entry.position.ms)
+        assert json.loads(made)["posted"] == format_iso_time(entry.position.ms)
 
 
 async def test_the_hash_keeps_natural_fields(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -66,7 +66,7 @@ async def test_the_hash_keeps_natural_fields(store: Store, people: People, raw: 
     assert isinstance(kept, dict)
     assert kept[b"message"] == "héllo".encode()
     assert kept[b"uid"] == ann.encode()
-    assert iso(int(kept[b"posted"])) == made["posted"]
+    assert format_iso_time(int(kept[b"posted"])) == made["posted"]
     assert json.loads(kept[b"location"]) == made["location"]
     assert kept[b"audience"] == b"public"
     assert raw.zrange(f"{{core}}:profile:{ann}", 0, -1) == [made["id"].encode()]
@@ -90,7 +90,7 @@ async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: 
     assert repost["original"] == first | {"reposts": 1}
     assert json.loads(await store.statuses.get(ann, repost["id"])) == repost
     assert json.loads(await store.statuses.get(bob, first["id"]))["reposts"] == 1
-    posts = [entry for entry in await store.log.read(START, 10) if entry.kind == "post"]
+    posts = [entry for entry in await store.log.read(LOG_START, 10) if entry.kind == "post"]
     assert json.loads(posts[-1].body)["wire"]["status"] == repost
 
 
@@ -114,9 +114,9 @@ async def test_many_keeps_order_and_leaves_out_the_unknown(store: Store, people:
     ann = await people.user("Ann")
     first = await people.status(ann, "first")
     repost = await people.status(ann, "", origin=first["id"])
-    found = [json.loads(one) for one in await store.statuses.many(ann, [repost["id"], "1", first["id"]])]
+    found = [json.loads(one) for one in await store.statuses.get_many(ann, [repost["id"], "1", first["id"]])]
     assert found == [repost, first | {"reposts": 1}]
-    assert await store.statuses.many(ann, []) == []
+    assert await store.statuses.get_many(ann, []) == []
 
 
 async def test_pointing_to_what_is_not_there_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -124,7 +124,7 @@ async def test_pointing_to_what_is_not_there_changes_nothing(store: Store, peopl
     ann = await people.user("Ann")
     first = await people.status(ann, "first")
     repost = await people.status(ann, "", origin=first["id"])
-    await store.statuses.delete(ann, first["id"], Request.fresh())
+    await store.statuses.delete(ann, first["id"], IdempotencyKey.generate())
     before = footprint(raw)
     cases = [
         ("1", {}, None),
@@ -147,8 +147,8 @@ async def test_a_delete_says_ids_and_is_matched_as_its_post(store: Store, people
     author = json.loads(await store.users.get(ann, ann))
     first = await people.status(ann, "first @u1 #x", **FULL)
     await people.status(bob, "", origin=first["id"])
-    await store.statuses.delete(ann, first["id"], Request.fresh())
-    entry = (await store.log.read(START, 10))[-1]
+    await store.statuses.delete(ann, first["id"], IdempotencyKey.generate())
+    entry = (await store.log.read(LOG_START, 10))[-1]
     assert (entry.kind, entry.audience) == ("delete", "public")
     assert json.loads(entry.body) == {
         "wire": {"status": {"id": first["id"], "uid": ann, "deleted": True}},
@@ -165,11 +165,11 @@ async def test_a_repost_outlives_its_original(store: Store, people: People, raw:
     ann, bob = await people.users(2)
     first = await people.status(ann, "first", **FULL)
     repost = await people.status(bob, "", origin=first["id"])
-    await store.statuses.delete(ann, first["id"], Request.fresh())
+    await store.statuses.delete(ann, first["id"], IdempotencyKey.generate())
     shown = json.loads(await store.statuses.get(ann, repost["id"]))
     assert shown == repost | {"original": None}
-    await store.statuses.delete(bob, repost["id"], Request.fresh())
-    entry = (await store.log.read(START, 10))[-1]
+    await store.statuses.delete(bob, repost["id"], IdempotencyKey.generate())
+    entry = (await store.log.read(LOG_START, 10))[-1]
     facts = json.loads(entry.body)["facts"]
     assert facts.pop("status") == repost
     assert {role: who["id"] for role, who in facts.items()} == {"author": bob, "original_author": ann}
@@ -182,17 +182,17 @@ async def test_an_entry_knows_whom_it_answers_and_who_wrote_what_it_shows(store:
     first = await people.status(ann, "first")
     await people.status(bob, "second", in_reply_to=first["id"])
     await people.status(bob, "third", origin=first["id"])
-    _, reply, quote = [one for one in await store.log.read(START, 10) if one.kind == "post"]
+    _, reply, quote = [one for one in await store.log.read(LOG_START, 10) if one.kind == "post"]
     assert reply.facts.author is not None
     assert reply.facts.author.login == "u1"
     assert (reply.facts.reply_to_login, reply.facts.original_author) == ("u0", None)
     assert quote.facts.original_author is not None
     assert (quote.facts.original_author.login, quote.facts.original_author.posts) == ("u0", 1)
-    assert b"facts" not in quote.data()
+    assert b"facts" not in quote.message_json()
     event = reply.event
-    assert (event.login, event.reply_to, event.reply_to_login, set(event.forms)) == ("u1", ann, "u0", {"reply"})
+    assert (event.author_login, event.reply_to, event.reply_to_login, set(event.forms)) == ("u1", ann, "u0", {"reply"})
     shown = quote.event
-    assert (set(shown.forms), shown.quoted.text, shown.followers or 0) == ({"quote"}, "first", 0)
+    assert (set(shown.forms), shown.analyzed_quote.text, shown.followers or 0) == ({"quote"}, "first", 0)
 
 
 async def test_deleting_a_repost_takes_back_its_count(store: Store, people: People) -> None:
@@ -200,7 +200,7 @@ async def test_deleting_a_repost_takes_back_its_count(store: Store, people: Peop
     ann, bob = await people.users(2)
     first = await people.status(ann, "first")
     repost = await people.status(bob, "", origin=first["id"])
-    await store.statuses.delete(bob, repost["id"], Request.fresh())
+    await store.statuses.delete(bob, repost["id"], IdempotencyKey.generate())
     assert json.loads(await store.statuses.get(bob, first["id"])) == first
 
 
@@ -210,12 +210,12 @@ async def test_only_the_author_deletes(store: Store, people: People, raw: "redis
     first = await people.status(ann)
     before = footprint(raw)
     with pytest.raises(Forbidden) as refusal:
-        await store.statuses.delete(bob, first["id"], Request.fresh())
+        await store.statuses.delete(bob, first["id"], IdempotencyKey.generate())
     assert refusal.value.error_code == "not_yours"
     with pytest.raises(NotFound):
-        await store.statuses.delete(ann, "1", Request.fresh())
+        await store.statuses.delete(ann, "1", IdempotencyKey.generate())
     assert footprint(raw) == before
-    await store.statuses.delete(ann, first["id"], Request.fresh())
+    await store.statuses.delete(ann, first["id"], IdempotencyKey.generate())
     with pytest.raises(NotFound):
-        await store.statuses.delete(ann, first["id"], Request.fresh())
+        await store.statuses.delete(ann, first["id"], IdempotencyKey.generate())
     assert raw.xlen("{core}:log") == 2

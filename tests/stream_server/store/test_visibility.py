@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError, NotFound
-from stream_server.store.page import Piece
-from stream_server.store.request import Request
+from stream_server.store.page import PageRequest
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, ids, protect, suspend, whole
@@ -17,22 +17,22 @@ Verb = Callable[[Store, str, str], Awaitable[Any]]
 
 VERBS: dict[str, Verb] = {
     "get": lambda s, who, status: s.statuses.get(who, status),
-    "like": lambda s, who, status: s.likes.like(who, status, Request.fresh()),
-    "unlike": lambda s, who, status: s.likes.unlike(who, status, Request.fresh()),
-    "has liked": lambda s, who, status: s.likes.has(who, status, who),
-    "who likes": lambda s, who, status: s.likes.page(who, status, Piece()),
-    "keep": lambda s, who, status: s.favorites.keep(who, status, Request.fresh()),
-    "drop": lambda s, who, status: s.favorites.drop(who, status, Request.fresh()),
-    "has kept": lambda s, who, status: s.favorites.has(who, status),
-    "comment": lambda s, who, status: s.comments.create(who, status, "x", Request.fresh()),
-    "comments": lambda s, who, status: s.comments.page(who, status, Piece()),
+    "like": lambda s, who, status: s.likes.like(who, status, IdempotencyKey.generate()),
+    "unlike": lambda s, who, status: s.likes.unlike(who, status, IdempotencyKey.generate()),
+    "has liked": lambda s, who, status: s.likes.has_liked(who, status, who),
+    "who likes": lambda s, who, status: s.likes.list_likers(who, status, PageRequest()),
+    "keep": lambda s, who, status: s.favorites.add(who, status, IdempotencyKey.generate()),
+    "drop": lambda s, who, status: s.favorites.remove(who, status, IdempotencyKey.generate()),
+    "has kept": lambda s, who, status: s.favorites.is_favorite(who, status),
+    "comment": lambda s, who, status: s.comments.create(who, status, "x", IdempotencyKey.generate()),
+    "comments": lambda s, who, status: s.comments.list_comments(who, status, PageRequest()),
     "reply": lambda s, who, status: People(s).status(who, "x", in_reply_to=status),
     "repost": lambda s, who, status: People(s).status(who, "", origin=status),
     "quote": lambda s, who, status: People(s).status(who, "x", origin=status),
-    "reposts": lambda s, who, status: s.timelines.reposts(who, status, Piece()),
-    "replies": lambda s, who, status: s.timelines.replies(who, status, Piece()),
-    "conversation": lambda s, who, status: s.timelines.conversation(who, status, Piece()),
-    "delete": lambda s, who, status: s.statuses.delete(who, status, Request.fresh()),
+    "reposts": lambda s, who, status: s.timelines.read_reposts(who, status, PageRequest()),
+    "replies": lambda s, who, status: s.timelines.read_replies(who, status, PageRequest()),
+    "conversation": lambda s, who, status: s.timelines.read_conversation(who, status, PageRequest()),
+    "delete": lambda s, who, status: s.statuses.delete(who, status, IdempotencyKey.generate()),
 }
 """Everything that is done with one status, by whom, by its id."""
 
@@ -48,13 +48,13 @@ async def status_of(kind: str, store: Store, author: str, viewer: str) -> str:
     if kind == "the protected":
         await protect(store, author)
     elif kind == "the blocking":
-        await store.blocks.block(author, viewer, Request.fresh())
+        await store.blocks.block(author, viewer, IdempotencyKey.generate())
     elif kind == "the blocked":
-        await store.blocks.block(viewer, author, Request.fresh())
+        await store.blocks.block(viewer, author, IdempotencyKey.generate())
     elif kind == "the suspended":
         await suspend(store, viewer, author)
     else:
-        await store.statuses.delete(author, status, Request.fresh())
+        await store.statuses.delete(author, status, IdempotencyKey.generate())
     return status
 
 
@@ -73,7 +73,7 @@ async def test_each_verb_takes_it_for_what_does_not_exist(
                 await verb(store, viewer, asked)
             refusals.append(refusal.value.body())
         assert refusals[0] == refusals[1], name
-    assert await store.statuses.many(viewer, [status, "1"]) == []
+    assert await store.statuses.get_many(viewer, [status, "1"]) == []
     assert whole(raw) == before
 
 
@@ -106,19 +106,19 @@ async def test_the_suspended_do_nothing(store: Store, people: People, raw: "redi
 async def test_the_muted_are_there_when_asked_for(store: Store, people: People) -> None:
     """By id, on their profile, among one's own likes; not on a tag, among mentions or comments, or in a thread."""
     viewer, muted, ann = await people.users(3)
-    await store.mutes.mute(viewer, muted, Request.fresh())
+    await store.mutes.mute(viewer, muted, IdempotencyKey.generate())
     root = (await people.status(ann))["id"]
     status = (await people.status(muted, "@u0 #tag", in_reply_to=root))["id"]
-    await store.comments.create(muted, root, "x", Request.fresh())
-    await store.likes.like(viewer, status, Request.fresh())
+    await store.comments.create(muted, root, "x", IdempotencyKey.generate())
+    await store.likes.like(viewer, status, IdempotencyKey.generate())
     timelines = store.timelines
-    assert ids(await store.statuses.many(viewer, [status])) == [status]
-    assert ids(await timelines.profile(viewer, muted, Piece())) == [status]
-    assert ids(await timelines.liked(viewer, viewer, Piece())) == [status]
-    assert ids(await timelines.tag(viewer, "tag", Piece())) == []
-    assert ids(await timelines.mentions(viewer, Piece())) == []
-    assert ids(await timelines.conversation(viewer, root, Piece())) == [root]
-    assert ids(await store.comments.page(viewer, root, Piece())) == []
+    assert ids(await store.statuses.get_many(viewer, [status])) == [status]
+    assert ids(await timelines.read_profile(viewer, muted, PageRequest())) == [status]
+    assert ids(await timelines.read_liked(viewer, viewer, PageRequest())) == [status]
+    assert ids(await timelines.read_tag(viewer, "tag", PageRequest())) == []
+    assert ids(await timelines.read_mentions(viewer, PageRequest())) == []
+    assert ids(await timelines.read_conversation(viewer, root, PageRequest())) == [root]
+    assert ids(await store.comments.list_comments(viewer, root, PageRequest())) == []
 
 
 async def test_a_change_of_permission_holds_at_once(store: Store, people: People) -> None:
@@ -127,19 +127,19 @@ async def test_a_change_of_permission_holds_at_once(store: Store, people: People
     status = (await people.status(ann))["id"]
 
     async def seen() -> bool:
-        return bool(await store.statuses.many(bob, [status]))
+        return bool(await store.statuses.get_many(bob, [status]))
 
     assert await seen()
     await protect(store, ann)
     assert not await seen()
     await befriend(store, bob, ann)
     assert await seen()
-    await store.follows.unfollow(bob, ann, Request.fresh())
+    await store.follows.unfollow(bob, ann, IdempotencyKey.generate())
     assert not await seen()
     await protect(store, ann, on=False)
     assert await seen()
     for source, target in ((ann, bob), (bob, ann)):
-        await store.blocks.block(source, target, Request.fresh())
+        await store.blocks.block(source, target, IdempotencyKey.generate())
         assert not await seen()
-        await store.blocks.unblock(source, target, Request.fresh())
+        await store.blocks.unblock(source, target, IdempotencyKey.generate())
         assert await seen()

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from stream_server.errors import OutcomeUnknown
-from stream_server.events import START
-from stream_server.store.draft import Draft
-from stream_server.store.request import Request
+from stream_server.events import LOG_START
+from stream_server.store.draft import StatusDraft
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
@@ -30,8 +30,8 @@ class Pair(NamedTuple):
 
     async def post(self, store: Store, key: str = "") -> str:
         """The id of a new status, or of that which was made under this key before."""
-        request = Request.of_client(self.author, key, b"payload") if key else Request.fresh()
-        made = await store.statuses.create(self.author, Draft(message="x"), request)
+        request = IdempotencyKey.from_client(self.author, key, b"payload") if key else IdempotencyKey.generate()
+        made = await store.statuses.create(self.author, StatusDraft(message="x"), request)
         return str(json.loads(made)["id"])
 
 
@@ -53,12 +53,12 @@ class _opened:  # noqa: N801 - used as a function
     """A store of that server, whose writes need so many replicas; ``seconds`` count from when it is open."""
 
     def __init__(self, server: RedisProcess, replicas: int = 0, seconds: float = PATIENCE) -> None:
-        self._store = Store(server.url, timeout_seconds=PATIENCE, write_replicas=replicas)
+        self._store = Store(server.url, timeout_seconds=PATIENCE, min_write_replicas=replicas)
         self._seconds = seconds
 
     async def __aenter__(self) -> Store:
         await self._store.open()
-        self._store._link.timeout_seconds = self._seconds
+        self._store._redis.timeout_seconds = self._seconds
         return self._store
 
     async def __aexit__(self, *_: object) -> None:
@@ -86,7 +86,7 @@ async def test_a_write_that_no_replica_has_is_not_acknowledged(pair: Pair) -> No
     async with _opened(pair.primary, replicas=1) as store:
         made = await pair.post(store, "key")
         assert await pair.post(store, "key") == made
-        assert [entry.position.n for entry in await store.log.read(START, 10)] == [1]
+        assert [entry.position.n for entry in await store.log.read(LOG_START, 10)] == [1]
         assert entries(pair.replica) == 1
 
 
@@ -95,7 +95,7 @@ async def test_more_replicas_than_there_are(pair: Pair) -> None:
     async with _opened(pair.primary, replicas=2, seconds=SHORT) as store:
         with pytest.raises(OutcomeUnknown):
             await pair.post(store)
-        store._link.timeout_seconds = PATIENCE
+        store._redis.timeout_seconds = PATIENCE
         assert await store.users.get(pair.author, pair.author)
 
 
@@ -119,7 +119,7 @@ async def test_a_write_is_made_once_though_its_primary_dies(pair: Pair) -> None:
         assert await pair.post(store, "key") == made
         assert entries(pair.replica) == 1
         assert await pair.post(store, "another") != made
-        assert [entry.position.n for entry in await store.log.read(START, 10)] == [1, 2]
+        assert [entry.position.n for entry in await store.log.read(LOG_START, 10)] == [1, 2]
 
 
 async def test_what_no_replica_had_is_lost_with_its_primary(pair: Pair) -> None:

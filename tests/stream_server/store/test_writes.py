@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from stream_server.errors import Conflict, Forbidden, OutcomeUnknown, Unavailable
-from stream_server.store.request import Request
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.contracts.test_lua import WRITES as SCRIPTS
 from tests.redis_process import RedisProcess
@@ -42,14 +42,14 @@ async def test_the_same_request_twice_is_one_write(
 ) -> None:
     """The second asking gets the first one's answer; the same key for something else is refused."""
     before, length = whole(raw), raw.xlen(LOG)
-    request = Request.of_client(scene.ann, "key", b"payload")
+    request = IdempotencyKey.from_client(scene.ann, "key", b"payload")
     first = await write.do(store, scene, request)
     after = whole(raw)
     assert after != before
     assert raw.xlen(LOG) == length + write.entries
     assert await write.do(store, scene, request) == first
     with pytest.raises(Conflict) as refusal:
-        await write.do(store, scene, Request.of_client(scene.ann, "key", b"another"))
+        await write.do(store, scene, IdempotencyKey.from_client(scene.ann, "key", b"another"))
     assert (refusal.value.error_code, refusal.value.param) == ("duplicate", "Idempotency-Key")
     assert whole(raw) == after
 
@@ -59,7 +59,7 @@ async def test_a_lost_answer_is_asked_for_again(
     store: Store, redis_server: RedisProcess, raw: "redis.Redis", scene: Scene, write: Write, lost: int
 ) -> None:
     """It was written once, whether the second answer comes, or is lost as well and the caller hears exactly that."""
-    request, length = Request.fresh(), raw.xlen(LOG)
+    request, length = IdempotencyKey.generate(), raw.xlen(LOG)
     async with CuttingProxy(redis_server.socket) as proxy:
         cut = Store(proxy.url, timeout_seconds=PATIENCE)
         await cut.open()
@@ -85,9 +85,9 @@ async def test_scripts_that_redis_forgot_are_given_again(
 ) -> None:
     """A Redis that was restarted or failed over knows no script; nobody notices."""
     raw.script_flush()
-    await write.do(store, scene, Request.fresh())
+    await write.do(store, scene, IdempotencyKey.generate())
     raw.script_flush()
-    assert (await store.viewers.read(scene.ann)).head == await store.log.head()
+    assert (await store.user_graphs.get_graph(scene.ann)).head == await store.log.head()
 
 
 async def test_a_full_redis_refuses_and_nothing_changes(
@@ -98,12 +98,12 @@ async def test_a_full_redis_refuses_and_nothing_changes(
     raw.config_set("maxmemory", 1)
     try:
         with pytest.raises(Unavailable) as told:
-            await write.do(store, scene, Request.fresh())
+            await write.do(store, scene, IdempotencyKey.generate())
     finally:
         raw.config_set("maxmemory", 0)
     assert (told.value.error_code, told.value.retry_after) == ("unavailable", 1)
     assert whole(raw) == before
-    await write.do(store, scene, Request.fresh())
+    await write.do(store, scene, IdempotencyKey.generate())
     assert whole(raw) != before
 
 
@@ -116,11 +116,11 @@ async def test_a_replica_refuses_and_nothing_changes(
     raw.replicaof("127.0.0.1", "1")
     try:
         with pytest.raises(Unavailable):
-            await write.do(store, scene, Request.fresh())
+            await write.do(store, scene, IdempotencyKey.generate())
     finally:
         raw.replicaof("NO", "ONE")
     assert whole(raw) == before
-    await write.do(store, scene, Request.fresh())
+    await write.do(store, scene, IdempotencyKey.generate())
 
 
 async def test_the_suspended_write_nothing(
@@ -129,13 +129,13 @@ async def test_the_suspended_write_nothing(
     """Whoever does it is told to be suspended, and nothing changes; what is nobody's goes on."""
     admin = await people.user("admin")
     for uid in scene.users:
-        await store.suspensions.suspend(admin, uid, Request.fresh())
+        await store.suspensions.suspend(admin, uid, IdempotencyKey.generate())
     before = whole(raw)
     if not write.somebodys:
-        await write.do(store, scene, Request.fresh())
+        await write.do(store, scene, IdempotencyKey.generate())
         assert whole(raw) != before
         return
     with pytest.raises(Forbidden) as refusal:
-        await write.do(store, scene, Request.fresh())
+        await write.do(store, scene, IdempotencyKey.generate())
     assert refusal.value.error_code == "suspended"
     assert whole(raw) == before

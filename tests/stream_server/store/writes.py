@@ -4,10 +4,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from stream_server.store.draft import Draft
-from stream_server.store.page import Piece
-from stream_server.store.reports import Outcome
-from stream_server.store.request import Request
+from stream_server.store.draft import StatusDraft
+from stream_server.store.page import PageRequest
+from stream_server.store.reports import ReportOutcome
+from stream_server.store.request import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import PASSWORD_HASH, People
 from tests.stream_server.store.scenes import ids, protect, suspend
@@ -43,32 +43,32 @@ class Scene:
         await self._gather(store)
 
     async def _follow(self, store: Store) -> None:
-        await store.follows.follow(self.bob, self.ann, Request.fresh())
+        await store.follows.follow(self.bob, self.ann, IdempotencyKey.generate())
         for uid in (self.dora, self.eli):
             await protect(store, uid)
-        await store.follows.follow(self.dora, self.eli, Request.fresh())
-        await store.blocks.block(self.dora, self.fay, Request.fresh())
-        await store.mutes.mute(self.dora, self.fay, Request.fresh())
+        await store.follows.follow(self.dora, self.eli, IdempotencyKey.generate())
+        await store.blocks.block(self.dora, self.fay, IdempotencyKey.generate())
+        await store.mutes.mute(self.dora, self.fay, IdempotencyKey.generate())
         await suspend(store, self.root, self.gus)
 
     async def _do(self, store: Store) -> None:
-        await store.likes.like(self.bob, self.done, Request.fresh())
-        await store.favorites.keep(self.bob, self.done, Request.fresh())
-        self.comment = _id(await store.comments.create(self.bob, self.done, "@u0 well", Request.fresh()))
+        await store.likes.like(self.bob, self.done, IdempotencyKey.generate())
+        await store.favorites.add(self.bob, self.done, IdempotencyKey.generate())
+        self.comment = _id(await store.comments.create(self.bob, self.done, "@u0 well", IdempotencyKey.generate()))
         made, _ = await store.reports.create(
-            self.carl, status=self.fresh, reason="spam", note="", request=Request.fresh()
+            self.carl, status=self.fresh, reason="spam", note="", idempotency_key=IdempotencyKey.generate()
         )
         self.report = _id(made)
-        self.notice = ids(await store.notifications.page(self.ann, Piece()))[0]
+        self.notice = ids(await store.notifications.list_notifications(self.ann, PageRequest()))[0]
 
     async def _gather(self, store: Store) -> None:
-        self.list = _id(await store.lists.create(self.ann, "a", "", False, Request.fresh()))
-        await store.lists.add(self.ann, self.list, self.bob, Request.fresh())
-        self.group = _id(await store.groups.create(self.ann, "a", "private", "", Request.fresh()))
-        await store.groups.add(self.ann, self.group, self.bob, Request.fresh())
-        self.talk = _id((await store.talks.open(self.ann, [self.bob], None, Request.fresh()))[0])
-        self.message = _id(await store.talks.send(self.bob, self.talk, "hello", Request.fresh()))
-        (kept,) = await store.rules.add(self.ann, [("tea", "drinks")], Request.fresh())
+        self.list = _id(await store.lists.create(self.ann, "a", "", False, IdempotencyKey.generate()))
+        await store.lists.add_member(self.ann, self.list, self.bob, IdempotencyKey.generate())
+        self.group = _id(await store.groups.create(self.ann, "a", "private", "", IdempotencyKey.generate()))
+        await store.groups.add_member(self.ann, self.group, self.bob, IdempotencyKey.generate())
+        self.talk = _id((await store.talks.open(self.ann, [self.bob], None, IdempotencyKey.generate()))[0])
+        self.message = _id(await store.talks.send_message(self.bob, self.talk, "hello", IdempotencyKey.generate()))
+        (kept,) = await store.rules.add(self.ann, [("tea", "drinks")], IdempotencyKey.generate())
         assert kept.saved is not None
         self.rule = kept.saved.id
 
@@ -80,7 +80,7 @@ def _id(made: bytes) -> str:
 class Write(NamedTuple):
     """A write, how many entries it makes, and whether it is somebody's, whom a suspension keeps from it."""
 
-    do: Callable[[Store, Scene, Request], Awaitable[Any]]
+    do: Callable[[Store, Scene, IdempotencyKey], Awaitable[Any]]
     entries: int
     somebodys: bool = True
 
@@ -90,13 +90,15 @@ WRITES: dict[str, Write] = {
     "sign_up_many": Write(lambda s, x, r: s.users.create_many([("New", "New"), ("u0", "there")], r), 0, False),
     "revoke": Write(lambda s, x, r: s.sessions.revoke(x.ann, "jti", 4_000_000_000_000, r), 1, False),
     "update_user": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
-    "post": Write(lambda s, x, r: s.statuses.create(x.ann, Draft(message="@u1 hello", in_reply_to=x.fresh), r), 2),
-    "repost": Write(lambda s, x, r: s.statuses.create(x.ann, Draft(origin=x.fresh), r), 1),
+    "post": Write(
+        lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="@u1 hello", in_reply_to=x.fresh), r), 2
+    ),
+    "repost": Write(lambda s, x, r: s.statuses.create(x.ann, StatusDraft(origin=x.fresh), r), 1),
     "delete": Write(lambda s, x, r: s.statuses.delete(x.ann, x.done, r), 1),
     "like": Write(lambda s, x, r: s.likes.like(x.bob, x.fresh, r), 2),
     "unlike": Write(lambda s, x, r: s.likes.unlike(x.bob, x.done, r), 1),
-    "favorite": Write(lambda s, x, r: s.favorites.keep(x.bob, x.fresh, r), 0),
-    "unfavorite": Write(lambda s, x, r: s.favorites.drop(x.bob, x.done, r), 0),
+    "favorite": Write(lambda s, x, r: s.favorites.add(x.bob, x.fresh, r), 0),
+    "unfavorite": Write(lambda s, x, r: s.favorites.remove(x.bob, x.done, r), 0),
     "comment": Write(lambda s, x, r: s.comments.create(x.bob, x.fresh, "@u0 well", r), 2),
     "uncomment": Write(lambda s, x, r: s.comments.delete(x.bob, x.comment, r), 1),
     "mark_read": Write(lambda s, x, r: s.notifications.mark_read(x.ann, x.notice, r), 0),
@@ -114,23 +116,23 @@ WRITES: dict[str, Write] = {
     "list_create": Write(lambda s, x, r: s.lists.create(x.ann, "b", "", True, r), 1),
     "list_update": Write(lambda s, x, r: s.lists.update(x.ann, x.list, {"name": "b", "private": True}, r), 1),
     "list_delete": Write(lambda s, x, r: s.lists.delete(x.ann, x.list, r), 1),
-    "list_add": Write(lambda s, x, r: s.lists.add(x.ann, x.list, x.carl, r), 1),
-    "list_remove": Write(lambda s, x, r: s.lists.remove(x.ann, x.list, x.bob, r), 1),
+    "list_add": Write(lambda s, x, r: s.lists.add_member(x.ann, x.list, x.carl, r), 1),
+    "list_remove": Write(lambda s, x, r: s.lists.remove_member(x.ann, x.list, x.bob, r), 1),
     "group_create": Write(lambda s, x, r: s.groups.create(x.ann, "b", "public", "", r), 1),
     "group_update": Write(lambda s, x, r: s.groups.update(x.ann, x.group, {"description": "b"}, r), 1),
     "group_delete": Write(lambda s, x, r: s.groups.delete(x.ann, x.group, r), 1),
-    "group_join": Write(lambda s, x, r: s.groups.add(x.ann, x.group, x.carl, r), 1),
+    "group_join": Write(lambda s, x, r: s.groups.add_member(x.ann, x.group, x.carl, r), 1),
     "group_leave": Write(lambda s, x, r: s.groups.leave(x.bob, x.group, r), 1),
     "talk_open": Write(lambda s, x, r: s.talks.open(x.ann, [x.carl], None, r), 0),
     "talk_open_several": Write(lambda s, x, r: s.talks.open(x.ann, [x.bob, x.carl], "b", r), 0),
-    "talk_send": Write(lambda s, x, r: s.talks.send(x.ann, x.talk, "hi", r), 1),
-    "talk_read": Write(lambda s, x, r: s.talks.read(x.ann, x.talk, x.message, r), 0),
+    "talk_send": Write(lambda s, x, r: s.talks.send_message(x.ann, x.talk, "hi", r), 1),
+    "talk_read": Write(lambda s, x, r: s.talks.mark_read(x.ann, x.talk, x.message, r), 0),
     "rule_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
     "rule_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
     "report": Write(
-        lambda s, x, r: s.reports.create(x.bob, status=x.done, reason="spam", note="", request=r), 0
+        lambda s, x, r: s.reports.create(x.bob, status=x.done, reason="spam", note="", idempotency_key=r), 0
     ),
-    "decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, Outcome.REMOVED, "", r), 1),
+    "decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, ReportOutcome.REMOVED, "", r), 1),
     "suspend": Write(lambda s, x, r: s.suspensions.suspend(x.root, x.bob, r), 1),
     "reinstate": Write(lambda s, x, r: s.suspensions.reinstate(x.root, x.gus, r), 1),
 }

@@ -10,16 +10,16 @@ import pytest
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server.auth import Auth
+from stream_server.auth import TokenAuthority
 from stream_server.config import Config
-from stream_server.detection import detected
-from stream_server.hub.closing import Shutdown
+from stream_server.detection import detect_language
+from stream_server.hub.closing import ReconnectSpread
 from stream_server.metrics import Metrics
 from stream_server.passwords import Passwords
 from stream_server.store.store import Store
 from stream_server.web import keys, middleware, routes
-from stream_server.web.edges import Runner
-from stream_server.web.subscriptions import Subscriptions
+from stream_server.web.edges import HttpRunner
+from stream_server.web.subscriptions import SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.hub import world as hub_world
@@ -42,16 +42,16 @@ def config(settings: dict[str, Any]) -> Config:
 @pytest.fixture
 async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     """The app, wired as the server does it."""
-    store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds, language=detected)
+    store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds, detect_language=detect_language)
     await store.open()
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     app = web.Application(middlewares=middleware.MIDDLEWARES)
-    app[keys.CONFIG], app[keys.STORE], app[keys.AUTH] = config, store, Auth(config)
+    app[keys.CONFIG], app[keys.STORE], app[keys.AUTH] = config, store, TokenAuthority(config)
     app[keys.PASSWORDS], app[keys.METRICS] = passwords, Metrics()
     app[keys.HUB] = hub_world.World().hub
-    app[keys.READINESS], app[keys.SHUTDOWN] = _well, Shutdown(5.0, random.Random(1))
-    app[keys.SUBSCRIPTIONS] = Subscriptions(Registry.from_entry_points())
-    routes.add(app)
+    app[keys.READINESS_CHECK], app[keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
+    app[keys.SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
+    routes.add_routes(app)
     yield app
     passwords.close()
     await store.close()
@@ -64,7 +64,7 @@ def _well() -> tuple[bool, dict[str, object]]:
 @pytest.fixture
 async def address(app: web.Application) -> AsyncIterator[tuple[str, int]]:
     """Where it listens: a free port of this machine, behind the connections that the server uses."""
-    runner = Runner(app, header_seconds=0.3, shutdown_seconds=0.5)
+    runner = HttpRunner(app, header_seconds=0.3, shutdown_seconds=0.5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield runner.addresses[0][:2]

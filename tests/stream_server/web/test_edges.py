@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from stream_server.web import body, keys
-from stream_server.web.edges import Deadlines, Runner
-from stream_server.web.peer import MOST_IDLE_SECONDS, MOST_PROBES
+from stream_server.web.edges import ConnectionTimeouts, HttpRunner
+from stream_server.web.peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -168,11 +168,9 @@ async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Add
         assert b'{"alive":true}' in await reader.read()
 
 
-async def test_a_slow_body_is_given_up(
-    address: Address, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_body_is_given_up(address: Address, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that does not come whole in time is a 400, and nothing is written."""
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.2)
     ann = await world.user("ann")
     before = world.state()
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
@@ -240,7 +238,7 @@ async def test_a_leaver_is_noticed_at_once(
             seen.append("cancelled")
         return b""
 
-    monkeypatch.setattr(app[keys.STORE].users, "me", wait_for_ever)
+    monkeypatch.setattr(app[keys.STORE].users, "get_own", wait_for_ever)
     async with connected(address) as (_, writer):
         head = f"GET /v1/users/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n\r\n"
         writer.write(head.encode())
@@ -274,11 +272,11 @@ async def test_an_answer_that_had_begun_is_broken_off(
 
 
 @pytest.fixture
-async def narrow(app: web.Application) -> AsyncIterator[tuple[Address, Runner]]:
+async def narrow(app: web.Application) -> AsyncIterator[tuple[Address, HttpRunner]]:
     """The same app behind small kernel buffers, with a short deadline for the next byte of an answer."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    runner = Runner(app, deadlines=lambda: Deadlines(write_seconds=0.5), shutdown_seconds=0.5)
+    runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
     await runner.setup()
     await web.SockSite(runner, listening).start()
     yield runner.addresses[0][:2], runner
@@ -289,7 +287,7 @@ async def narrow(app: web.Application) -> AsyncIterator[tuple[Address, Runner]]:
 @pytest.mark.parametrize("manner", ["keep-alive", "close"])
 @pytest.mark.parametrize("drips", [False, True], ids=["never read", "a byte now and then"])
 async def test_an_answer_that_is_not_read_is_given_up(
-    narrow: tuple[Address, Runner],
+    narrow: tuple[Address, HttpRunner],
     app: web.Application,
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -321,7 +319,7 @@ async def test_a_body_that_trickles_is_given_up(
     address: Address, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A byte now and then keeps no handler for longer than the body's deadline."""
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.3)
     ann = await world.user("ann")
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 20000\r\n\r\n"
@@ -362,7 +360,7 @@ async def test_blank_lines_between_requests_keep_nothing_open(address: Address) 
 
 async def test_deadlines_that_the_kernel_cannot_keep_are_its_longest(app: web.Application) -> None:
     """It refuses longer ones, and a connection that is refused its options would never answer."""
-    runner = Runner(app, deadlines=lambda: Deadlines(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
+    runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     server = runner.server
@@ -373,6 +371,6 @@ async def test_deadlines_that_the_kernel_cannot_keep_are_its_longest(app: web.Ap
         (one,) = server.connections
         assert one.transport is not None
         asked = one.transport.get_extra_info("socket")
-        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MOST_IDLE_SECONDS
-        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MOST_PROBES
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MAX_KEEPALIVE_IDLE_SECONDS
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MAX_KEEPALIVE_PROBES
     await runner.cleanup()

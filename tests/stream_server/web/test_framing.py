@@ -4,8 +4,16 @@ import pytest
 
 from stream_server.errors import NotAcceptable
 from stream_server.events import Entry, Position
-from stream_server.hub.control import Control
-from stream_server.web.framing import NDJSON, SSE, chunk, ndjson, negotiate, sse, sse_control
+from stream_server.hub.control import ControlMessage
+from stream_server.web.framing import (
+    NDJSON,
+    SSE,
+    encode_ndjson,
+    encode_sse,
+    encode_sse_control,
+    negotiate_media_type,
+    wrap_chunk,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +32,14 @@ from stream_server.web.framing import NDJSON, SSE, chunk, ndjson, negotiate, sse
 )
 def test_the_media_type_is_chosen_by_quality_then_by_order(accept: str, chosen: str) -> None:
     """RFC 9110, section 12.5.1."""
-    assert negotiate(accept) == chosen
+    assert negotiate_media_type(accept) == chosen
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png, text/html", "", "text/event-stream;q=0", "*/*;q=x"])
 def test_what_cannot_be_given_is_refused(accept: str) -> None:
     """406, naming the header."""
     with pytest.raises(NotAcceptable) as refused:
-        negotiate(accept)
+        negotiate_media_type(accept)
     assert (refused.value.status, refused.value.param) == (406, "Accept")
 
 
@@ -40,17 +48,17 @@ def test_an_event_has_id_name_and_data() -> None:
     entry = Entry(Position(1_704_067_200_001, 0, 1), "user_update", "public", b'{"wire":{"user":{"id":"2"}}}')
     at = '"cursor":"1704067200001-0.1","at":"2024-01-01T00:00:00.001Z"'
     data = f'{{"kind":"user_update",{at},"user":{{"id":"2"}}}}'.encode()
-    assert sse(entry, None) == b"id: 1704067200001-0.1\nevent: user_update\ndata: %b\n\n" % data
-    assert ndjson(entry, None) == data + b"\n"
-    assert ndjson(entry, b"[7]") == data[:-1] + b',"matched":[7]}\n'
+    assert encode_sse(entry, None) == b"id: 1704067200001-0.1\nevent: user_update\ndata: %b\n\n" % data
+    assert encode_ndjson(entry, None) == data + b"\n"
+    assert encode_ndjson(entry, b"[7]") == data[:-1] + b',"matched":[7]}\n'
 
 
 def test_retry_goes_out_where_it_is_told() -> None:
     """With hello and goodbye."""
-    assert sse_control(Control("hello", "5-0.1", b"{}", 2000)).startswith(b"retry: 2000\nid: 5-0.1\n")
-    assert b"retry" not in sse_control(Control("heartbeat", "5-0.1", b"{}"))
+    assert encode_sse_control(ControlMessage("hello", "5-0.1", b"{}", 2000)).startswith(b"retry: 2000\nid: 5-0.1\n")
+    assert b"retry" not in encode_sse_control(ControlMessage("heartbeat", "5-0.1", b"{}"))
 
 
 def test_a_chunk_counts_bytes() -> None:
     """RFC 9112, section 7.1: the length is hexadecimal and of bytes, not of characters."""
-    assert chunk("é".encode() * 10) == b"14\r\n" + "é".encode() * 10 + b"\r\n"
+    assert wrap_chunk("é".encode() * 10) == b"14\r\n" + "é".encode() * 10 + b"\r\n"

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from stream_server.web import keys, routes
-from stream_server.web.route import ANY, OPEN
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -30,18 +30,18 @@ def filled(path: str) -> str:
 
 async def test_every_route_but_the_open_ones_wants_a_token(world: World) -> None:
     """Walks the whole table: 401 without a token, and the list of open routes is exactly the documented one."""
-    assert {f"{row.method} {row.path}" for row in routes.TABLE if row.needs == OPEN} == OPEN_ROUTES
-    for row in routes.TABLE:
+    assert {f"{row.method} {row.path}" for row in routes.ROUTE_TABLE if row.scope == NO_TOKEN} == OPEN_ROUTES
+    for row in routes.ROUTE_TABLE:
         answer = await world.call(row.method, filled(row.path))
-        assert (answer.status == 401) == (row.needs != OPEN), (row.method, row.path)
+        assert (answer.status == 401) == (row.scope != NO_TOKEN), (row.method, row.path)
 
 
 async def test_every_route_wants_its_scope(world: World) -> None:
     """A token with every scope but the route's is refused with 403; the header says why, where dialects do not."""
     ann = await world.user("ann")
-    for row in routes.TABLE:
-        if row.needs not in {OPEN, ANY}:
-            others = {"read", "write", "stream", "firehose", "admin"} - {row.needs}
+    for row in routes.ROUTE_TABLE:
+        if row.scope not in {NO_TOKEN, ANY_TOKEN}:
+            others = {"read", "write", "stream", "firehose", "admin"} - {row.scope}
             headers = {"Authorization": f"Bearer {tokens.fresh(ann, ' '.join(others))}"}
             answer = await world.call(row.method, filled(row.path), headers=headers)
             assert answer.status == 403, (row.method, row.path)
@@ -182,7 +182,7 @@ async def test_our_own_fault_is_told_and_logged_once(
     async def broken(uid: str) -> bytes:
         raise RuntimeError("redis://secret@inside:6379 at /some/path")
 
-    monkeypatch.setattr(app[keys.STORE].users, "me", broken)
+    monkeypatch.setattr(app[keys.STORE].users, "get_own", broken)
     answer = await world.call("GET", "/v1/users/me", ann)
     assert answer.error == (500, "internal", None)
     assert b"inside" not in answer.body
@@ -196,7 +196,7 @@ async def test_redis_away_is_a_clean_503(
 ) -> None:
     """While Redis is silent a request gets 503 with Retry-After, no address of the inside, no traceback in the log."""
     ann = await world.user("ann")
-    link = app[keys.STORE]._link
+    link = app[keys.STORE]._redis
     redis_server.pause()
     try:
         link.timeout_seconds = 0.2
@@ -222,7 +222,7 @@ async def test_health_and_the_first_page(world: World, app: web.Application) -> 
 async def test_readiness_can_fail(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not ready is 503, in a shape that has the error and the detail."""
     state: Any = app._state  # the app itself is frozen while it serves
-    monkeypatch.setitem(state, keys.READINESS, lambda: (False, {"lag_ms": 5000}))
+    monkeypatch.setitem(state, keys.READINESS_CHECK, lambda: (False, {"lag_ms": 5000}))
     answer = await world.call("GET", "/readyz")
     assert (answer.status, answer.json["error"]["code"], answer.json["lag_ms"]) == (503, "unavailable", 5000)
     assert answer.headers["Retry-After"] == "1"

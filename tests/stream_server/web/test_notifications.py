@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.web.schema import decode
+from stream_server.web.schema import decode_body
 from stream_server.web.shapes.notifications import NotificationPage
 from tests.stream_server.web.world import Answer, World
 
@@ -13,7 +13,7 @@ async def told(world: World, uid: str, query: str = "") -> Answer:
     """A page, which must be one."""
     answer = await world.call("GET", f"/v1/notifications{query}", uid)
     assert answer.status == 200, answer.body
-    decode(NotificationPage, answer.body)
+    decode_body(NotificationPage, answer.body)
     return answer
 
 

@@ -12,17 +12,17 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 from yarl import URL
 
 from filters.registry import Registry
-from stream_server.errors import CODES, BadRequest
-from stream_server.store.page import Piece as Asked
+from stream_server.errors import STATUS_BY_CODE, BadRequest
+from stream_server.store.page import PageRequest as Asked
 from stream_server.web import keys, openapi, query, routes
-from stream_server.web.operations import keyed
-from stream_server.web.route import ANY, OPEN, Route
+from stream_server.web.operations import accepts_idempotency_key
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.shapes import queries, users
 from tests.stream_server.web.world import World
 
 NAME = re.compile(r"[a-z_]+")
 
-DESCRIBED = [row for row in routes.TABLE if row.dialect is None]
+DESCRIBED = [row for row in routes.ROUTE_TABLE if row.dialect is None]
 """Dialects are described by those whose words they are."""
 
 by_path = pytest.mark.parametrize("row", DESCRIBED, ids=lambda row: f"{row.method} {row.path}")
@@ -31,7 +31,7 @@ by_path = pytest.mark.parametrize("row", DESCRIBED, ids=lambda row: f"{row.metho
 @cache
 def document() -> Any:
     """The document of the table as it is, which nobody changes."""
-    return openapi.described(routes.TABLE)
+    return openapi.build_document(routes.ROUTE_TABLE)
 
 
 def operation(row: Route) -> Any:
@@ -94,8 +94,8 @@ def test_a_route_says_what_it_is(row: Route) -> None:
     assert len(told["summary"]) > 5
     assert "``" not in str(told)
     assert told["tags"][0] in {tag["name"] for tag in document()["tags"]}
-    scopes: Any = {OPEN: [], ANY: [{"bearer": []}]}.get(row.needs, [{"bearer": [row.needs]}])
-    assert told["security"] == scopes + [{"ticket": []}] * row.ticket
+    scopes: Any = {NO_TOKEN: [], ANY_TOKEN: [{"bearer": []}]}.get(row.scope, [{"bearer": [row.scope]}])
+    assert told["security"] == scopes + [{"ticket": []}] * row.accepts_ticket
 
 
 @by_path
@@ -106,8 +106,8 @@ def test_a_route_says_what_it_takes(row: Route) -> None:
     assert {name for place, name in given if place == "path"} == set(re.findall(r"\{(\w+)\}", row.path))
     if row.query is not None:
         assert {name for place, name in given if place == "query"} == set(row.query.__struct_encode_fields__)
-    assert (("header", "Idempotency-Key") in given) == keyed(row)
-    assert ("requestBody" in told) == (row.body is not None or (row.streams and row.method == "POST"))
+    assert (("header", "Idempotency-Key") in given) == accepts_idempotency_key(row)
+    assert ("requestBody" in told) == (row.body is not None or (row.is_streaming and row.method == "POST"))
 
 
 @by_path
@@ -116,11 +116,11 @@ def test_a_route_says_what_it_answers(row: Route) -> None:
     told = operation(row)["responses"]
     statuses = {int(status) for status in told}
     assert {row.status, 400, 500} <= statuses
-    assert statuses - {row.status, *row.also} <= set(CODES.values())
-    assert (row.needs == OPEN) or {401, 403, 503} <= statuses
+    assert statuses - {row.status, *row.other_statuses} <= set(STATUS_BY_CODE.values())
+    assert (row.scope == NO_TOKEN) or {401, 403, 503} <= statuses
     assert ("content" in told[str(row.status)]) == (row.status != 204)
     shapes = document()["components"]["responses"]
-    for status in statuses - {row.status, *row.also}:
+    for status in statuses - {row.status, *row.other_statuses}:
         (media,) = shapes[str(status)]["content"].items()
         assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/Refusal"}})
 
@@ -128,8 +128,8 @@ def test_a_route_says_what_it_answers(row: Route) -> None:
 def test_every_code_of_a_refusal_is_told() -> None:
     """In the shape as an enumeration, and beside its status."""
     made = document()["components"]
-    assert made["schemas"]["Problem"]["properties"]["code"]["enum"] == list(CODES)
-    for code, status in CODES.items():
+    assert made["schemas"]["Problem"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
+    for code, status in STATUS_BY_CODE.items():
         assert f"`{code}`" in made["responses"][str(status)]["description"]
 
 
@@ -143,13 +143,13 @@ def test_a_stream_says_every_installed_filter() -> None:
 
 def test_what_is_asked_is_closed_and_what_is_answered_is_open() -> None:
     """A body's unknown member is refused; an answer may gain one without breaking whoever reads it."""
-    for row in routes.TABLE:
+    for row in routes.ROUTE_TABLE:
         if row.body is not None:
             assert row.body.__struct_config__.forbid_unknown_fields, row.path
         if row.query is not None:
             assert row.query.__struct_config__.forbid_unknown_fields, row.path
-        if row.answer is not None:
-            assert not row.answer.__struct_config__.forbid_unknown_fields, row.path
+        if row.response is not None:
+            assert not row.response.__struct_config__.forbid_unknown_fields, row.path
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,14 @@ async def test_numbers_in_a_query_are_digits(asked: dict[str, str], refusal: str
     """Nothing that a decoder would take for a number besides, and no two ways of saying where."""
     request = make_mocked_request("GET", str(URL("/").with_query(asked)))
     with pytest.raises(BadRequest) as refused:
-        query.read_query(request, queries.Paged)
+        query.read_query(request, queries.NumberedPageQuery)
     assert refused.value.param == refusal
 
 
 async def test_a_handler_gets_the_query_of_its_row_only() -> None:
     """Another kind is a mistake in the table, and told as one."""
     request = make_mocked_request("GET", "/?count=7&page=2")
-    request[keys.QUERY] = query.read_query(request, queries.Paged)
-    assert query.given(request, queries.Piece).piece() == Asked(7, None, None, 2)
+    request[keys.QUERY] = query.read_query(request, queries.NumberedPageQuery)
+    assert query.parsed_query(request, queries.PageQuery).page_request() == Asked(7, None, None, 2)
     with pytest.raises(TypeError, match="Wanted"):
-        query.given(request, users.Wanted)
+        query.parsed_query(request, users.AvailabilityQuery)

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from stream_server.config import Config
-from stream_server.store.link import Link
+from stream_server.store.link import RedisClient
 from stream_server.store.store import Store
 from stream_server.web import keys
 from tests.redis_process import RedisProcess, binaries
@@ -32,11 +32,11 @@ class Outage:
     """Breaks Redis when a script with this many arguments or more was answered, or at once."""
 
     def __init__(self, store: Store, breaks: Callable[[], None]) -> None:
-        self._exchange = store._link.exchange
+        self._exchange = store._redis.run_pipeline
         self._breaks = breaks
         self._wanted: Callable[[Any], bool] | None = None
         self.fired = False
-        store._link.exchange = self.exchange  # type: ignore[method-assign]  # what the test is for
+        store._redis.run_pipeline = self.exchange  # type: ignore[method-assign]  # what the test is for
 
     def behind(self, wanted: Callable[[Any], bool]) -> None:
         """Break it right behind the answer to the commands of which this is true."""
@@ -53,7 +53,7 @@ class Outage:
 
 def hurry(app: web.Application, seconds: float = SHORT) -> None:
     """From now on Redis has so long to answer, and a request has."""
-    link: Link = app[keys.STORE]._link
+    link: RedisClient = app[keys.STORE]._redis
     config: Config = app[keys.CONFIG]
     link.timeout_seconds = seconds
     object.__setattr__(config, "redis_timeout_seconds", seconds)
@@ -133,7 +133,7 @@ async def test_a_redis_that_falls_silent_behind_the_write(
     redis_server.resume()
     assert outage.fired
     assert answer.status == 201
-    assert store.syndication.failures == 1
+    assert store.syndication.failed_passes == 1
     assert "timelines are left to a receiver" in caplog.text
     assert world.redis.zcard("{core}:due") == 1
 

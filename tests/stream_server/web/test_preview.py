@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from stream_server.events import EPOCH_MS, Position
-from stream_server.hub.preview import Counted
+from stream_server.hub.preview import PreviewResult
 from stream_server.store import keys
 from stream_server.store.store import Store
 from stream_server.web import preview
-from stream_server.web.preview import Span, latest, told
+from stream_server.web.preview import TimeSpan, limit_start, preview_answer
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
@@ -40,25 +40,25 @@ async def store(redis_server: RedisProcess, redis_url: str) -> Any:
 @pytest.mark.parametrize("most", [1, 2, 30, 99, 100, 101, 150, 198])
 async def test_the_latest_are_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """As many as may be, and not one more, however unevenly they lie in time."""
-    monkeypatch.setattr(preview, "MOST", most)
-    assert await latest(store.log, at(1), at(200)) == at(200 - most)
+    monkeypatch.setattr(preview, "MAX_SCANNED_ENTRIES", most)
+    assert await limit_start(store.log, at(1), at(200)) == at(200 - most)
 
 
 async def test_a_short_log_is_looked_at_from_where_it_was_asked(store: Store) -> None:
     """Also where so many are just allowed."""
-    assert await latest(store.log, at(7), at(200)) == at(7)
+    assert await limit_start(store.log, at(7), at(200)) == at(7)
 
 
 async def test_more_in_one_millisecond_than_may_be_are_no_endless_search(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then it begins where it was asked to; the time for the work bounds it."""
-    monkeypatch.setattr(preview, "MOST", 0)
-    assert await latest(store.log, at(1), at(200)) == at(1)
+    monkeypatch.setattr(preview, "MAX_SCANNED_ENTRIES", 0)
+    assert await limit_start(store.log, at(1), at(200)) == at(1)
 
 
 def test_a_rate_is_of_the_time_that_was_looked_at() -> None:
     """Of none at all it is finite."""
-    counted = Counted(6, at(9), True, [], BASE)
-    assert told(counted, 9, Span(BASE, BASE + 120_000), complete=True)["per_minute"] == 3.0
-    assert told(counted, 9, Span(BASE, BASE), complete=True)["per_minute"] == 360_000.0
+    counted = PreviewResult(6, at(9), True, [], BASE)
+    assert preview_answer(counted, 9, TimeSpan(BASE, BASE + 120_000), complete=True)["per_minute"] == 3.0
+    assert preview_answer(counted, 9, TimeSpan(BASE, BASE), complete=True)["per_minute"] == 360_000.0

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.web.schema import decode
-from stream_server.web.shapes.reports import CasePage, Report
+from stream_server.web.schema import decode_body
+from stream_server.web.shapes.reports import AdminReportPage, Report
 from tests.stream_server import tokens
 from tests.stream_server.web.world import Answer, World
 
@@ -27,12 +27,12 @@ async def test_a_report_and_its_decision(world: World) -> None:
     status = await world.status(bob, "buy now")
     made = await report(world, ann, status=status, note="again and again")
     assert made.status == 201
-    decode(Report, made.body)
+    decode_body(Report, made.body)
     assert made.headers["Location"] == f"/v1/reports/{made.json['id']}"
     again = await report(world, ann, status=status)
     assert (again.status, again.json) == (200, made.json)
     page = await as_admin(world, "GET", "/v1/admin/reports", root)
-    decode(CasePage, page.body)
+    decode_body(AdminReportPage, page.body)
     (case,) = page.json["reports"]
     assert (case["note"], case["reported"]["status"]["message"]) == ("again and again", "buy now")
     path = f"/v1/admin/reports/{case['id']}"

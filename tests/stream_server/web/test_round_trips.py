@@ -12,12 +12,12 @@ from aiohttp import web
 
 from stream_server.store.store import Store
 from stream_server.web import keys, routes
-from stream_server.web.route import OPEN, Route
+from stream_server.web.route import NO_TOKEN, Route
 from tests.contracts.populated import ALL, Body, Populated
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import SECRET
 
-COUNTED = [row for row in routes.TABLE if row.counted]
+COUNTED = [row for row in routes.ROUTE_TABLE if row.has_round_trip_limit]
 
 FOR_TOKEN = 1
 """The check of the token, which every row that needs one has before its own."""
@@ -46,9 +46,9 @@ class Counter:
     """Counts the round trips of a store: nothing else asks its Redis here, no feed and no receiver."""
 
     def __init__(self, store: Store) -> None:
-        self._exchange = store._link.exchange
+        self._exchange = store._redis.run_pipeline
         self.count = 0
-        store._link.exchange = self.exchange  # type: ignore[method-assign]  # what the test is for
+        store._redis.run_pipeline = self.exchange  # type: ignore[method-assign]  # what the test is for
 
     async def exchange(self, commands: Any, timeout_seconds: float) -> list[Any]:
         """One round trip."""
@@ -85,8 +85,10 @@ async def test_a_route_takes_as_many_round_trips_as_its_row_says(
     wrong = {}
     for row in COUNTED:
         world = await asyncio.to_thread(Populated, url, session, row.path)
-        measured = await asyncio.to_thread(_most, counter, world, row, url, session) - (row.needs != OPEN) * FOR_TOKEN
-        if measured != row.trips.most:
+        measured = (
+            await asyncio.to_thread(_most, counter, world, row, url, session) - (row.scope != NO_TOKEN) * FOR_TOKEN
+        )
+        if measured != row.round_trips.limit:
             wrong[f"{row.method} {row.path}"] = measured
     assert wrong == {}
 
@@ -104,4 +106,4 @@ async def test_the_check_of_a_token_is_one_round_trip(
 
 def test_a_row_of_more_than_one_says_why() -> None:
     """A reader of the docs is told what the others are for, and of one nothing need be told."""
-    assert [row.path for row in COUNTED if bool(row.trips.why) != (row.trips.most > 1)] == []
+    assert [row.path for row in COUNTED if bool(row.round_trips.reason) != (row.round_trips.limit > 1)] == []

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.auth import SECRET_MIN_BYTES
+from stream_server.auth import MIN_SECRET_BYTES
 from stream_server.web import keys
 from tests.stream_server import tokens
 from tests.stream_server.web.world import PASSWORD, Answer, World
@@ -86,7 +86,7 @@ async def test_a_refresh_token_is_used_once(world: World) -> None:
     await world.user("ann")
     first = await log_in(world, login="ann", password=PASSWORD)
     refresh = first.json["refresh_token"]
-    assert len(refresh) >= SECRET_MIN_BYTES
+    assert len(refresh) >= MIN_SECRET_BYTES
     assert not [key for key in world.redis.keys("*") if refresh.encode() in key]
     second = await log_in(world, refresh_token=refresh)
     assert second.status == 201

@@ -9,17 +9,17 @@ import pytest
 from filters.combine import Subscription
 from filters.firehose import Firehose
 from stream_server.errors import ApiError, Unavailable
-from stream_server.events import EPOCH_MS, START, Position, iso
-from stream_server.hub.member import Ask
+from stream_server.events import EPOCH_MS, LOG_START, Position, format_iso_time
+from stream_server.hub.member import SubscribeRequest
 from stream_server.store import keys
-from stream_server.store.log import Located, Log
+from stream_server.store.log import EventLog, LogLookup
 from stream_server.store.store import Store
 from stream_server.web import since, subscription
 from stream_server.web.dialects import v2
-from stream_server.web.framing import NDJSON, framing
+from stream_server.web.framing import NDJSON, select_framing
 from stream_server.web.keys import HUB, STORE
-from stream_server.web.since import begin
-from stream_server.web.subscription import Plan
+from stream_server.web.since import resolve_start
+from stream_server.web.subscription import StreamPlan
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
@@ -55,23 +55,23 @@ async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Sto
 async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
     """With its number or without: what follows it is next, and nothing is lost."""
     for cursor in (at(6).cursor, at(6).entry_id):
-        assert await begin(cursor, store.log, now_ms=now, param="since") == (at(6), None)
+        assert await resolve_start(cursor, store.log, now_ms=now, param="since") == (at(6), None)
 
 
 async def test_a_cursor_of_what_was_heard_here_costs_redis_nothing(store: Store) -> None:
     """The number belongs to it: without it, or with another one, the log has to say what that place is."""
     heard, asked = {at(8)}, []
 
-    async def locate(ms: int, seq: int) -> Located:
+    async def locate(ms: int, seq: int) -> LogLookup:
         asked.append((ms, seq))
-        return await Log.locate(store.log, ms, seq)
+        return await EventLog.look_up(store.log, ms, seq)
 
-    log = cast("Log", SimpleNamespace(locate=locate, doubt=store.log.doubt))
+    log = cast("EventLog", SimpleNamespace(look_up=locate, verify_feed=store.log.verify_feed))
     held = heard.__contains__
-    assert await begin(at(8).cursor, log, now_ms=now, param="since", heard=held) == (at(8), None)
+    assert await resolve_start(at(8).cursor, log, now_ms=now, param="since", is_received=held) == (at(8), None)
     assert asked == []
-    assert await begin(at(8).entry_id, log, now_ms=now, param="since", heard=held) == (at(8), None)
-    position, lost = await begin(f"{at(8).entry_id}.7", log, now_ms=now, param="since", heard=held)
+    assert await resolve_start(at(8).entry_id, log, now_ms=now, param="since", is_received=held) == (at(8), None)
+    position, lost = await resolve_start(f"{at(8).entry_id}.7", log, now_ms=now, param="since", is_received=held)
     assert position == at(6)
     assert lost is not None
     assert set(asked) == {at(8)[:2]}
@@ -79,38 +79,56 @@ async def test_a_cursor_of_what_was_heard_here_costs_redis_nothing(store: Store)
 
 async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
     """Two entries after the cursor were trimmed; then it goes on from the floor."""
-    position, lost = await begin(at(2).cursor, store.log, now_ms=now, param="since")
+    position, lost = await resolve_start(at(2).cursor, store.log, now_ms=now, param="since")
     assert position.n == 4
     assert position < at(5)
     assert lost is not None
-    assert (lost.start, lost.reason, lost.missed, lost.end) == (at(2).cursor, "trimmed", 2, position)
+    assert (lost.start, lost.reason, lost.missed_count, lost.end) == (at(2).cursor, "trimmed", 2, position)
 
 
 async def test_a_cursor_just_below_the_log_has_lost_nothing(store: Store) -> None:
     """The last trimmed entry is the one that the client has seen."""
-    position, lost = await begin(at(4).cursor, store.log, now_ms=now, param="since")
+    position, lost = await resolve_start(at(4).cursor, store.log, now_ms=now, param="since")
     assert (position.n, lost) == (4, None)
 
 
 async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_size(store: Store) -> None:
     """The count is not made up."""
-    _, lost = await begin(at(2).entry_id, store.log, now_ms=now, param="since")
+    _, lost = await resolve_start(at(2).entry_id, store.log, now_ms=now, param="since")
     assert lost is not None
-    assert lost.missed is None
+    assert lost.missed_count is None
 
 
 @pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.3", f"{at(6).entry_id}.11"])
 async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(store: Store, cursor: str) -> None:
     """Another server's cursor, or one from before a rollback: told, never stuck."""
-    _, lost = await begin(cursor, store.log, now_ms=now, param="since")
+    _, lost = await resolve_start(cursor, store.log, now_ms=now, param="since")
     assert lost is not None
     assert lost.reason == "unknown_position"
 
 
 GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME: list[Any] = [
-    "", "garbage", "1-2-3", "-", "1.5", "9" * 40, "-15", "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "nan",
-    "1795197600000-0.", "\uff11\uff12-0.1", " 1-0.1", f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0",
-    "1-1", "2026-11", "20261120T000000Z",
+    "",
+    "garbage",
+    "1-2-3",
+    "-",
+    "1.5",
+    "9" * 40,
+    "-15",
+    "-m",
+    "-15y",
+    "2026-13-01",
+    "2026-11-20T25:00:00Z",
+    "nan",
+    "1795197600000-0.",
+    "\uff11\uff12-0.1",
+    " 1-0.1",
+    f"{NOW + 1}-0.11",
+    f"{at(10).ms}-1.11",
+    "999999999999999-0",
+    "1-1",
+    "2026-11",
+    "20261120T000000Z",
     f"{EPOCH_MS - 1}-0",
 ]
 
@@ -119,18 +137,18 @@ async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(
     store: Store, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     """400 invalid_cursor that names the parameter."""
-    monkeypatch.setattr(since, "OTHERS_SECONDS", 0.0)
+    monkeypatch.setattr(since, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
     for value in GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME:
         with subtests.test(value=value):
             with pytest.raises(ApiError) as refused:
-                await begin(value, store.log, now_ms=now, param="since")
+                await resolve_start(value, store.log, now_ms=now, param="since")
             assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
 
 
 async def test_a_time_to_come_is_refused(store: Store) -> None:
     """400 that names the parameter."""
     with pytest.raises(ApiError) as refused:
-        await begin(iso(NOW + 1), store.log, now_ms=now, param="since")
+        await resolve_start(format_iso_time(NOW + 1), store.log, now_ms=now, param="since")
     assert (refused.value.status, refused.value.param) == (400, "since")
 
 
@@ -140,9 +158,9 @@ async def test_a_time_that_the_log_has_is_not_to_come(store: Store) -> None:
     async def set_back() -> int:
         return at(6).ms
 
-    assert await begin(iso(at(9).ms), store.log, now_ms=set_back, param="since") == (at(8), None)
+    assert await resolve_start(format_iso_time(at(9).ms), store.log, now_ms=set_back, param="since") == (at(8), None)
     with pytest.raises(ApiError):
-        await begin(iso(at(11).ms), store.log, now_ms=set_back, param="since")
+        await resolve_start(format_iso_time(at(11).ms), store.log, now_ms=set_back, param="since")
 
 
 async def test_the_clock_of_the_log_is_redis_own(store: Store, redis_server: RedisProcess) -> None:
@@ -154,66 +172,66 @@ async def test_the_clock_of_the_log_is_redis_own(store: Store, redis_server: Red
 
 async def test_times_are_inclusive(store: Store) -> None:
     """The entry made at that very moment is the next one."""
-    assert await begin(iso(at(9).ms), store.log, now_ms=now, param="since") == (at(8), None)
+    assert await resolve_start(format_iso_time(at(9).ms), store.log, now_ms=now, param="since") == (at(8), None)
 
 
 async def test_an_age_counts_from_now(store: Store) -> None:
     """`-91s` with the clock at 100 s reaches back to entry 9."""
-    position, _ = await begin("-91s", store.log, now_ms=now, param="since")
+    position, _ = await resolve_start("-91s", store.log, now_ms=now, param="since")
     assert position.n == 8
 
 
 async def test_a_time_after_the_last_entry_is_the_head(store: Store) -> None:
     """Nothing is replayed."""
-    assert await begin("-1s", store.log, now_ms=now, param="since") == (at(10), None)
+    assert await resolve_start("-1s", store.log, now_ms=now, param="since") == (at(10), None)
 
 
 async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
     """Something was there, how much is not known."""
-    position, lost = await begin("-15m", store.log, now_ms=now, param="since")
+    position, lost = await resolve_start("-15m", store.log, now_ms=now, param="since")
     assert position.n == 4
     assert lost is not None
-    assert (lost.reason, lost.missed) == ("trimmed", None)
+    assert (lost.reason, lost.missed_count) == ("trimmed", None)
 
 
 async def test_on_an_empty_log_the_start_and_any_past_time_are_fine(redis_url: str) -> None:
     """A stream that was opened before the first event comes back with the cursor of its hello."""
     empty = Store(redis_url, timeout_seconds=PATIENCE)
     await empty.open()
-    assert await begin(START.cursor, empty.log, now_ms=now, param="since") == (START, None)
-    assert await begin("-15m", empty.log, now_ms=now, param="since") == (START, None)
+    assert await resolve_start(LOG_START.cursor, empty.log, now_ms=now, param="since") == (LOG_START, None)
+    assert await resolve_start("-15m", empty.log, now_ms=now, param="since") == (LOG_START, None)
     await empty.close()
 
 
 async def test_the_cursor_of_an_empty_log_replays_all_that_is_left(store: Store) -> None:
     """Everything since then, with what was trimmed told."""
-    position, lost = await begin(START.cursor, store.log, now_ms=now, param="since")
+    position, lost = await resolve_start(LOG_START.cursor, store.log, now_ms=now, param="since")
     assert position.n == 4
     assert lost is not None
-    assert lost.missed == 4
+    assert lost.missed_count == 4
 
 
 async def test_a_replay_does_not_end_before_this_worker_has_heard_its_end(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was acknowledged before ``end_time`` belongs to it, also on a worker that is behind the log."""
-    monkeypatch.setattr(subscription, "REACH_SECONDS", 0.05)
+    monkeypatch.setattr(subscription, "HEAD_WAIT_SECONDS", 0.05)
     hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
     request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
-    ask = Ask("c", "1", "j", Subscription([Firehose()]), framing(NDJSON, chunked=True), at(4))
-    made, given = Plan(ask, None), {"end_time": iso(at(9).ms)}
+    ask = SubscribeRequest("c", "1", "j", Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4))
+    made, given = StreamPlan(ask, None), {"end_time": format_iso_time(at(9).ms)}
     with pytest.raises(Unavailable):
-        await v2._bounded(request, made, given)
+        await v2._with_end_time(request, made, given)
     hub.head = at(10)
-    assert (await v2._bounded(request, made, given)).ask.until == at(8)
+    assert (await v2._with_end_time(request, made, given)).subscribe_request.until == at(8)
 
 
 async def test_a_cursor_that_the_log_lost_goes_on_from_where_the_log_did(store: Store) -> None:
     """Its number is above the head's or not, its id too: what was told of the loss covers it."""
     lost = Position(at(10).ms + 500, 0, 11)
-    await store.rollbacks.tell(at(9), lost)
+    await store.rollbacks.record(at(9), lost)
     for cursor in (lost.cursor, lost._replace(n=99).cursor, f"{at(10).ms + 1}-0.11"):
-        position, gap = await begin(cursor, store.log, now_ms=now, param="since")
+        position, gap = await resolve_start(cursor, store.log, now_ms=now, param="since")
         assert gap is not None
         assert (position, gap.reason, gap.start) == (at(9), "rolled_back", cursor)
 
@@ -223,9 +241,9 @@ async def test_a_cursor_above_the_head_is_looked_for_before_it_is_refused(store:
     lost = Position(at(10).ms + 500, 0, 11)
 
     async def look() -> None:
-        await store.rollbacks.tell(at(10), lost)
+        await store.rollbacks.record(at(10), lost)
 
-    store.log.doubt = look
-    position, gap = await begin(lost.cursor, store.log, now_ms=now, param="since")
+    store.log.verify_feed = look
+    position, gap = await resolve_start(lost.cursor, store.log, now_ms=now, param="since")
     assert gap is not None
     assert (position, gap.reason) == (at(10), "rolled_back")

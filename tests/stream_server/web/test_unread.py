@@ -4,7 +4,7 @@ import asyncio
 
 from aiohttp import web
 
-from stream_server.web.edges import Deadlines, Runner
+from stream_server.web.edges import ConnectionTimeouts, HttpRunner
 from tests.waiting import eventually
 
 ANSWER_BYTES = 32_000_000
@@ -19,7 +19,9 @@ async def test_an_answer_that_is_not_read_is_given_up() -> None:
     """No byte taken for a whole deadline: the connection is dropped, and what it held is free."""
     app = web.Application()
     app.router.add_get("/", _serve)
-    runner = Runner(app, header_seconds=5.0, deadlines=lambda: Deadlines(write_seconds=0.2), shutdown_seconds=0.5)
+    runner = HttpRunner(
+        app, header_seconds=5.0, timeouts=lambda: ConnectionTimeouts(write_seconds=0.2), shutdown_seconds=0.5
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     reader, writer = await asyncio.open_connection(*runner.addresses[0][:2], limit=2048)

@@ -3,7 +3,7 @@
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.web.schema import decode
+from stream_server.web.schema import decode_body
 from stream_server.web.shapes.groups import NewGroup
 from stream_server.web.shapes.statuses import NewStatus
 from stream_server.web.shapes.talks import NewTalk
@@ -31,5 +31,5 @@ USER = '{"login": "%s", "name": "Ada", "email": "%s", "password": "correct horse
 def test_a_refusal_says_what_would_be_taken(kind: type, body: str, param: str, message: str) -> None:
     """A pattern by what it is for, one of a few by which they are, and nothing of what was sent."""
     with pytest.raises(ApiError) as refused:
-        decode(kind, body.encode())
+        decode_body(kind, body.encode())
     assert (refused.value.param, refused.value.message) == (param, message)

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Self
 
 from filters.base import Filter, Role
 from filters.event import Event
-from filters.key import Key, Leads
+from filters.key import IndexTerms, Key
 
 UNSOUND: dict[str, Any] = {
     "number": 7,
-    "nan": Leads((), boxes=[(float("nan"), 0.0, 1.0, 1.0)]),
-    "numbers": Leads((), [frozenset({7})]),  # type: ignore[arg-type]  # no text
-    "mixed": Leads([frozenset({"tea", 7})]),  # type: ignore[arg-type]  # no text
-    "live": Leads((), [frozenset({"tea", "milk"})], live=True),
+    "nan": IndexTerms((), boxes=[(float("nan"), 0.0, 1.0, 1.0)]),
+    "numbers": IndexTerms((), [frozenset({7})]),  # type: ignore[arg-type]  # no text
+    "mixed": IndexTerms([frozenset({"tea", 7})]),  # type: ignore[arg-type]  # no text
+    "live": IndexTerms((), [frozenset({"tea", "milk"})], dynamic=True),
 }
 
 
@@ -33,19 +33,19 @@ class Fickle(Filter):
         return cls(value)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.how
 
     def _words(self) -> frozenset[Key]:
         return frozenset({Path(os.environ["UNRULY_WORD"]).read_text()})
 
-    def keys(self) -> frozenset[Key]:
+    def candidate_keys(self) -> frozenset[Key]:
         return self._words()
 
-    def leads(self) -> Any:
+    def index_terms(self) -> Any:
         if self.how in UNSOUND:
             return UNSOUND[self.how]
-        return Leads([self._words()]) if self.how == "proofs" else Leads((), [self._words()])
+        return IndexTerms([self._words()]) if self.how == "proofs" else IndexTerms((), [self._words()])
 
     def matches(self, event: Event) -> bool:
         return self._words() <= event.terms

@@ -25,10 +25,10 @@ class Fragile(Filter):
         return cls(value)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.word
 
-    def keys(self) -> frozenset[Key]:
+    def candidate_keys(self) -> frozenset[Key]:
         if self.word == "keyless":
             raise ZeroDivisionError
         return frozenset((self.word,))

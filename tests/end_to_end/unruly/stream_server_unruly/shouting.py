@@ -25,7 +25,7 @@ class Shouting(Filter):
         return cls(value)
 
     @property
-    def key(self) -> Hashable:
+    def canonical_form(self) -> Hashable:
         return self.word
 
     def matches(self, event: Event) -> bool:

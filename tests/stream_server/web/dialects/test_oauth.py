@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.web.dialects.oauth import token
+from stream_server.web.dialects.oauth import find_token
 
 HEADER = 'OAuth realm="x", oauth_consumer_key="k%20k", oauth_token="a.b-c_d", oauth_signature="s%3D"'
 
@@ -22,12 +22,12 @@ HEADER = 'OAuth realm="x", oauth_consumer_key="k%20k", oauth_token="a.b-c_d", oa
 )
 def test_a_header_holds_it(authorization: str) -> None:
     """Quoted and percent-encoded, in any order; a Bearer will do."""
-    assert token(authorization, {}) == "a.b-c_d"
+    assert find_token(authorization, {}) == "a.b-c_d"
 
 
 def test_without_a_header_the_parameters_hold_it() -> None:
     """Of a form or of a query, which is decoded by then."""
-    assert token("", {"oauth_token": "a.b-c_d", "track": "tea"}) == "a.b-c_d"
+    assert find_token("", {"oauth_token": "a.b-c_d", "track": "tea"}) == "a.b-c_d"
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_without_a_header_the_parameters_hold_it() -> None:
 )
 def test_elsewhere_there_is_none(authorization: str, parameters: dict[str, str]) -> None:
     """A header that holds none is not made up for by a parameter."""
-    assert token(authorization, parameters) is None
+    assert find_token(authorization, parameters) is None
 
 
 def test_a_long_header_costs_little() -> None:
     """All that a header may have, of the worst kind."""
     for worst in (" " * 8000, 'a="' * 2700, "a" * 8000, "a = " * 2000):
-        assert token("OAuth " + worst, {}) is None
+        assert find_token("OAuth " + worst, {}) is None

@@ -7,15 +7,15 @@ import pytest
 
 from stream_server.events import Entry, Position
 from stream_server.hub import closing, control
-from stream_server.hub.control import Control, Gap
-from stream_server.web.dialects.v1_framing import Manner, delimited, framing, plain
+from stream_server.hub.control import ControlMessage, Gap
+from stream_server.web.dialects.v1_framing import V1FramingOptions, encode_delimited, encode_plain, select_v1_framing
 from tests.stream_server.web.dialects.written import status
 
 AT = Position(1_795_197_600_000, 0, 7)
 NOW_MS = 1_795_197_600_005
 
-PLAIN = framing(Manner("filter"))
-COUNTED = framing(Manner("filter", delimited=True, stall_warnings=True))
+PLAIN = select_v1_framing(V1FramingOptions("filter"))
+COUNTED = select_v1_framing(V1FramingOptions("filter", delimited=True, stall_warnings=True))
 
 
 def entry(kind: str, wire: dict[str, Any]) -> Entry:
@@ -29,11 +29,11 @@ DELETE = entry("delete", {"status": {"id": "10", "uid": "2", "deleted": True}})
 
 def test_a_message_is_one_line_that_ends_as_v1_says() -> None:
     """Clients split at its end, some at every carriage return."""
-    made = plain(POST, None)
+    made = encode_plain(POST, None)
     assert made.endswith(b"}\r\n")
     assert made.count(b"\r") == 1
     assert json.loads(made)["text"] == "tea\r\nfor 😍 &\u2028two"
-    assert json.loads(plain(DELETE, None)) == {
+    assert json.loads(encode_plain(DELETE, None)) == {
         "delete": {
             "status": {"id": 10, "id_str": "10", "user_id": 2, "user_id_str": "2"},
             "timestamp_ms": "1795197600000",
@@ -44,15 +44,19 @@ def test_a_message_is_one_line_that_ends_as_v1_says() -> None:
 @pytest.mark.parametrize("one", [POST, DELETE])
 def test_a_length_counts_the_bytes_and_the_end(one: Entry) -> None:
     """A line with the number, then exactly so many bytes."""
-    length, _, rest = delimited(one, None).partition(b"\r\n")
-    assert rest == plain(one, None)
+    length, _, rest = encode_delimited(one, None).partition(b"\r\n")
+    assert rest == encode_plain(one, None)
     assert int(length) == len(rest)
 
 
 @pytest.mark.parametrize("kind", ["like", "follow", "comment"])
 def test_other_kinds_have_no_words(kind: str) -> None:
     """Nothing is sent of what streams for everybody never told."""
-    assert plain(entry(kind, {"status": status()}), None) == delimited(entry(kind, {"status": status()}), None) == b""
+    assert (
+        encode_plain(entry(kind, {"status": status()}), None)
+        == encode_delimited(entry(kind, {"status": status()}), None)
+        == b""
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,65 +72,67 @@ def test_other_kinds_have_no_words(kind: str) -> None:
 )
 def test_what_is_no_status_of_ours_is_passed_over(wire: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     """It is told to nobody, and logged; nobody else's stream may break by it."""
-    assert plain(Entry(AT, "post", "public", json.dumps({"wire": wire or {"x": 1}}).encode()), None) == b""
+    assert encode_plain(Entry(AT, "post", "public", json.dumps({"wire": wire or {"x": 1}}).encode()), None) == b""
     assert AT.cursor in caplog.text
 
 
 @pytest.mark.parametrize("made", [PLAIN, COUNTED])
 def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
     """Also the first one, which lets the head go out; no length goes before it."""
-    assert made.control(control.heartbeat(AT, NOW_MS, 0)) == b"\r\n"
-    assert made.control(control.hello(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
+    assert made.control(control.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
+    assert made.control(control.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(
     ("why", "code"),
     [
-        (closing.shutdown(1.0), 1),
+        (closing.shutdown_reason(1.0), 1),
         (closing.TOO_SLOW, 4),
         (closing.TOKEN_REVOKED, 6),
         (closing.TOKEN_EXPIRED, 6),
         (closing.SUSPENDED, 6),
         (closing.BACKFILL_DONE, 9),
         (closing.RESYNC, 12),
-        (closing.Closing("unheard_of", "Who knows.", None), 10),
+        (closing.DisconnectReason("unheard_of", "Who knows.", None), 10),
     ],
 )
-def test_the_last_message_says_why(why: closing.Closing, code: int) -> None:
+def test_the_last_message_says_why(why: closing.DisconnectReason, code: int) -> None:
     """By the numbers of v1.1, with the name of the stream."""
-    told = json.loads(PLAIN.control(control.goodbye(AT, NOW_MS, why)))
-    assert told == {"disconnect": {"code": code, "stream_name": "filter", "reason": why.reason}}
+    told = json.loads(PLAIN.encode_control(control.goodbye_message(AT, NOW_MS, why)))
+    assert told == {"disconnect": {"code": code, "stream_name": "filter", "reason": why.text}}
 
 
 def test_every_reason_of_ours_has_a_number() -> None:
     """A new one must not become an exception unnoticed."""
-    ours = [one.code for one in vars(closing).values() if isinstance(one, closing.Closing)]
+    ours = [one.code for one in vars(closing).values() if isinstance(one, closing.DisconnectReason)]
     assert len(ours) > 5
     for code in ours:
-        told = json.loads(PLAIN.control(control.goodbye(AT, NOW_MS, closing.Closing(code, "", None))))
+        told = json.loads(
+            PLAIN.encode_control(control.goodbye_message(AT, NOW_MS, closing.DisconnectReason(code, "", None)))
+        )
         assert told["disconnect"]["code"] != 10, code
 
 
 @pytest.mark.parametrize(("missed", "number"), [(5, 5), (None, 0)])
 def test_what_is_lost_is_a_limit(missed: int | None, number: int) -> None:
     """With the number of this gap, 0 where it is not known."""
-    told = json.loads(PLAIN.control(control.gap(Gap("c", AT, "trimmed", missed), NOW_MS)))
+    told = json.loads(PLAIN.encode_control(control.gap_message(Gap("c", AT, "trimmed", missed), NOW_MS)))
     assert told == {"limit": {"track": number, "timestamp_ms": "1795197600005"}}
 
 
 def test_warnings_are_for_those_who_ask() -> None:
     """In the capitals of v1.1; with a length where lengths are asked for."""
     body = b'{"kind":"warning","code":"falling_behind","percent":60}'
-    warning = Control("warning", AT.cursor, body)
-    assert PLAIN.control(warning) == b""
-    length, _, told = COUNTED.control(warning).partition(b"\r\n")
+    warning = ControlMessage("warning", AT.cursor, body)
+    assert PLAIN.encode_control(warning) == b""
+    length, _, told = COUNTED.encode_control(warning).partition(b"\r\n")
     assert int(length) == len(told)
     assert json.loads(told) == {"warning": {"code": "FALLING_BEHIND", "message": "Falling behind", "percent_full": 60}}
 
 
 def test_equal_manners_share_their_bytes() -> None:
     """One framing for all who ask alike; bytes are shared by all who want lengths, and by all who do not."""
-    assert framing(Manner("filter")) is PLAIN
-    assert framing(Manner("sample")).encode is PLAIN.encode
-    assert framing(Manner("filter", chunked=False)).wrap(b"x") == b"x"
+    assert select_v1_framing(V1FramingOptions("filter")) is PLAIN
+    assert select_v1_framing(V1FramingOptions("sample")).encode_entry is PLAIN.encode_entry
+    assert select_v1_framing(V1FramingOptions("filter", chunked=False)).wrap(b"x") == b"x"
     assert PLAIN.wrap(b"x") == b"1\r\nx\r\n"

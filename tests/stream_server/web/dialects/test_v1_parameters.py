@@ -3,13 +3,13 @@
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.web.dialects.v1_parameters import count, narrowed, predicates, wants_better
+from stream_server.web.dialects.v1_parameters import common_filters, excludes_all_statuses, read_count, read_predicates
 
 
 def refused(asked: dict[str, str]) -> tuple[int, str, str | None]:
     """Status, message and parameter of the refusal of these predicates."""
     with pytest.raises(ApiError) as told:
-        predicates(asked)
+        read_predicates(asked)
     return told.value.status, told.value.message, told.value.param
 
 
@@ -17,7 +17,7 @@ def test_predicates_are_passed_on() -> None:
     """As they are; what is known to another protocol only is passed over."""
     asked = {"track": "tea, coffee", "follow": "1, 2", "locations": "-122.75,36.8,-121.75,37.8"}
     others = {"stall_warning": "True", "partitions": "0", "firehose": "true", "kinds": "like", "rule": "tea"}
-    assert predicates(asked | others) == asked
+    assert read_predicates(asked | others) == asked
 
 
 def test_something_must_be_asked_for() -> None:
@@ -62,50 +62,50 @@ def test_a_box_is_on_the_globe(box: str) -> None:
 @pytest.mark.parametrize("box", ["1,2,3", "a,b,c,d", "1,2,3,4,5", ",".join(["9,9,1,1"] * 26)])
 def test_what_is_no_list_of_boxes_is_left_to_the_filter(box: str) -> None:
     """It says what is wrong, and counts before it looks."""
-    assert predicates({"locations": box}) == {"locations": box}
+    assert read_predicates({"locations": box}) == {"locations": box}
 
 
 def test_all_streams_narrow_alike() -> None:
     """Posts and deletes, in the languages that are asked for."""
-    assert narrowed({"track": "tea"}) == {"kinds": "post,delete"}
-    assert narrowed({"language": "en,de"}) == {"kinds": "post,delete", "language": "en,de"}
+    assert common_filters({"track": "tea"}) == {"kinds": "post,delete"}
+    assert common_filters({"language": "en,de"}) == {"kinds": "post,delete", "language": "en,de"}
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("150000", 150_000), ("-1", -1), ("-150000", -150_000)])
 def test_a_count_has_bounds(text: str, number: int) -> None:
     """Either way."""
-    assert count({"count": text}, {"stream", "firehose"}) == number
+    assert read_count({"count": text}, {"stream", "firehose"}) == number
 
 
 def test_without_a_count_none_is_needed() -> None:
     """Nor a scope for it."""
-    assert count({}, {"stream"}) == 0
+    assert read_count({}, {"stream"}) == 0
 
 
 @pytest.mark.parametrize("text", ["0", "150001", "-150001", "ten", "1.5", "+5", "99999999999999999999", "٣"])
 def test_a_count_out_of_bounds_is_refused(text: str) -> None:
     """Naming it: that makes it a 416."""
     with pytest.raises(ApiError) as told:
-        count({"count": text}, {"stream", "firehose"})
+        read_count({"count": text}, {"stream", "firehose"})
     assert told.value.param == "count"
 
 
 def test_a_count_needs_a_scope() -> None:
     """What is from before was for few even then."""
     with pytest.raises(ApiError) as told:
-        count({"count": "5"}, {"stream"})
+        read_count({"count": "5"}, {"stream"})
     assert told.value.param == "count"
 
 
 @pytest.mark.parametrize(("text", "better"), [("none", False), ("LOW", False), ("medium", True)])
 def test_levels(text: str, better: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """All statuses here are `low`."""
-    assert wants_better({"filter_level": text}) is better
-    assert wants_better({}) is False
+    assert excludes_all_statuses({"filter_level": text}) is better
+    assert excludes_all_statuses({}) is False
 
 
 def test_an_unknown_level_is_refused() -> None:
     """It was another parameter's value, perhaps."""
     with pytest.raises(ApiError) as told:
-        wants_better({"filter_level": "high"})
+        excludes_all_statuses({"filter_level": "high"})
     assert (told.value.status, told.value.param) == (406, "filter_level")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.view import Facts, Person
-from stream_server.web.dialects.v1_status import tweet
+from stream_server.view import AuthorSnapshot, EntryFacts
+from stream_server.web.dialects.v1_status import render_tweet
 from tests.filters.data import FOLDER
 from tests.stream_server.web.dialects.written import status
 
@@ -55,10 +55,10 @@ def _plain(one: Json) -> Json:
     )  # fmt: skip
 
 
-def author(one: Json) -> Person:
+def author(one: Json) -> AuthorSnapshot:
     """What our log would know of the author."""
     user = one["user"]
-    return Person(
+    return AuthorSnapshot(
         id=user["id_str"], login=user["screen_name"], name=user["name"], bio=user["description"], url=user["url"],
         place=user["location"], lang=user["lang"], followers=user["followers_count"],
         following=user["friends_count"], posts=user["statuses_count"], protected=user["protected"],
@@ -68,12 +68,12 @@ def author(one: Json) -> Person:
 def made(one: Json) -> Json:
     """The status as our dialect tells it, read back from its JSON."""
     shown = one.get("retweeted_status")
-    facts = Facts(
+    facts = EntryFacts(
         author=author(one),
         original_author=None if shown is None else author(shown),
         reply_to_login=one["in_reply_to_screen_name"],
     )
-    return tweet(ours(one), facts)
+    return render_tweet(ours(one), facts)
 
 
 def paths(value: object, at: str = "") -> Iterator[tuple[str, type]]:

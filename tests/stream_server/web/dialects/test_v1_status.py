@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from stream_server.view import Facts, Person
-from stream_server.web.dialects.v1_status import gone, tweet
-from stream_server.web.dialects.v1_user import timestamp, user
+from stream_server.view import AuthorSnapshot, EntryFacts
+from stream_server.web.dialects.v1_status import render_delete, render_tweet
+from stream_server.web.dialects.v1_user import format_timestamp, render_user
 from tests.stream_server.web.dialects.written import EMPTY, status
 
-ADA = Person(
+ADA = AuthorSnapshot(
     id="2", login="ada", name="Ada L", bio="see tea.com and more", url="https://www.ada.example/", place="London",
     lang="en-GB", followers=7, following=3, posts=9, protected=False, signup="2008-08-27T13:08:45.006Z",
 )  # fmt: skip
-BOB = Person(id="3", login="bob", name="Bob", followers=70)
+BOB = AuthorSnapshot(id="3", login="bob", name="Bob", followers=70)
 
 
-def told(author: Person | None = ADA, **more: Any) -> dict[str, Any]:
+def told(author: AuthorSnapshot | None = ADA, **more: Any) -> dict[str, Any]:
     """The status of v1.1 for what stands on the wire."""
-    return tweet(status(**more), Facts(author=author))
+    return render_tweet(status(**more), EntryFacts(author=author))
 
 
 def test_ids_are_numbers_and_texts() -> None:
@@ -33,7 +33,7 @@ def test_times_are_twitters() -> None:
     made = told(posted="2008-08-27T13:08:45.123Z")
     assert made["created_at"] == made["user"]["created_at"] == "Wed Aug 27 13:08:45 +0000 2008"
     assert made["timestamp_ms"] == "1219842525123"
-    assert timestamp(0) == "Thu Jan 01 00:00:00 +0000 1970"
+    assert format_timestamp(0) == "Thu Jan 01 00:00:00 +0000 1970"
 
 
 def test_the_author_is_as_at_the_time() -> None:
@@ -64,7 +64,7 @@ def test_answering_is_always_said() -> None:
     mention = {"login": "bob", "id": "3", "indices": [1, 5]}
 
     def answer(reply_to_login: str | None = None, **more: Any) -> list[object]:
-        made = tweet(status(**more), Facts(reply_to_login=reply_to_login))
+        made = render_tweet(status(**more), EntryFacts(reply_to_login=reply_to_login))
         return [made["in_reply_to_" + name] for name in names]
 
     assert answer() == [None] * 5
@@ -136,7 +136,7 @@ def test_a_repost_has_its_original_inside_and_its_words_outside() -> None:
     """`RT @login: ` goes before them, and moves what was found in them; its author is mentioned."""
     found = EMPTY | {"hashtags": [{"text": "tea", "indices": [2, 6]}]}
     original = status(id="9", uid="3", login="bob", message="😍 #tea", entities=found, likes=4)
-    made = tweet(status(message="", origin="9", original=original), Facts(author=ADA, original_author=BOB))
+    made = render_tweet(status(message="", origin="9", original=original), EntryFacts(author=ADA, original_author=BOB))
     assert made["text"] == "RT @bob: 😍 #tea"
     assert made["entities"]["hashtags"] == [{"text": "tea", "indices": [11, 15]}]
     (mention,) = made["entities"]["user_mentions"]
@@ -151,7 +151,7 @@ def test_a_repost_has_its_original_inside_and_its_words_outside() -> None:
 def test_a_quote_has_its_original_inside() -> None:
     """Its words are its own."""
     original = status(id="9", uid="3", login="bob", message="tea?")
-    made = tweet(status(message="coffee!", origin="9", original=original), Facts(original_author=BOB))
+    made = render_tweet(status(message="coffee!", origin="9", original=original), EntryFacts(original_author=BOB))
     assert (made["text"], made["is_quote_status"], made["quoted_status_id"]) == ("coffee!", True, 9)
     assert (made["quoted_status"]["text"], made["quoted_status"]["user"]["name"]) == ("tea?", "Bob")
     assert "retweeted_status" not in made
@@ -173,7 +173,7 @@ def test_counts_and_flags() -> None:
 
 def test_a_delete_says_ids_only() -> None:
     """And when."""
-    assert gone({"id": "10", "uid": "2", "deleted": True}, 5) == {
+    assert render_delete({"id": "10", "uid": "2", "deleted": True}, 5) == {
         "delete": {
             "status": {"id": 10, "id_str": "10", "user_id": 2, "user_id_str": "2"},
             "timestamp_ms": "5",
@@ -184,4 +184,4 @@ def test_a_delete_says_ids_only() -> None:
 @pytest.mark.parametrize("login", ["ada", "Ada_9"])
 def test_the_login_is_that_of_the_status(login: str) -> None:
     """One user is called the same in all members."""
-    assert user("2", login, ADA)["screen_name"] == login
+    assert render_user("2", login, ADA)["screen_name"] == login

@@ -3,19 +3,26 @@
 import pytest
 
 from stream_server.errors import BadRequest
-from stream_server.store.rules import SavedRule
-from stream_server.web.dialects.v2_answers import Refused, added, counted, deleted, listed, page
+from stream_server.store.rules import StoredRule
+from stream_server.web.dialects.v2_answers import (
+    RefusedRule,
+    page_of_rules,
+    render_added,
+    render_counts,
+    render_deleted,
+    render_listed,
+)
 
 NOW_MS = 1_795_197_600_000
 SENT = "2026-11-20T18:00:00.000Z"
-TEA = SavedRule("11", "tea", "hot", "2026-11-20T18:00:00.000Z")
-ICE = SavedRule("12", "ice", "", "2026-11-20T18:00:00.000Z")
+TEA = StoredRule("11", "tea", "hot", "2026-11-20T18:00:00.000Z")
+ICE = StoredRule("12", "ice", "", "2026-11-20T18:00:00.000Z")
 
 
 def test_good_and_bad_rules_of_one_body_are_told_together() -> None:
     """The counts, what was made, and of the rest each with its reason; a tag only where there is one."""
-    refused = [Refused("tea", existing="11"), Refused("(", "at column 2: a term was expected")]
-    assert added([TEA, ICE], refused, NOW_MS) == {
+    refused = [RefusedRule("tea", existing_id="11"), RefusedRule("(", "at column 2: a term was expected")]
+    assert render_added([TEA, ICE], refused, NOW_MS) == {
         "data": [{"id": "11", "value": "tea", "tag": "hot"}, {"id": "12", "value": "ice", "tag": ""}],
         "meta": {"sent": SENT, "summary": {"created": 2, "not_created": 2, "valid": 2, "invalid": 2}},
         "errors": [
@@ -33,14 +40,14 @@ def test_good_and_bad_rules_of_one_body_are_told_together() -> None:
 
 def test_what_is_empty_is_not_there() -> None:
     """No data where nothing was made, no errors where all went well."""
-    assert set(added([], [Refused("(", "x")], NOW_MS)) == {"meta", "errors"}
-    assert set(added([TEA], [], NOW_MS)) == {"data", "meta"}
+    assert set(render_added([], [RefusedRule("(", "x")], NOW_MS)) == {"meta", "errors"}
+    assert set(render_added([TEA], [], NOW_MS)) == {"data", "meta"}
 
 
 def test_what_was_not_there_to_delete_is_told() -> None:
     """By the parameter that named it."""
     unknown = [("ids", "404"), ("values", "tea milk")]
-    told = deleted(["11"], unknown, NOW_MS)
+    told = render_deleted(["11"], unknown, NOW_MS)
     assert told["meta"] == {"sent": SENT, "summary": {"deleted": 1, "not_deleted": 2}}
     assert [(error["parameter"], error["value"]) for error in told["errors"]] == unknown
     assert told["errors"][0]["type"] == "https://api.twitter.com/2/problems/resource-not-found"
@@ -48,13 +55,13 @@ def test_what_was_not_there_to_delete_is_told() -> None:
 
 def test_rules_are_listed_page_by_page() -> None:
     """Every rule once, the oldest first, and a token only where more follows."""
-    rules = [SavedRule(str(n), f"tea{n}", "", "") for n in range(1, 6)]
-    seen: list[SavedRule] = []
+    rules = [StoredRule(str(n), f"tea{n}", "", "") for n in range(1, 6)]
+    seen: list[StoredRule] = []
     token = None
     for _ in range(3):
-        shown, token = page(rules, token, 2)
+        shown, token = page_of_rules(rules, token, 2)
         seen += shown
-        meta = listed(shown, token, NOW_MS)["meta"]
+        meta = render_listed(shown, token, NOW_MS)["meta"]
         assert (meta["result_count"], meta.get("next_token")) == (len(shown), token)
         assert token is None or len(token) == 16
     assert (seen, token) == (rules, None)
@@ -64,16 +71,16 @@ def test_rules_are_listed_page_by_page() -> None:
 def test_a_token_that_was_never_given_is_refused(token: str) -> None:
     """By its name."""
     with pytest.raises(BadRequest) as refused:
-        page([], token, 1)
+        page_of_rules([], token, 1)
     assert refused.value.param == "pagination_token"
 
 
 def test_counts_are_of_one_project_with_one_app() -> None:
     """All apps are told only to who asks."""
-    told = counted("2", 3, [])["data"]
+    told = render_counts("2", 3, [])["data"]
     assert told == {
         "cap_per_client_app": "1000", "cap_per_project": "1000", "project_rules_count": "3",
         "client_app_rules_count": {"rule_count": 3, "client_app_id": "2"},
     }  # fmt: skip
-    more = counted("2", 3, ["all_project_client_apps"])["data"]
+    more = render_counts("2", 3, ["all_project_client_apps"])["data"]
     assert more == {**told, "all_project_client_apps": [told["client_app_rules_count"]]}

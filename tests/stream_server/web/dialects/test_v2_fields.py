@@ -4,37 +4,39 @@ import pytest
 
 from stream_server.errors import BadRequest
 from stream_server.web.dialects import v2_fields
-from stream_server.web.dialects.v2_fields import EXPANSIONS, Wanted, read
+from stream_server.web.dialects.v2_fields import EXPANSIONS, FieldSelection, read_fields
 
 
 def test_who_asks_for_nothing_gets_the_defaults() -> None:
     """And so does who asks for things that no parameter is called."""
-    assert read({}) == read({"colour": "blue"}) == Wanted()
-    assert Wanted().tweet == {"id", "text", "edit_history_tweet_ids"}
-    assert Wanted().user == {"id", "name", "username"}
+    assert read_fields({}) == read_fields({"colour": "blue"}) == FieldSelection()
+    assert FieldSelection().tweet == {"id", "text", "edit_history_tweet_ids"}
+    assert FieldSelection().user == {"id", "name", "username"}
 
 
 def test_what_is_asked_for_comes_beside_the_defaults() -> None:
     """Of each kind of object by a parameter of its own."""
-    wanted = read({"tweet.fields": "lang,geo", "user.fields": "url", "place.fields": "geo", "media.fields": "width"})
-    assert wanted.tweet == Wanted().tweet | {"lang", "geo"}
-    assert wanted.user == Wanted().user | {"url"}
-    assert wanted.place == Wanted().place | {"geo"}
-    assert wanted.media == Wanted().media | {"width"}
+    wanted = read_fields(
+        {"tweet.fields": "lang,geo", "user.fields": "url", "place.fields": "geo", "media.fields": "width"}
+    )
+    assert wanted.tweet == FieldSelection().tweet | {"lang", "geo"}
+    assert wanted.user == FieldSelection().user | {"url"}
+    assert wanted.place == FieldSelection().place | {"geo"}
+    assert wanted.media == FieldSelection().media | {"width"}
 
 
 @pytest.mark.parametrize(("expansion", "member"), EXPANSIONS.items())
 def test_an_expansion_brings_the_member_that_names_it(expansion: str, member: str) -> None:
     """Else a client could not tell to what the things beside a Tweet belong."""
-    wanted = read({"expansions": expansion})
+    wanted = read_fields({"expansions": expansion})
     assert wanted.expansions == {expansion}
-    assert wanted.tweet == Wanted().tweet | {member}
-    assert member in v2_fields.TWEET
+    assert wanted.tweet == FieldSelection().tweet | {member}
+    assert member in v2_fields.TWEET_FIELDS
 
 
 def test_equal_askings_are_equal() -> None:
     """In whatever order, so that their clients share a framing."""
-    first, second = read({"tweet.fields": "lang,geo"}), read({"tweet.fields": "geo,lang,text"})
+    first, second = read_fields({"tweet.fields": "lang,geo"}), read_fields({"tweet.fields": "geo,lang,text"})
     assert (first, hash(first)) == (second, hash(second))
 
 
@@ -45,5 +47,5 @@ def test_equal_askings_are_equal() -> None:
 def test_a_name_that_is_none_is_refused(param: str, value: str) -> None:
     """By the parameter in which it stands."""
     with pytest.raises(BadRequest, match=f"`{param}`") as refused:
-        read({param: value})
+        read_fields({param: value})
     assert refused.value.param == param

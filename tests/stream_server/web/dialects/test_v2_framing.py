@@ -7,10 +7,10 @@ import pytest
 
 from stream_server.events import Entry, Position
 from stream_server.hub import closing, control
-from stream_server.hub.closing import Closing
-from stream_server.hub.control import Control, Gap, Notice
-from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET, Wanted, read
-from stream_server.web.dialects.v2_framing import Encode, framing
+from stream_server.hub.closing import DisconnectReason
+from stream_server.hub.control import ControlMessage, Gap, StreamNotice
+from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET_FIELDS, FieldSelection, read_fields
+from stream_server.web.dialects.v2_framing import TweetEncoder, select_v2_framing
 from tests.stream_server.web.dialects.written import status
 
 AT = Position(1_795_197_600_000, 0, 7)
@@ -33,13 +33,13 @@ def told(frame: bytes) -> Any:
 def test_a_post_is_one_line() -> None:
     """Also where its text has lines."""
     one = entry(status=status(message="a\r\nb"))
-    frame = one.frame(Encode(Wanted()))
+    frame = one.frame(TweetEncoder(FieldSelection()))
     assert told(frame) == {"data": {"id": "10", "text": "a\r\nb", "edit_history_tweet_ids": ["10"]}}
 
 
 def test_the_rules_that_matched_come_behind_what_all_share() -> None:
     """Each client has its own, and the Tweet is written once for all of them."""
-    encode, one = Encode(read({"expansions": "author_id"})), entry()
+    encode, one = TweetEncoder(read_fields({"expansions": "author_id"})), entry()
     frames = [one.frame(encode, b'[{"id":"%d","tag":""}]' % n) for n in (1, 2)]
     data = {"id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "author_id": "2"}
     users = [{"id": "2", "name": "Ada L", "username": "ada"}]
@@ -52,14 +52,14 @@ def test_the_rules_that_matched_come_behind_what_all_share() -> None:
 def test_nothing_but_posts_is_told() -> None:
     """A delete has no word here."""
     gone = {"id": "10", "uid": "2", "deleted": True}
-    assert entry("delete", status=gone).frame(Encode(Wanted())) == b""
+    assert entry("delete", status=gone).frame(TweetEncoder(FieldSelection())) == b""
 
 
 @pytest.mark.parametrize("member", [name for name in status() if name not in {"meta", "group"}])
 def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogCaptureFixture) -> None:
     """Something else than this server wrote it: the stream goes on, and the log says what was passed over."""
     written = {name: value for name, value in status().items() if name != member}
-    everything = Encode(read({"tweet.fields": ",".join(TWEET), "expansions": ",".join(EXPANSIONS)}))
+    everything = TweetEncoder(read_fields({"tweet.fields": ",".join(TWEET_FIELDS), "expansions": ",".join(EXPANSIONS)}))
     broken = entry(status=written)
     for matched in (None, b"[]"):
         assert broken.frame(everything, matched) == b""
@@ -68,27 +68,27 @@ def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogC
 
 def test_who_wants_the_same_shares_a_framing() -> None:
     """One for chunks, one for HTTP/1.0."""
-    first = framing(read({"tweet.fields": "lang,geo"}), chunked=True)
-    assert framing(read({"tweet.fields": "geo,lang"}), chunked=True) is first
+    first = select_v2_framing(read_fields({"tweet.fields": "lang,geo"}), chunked=True)
+    assert select_v2_framing(read_fields({"tweet.fields": "geo,lang"}), chunked=True) is first
     assert first.wrap(b"x") == b"1\r\nx\r\n"
-    assert framing(read({"tweet.fields": "geo,lang"}), chunked=False).wrap(b"x") == b"x"
-    assert framing(read({"tweet.fields": "lang"}), chunked=True) != first
+    assert select_v2_framing(read_fields({"tweet.fields": "geo,lang"}), chunked=False).wrap(b"x") == b"x"
+    assert select_v2_framing(read_fields({"tweet.fields": "lang"}), chunked=True) != first
 
 
-def spoken(message: Control) -> bytes:
+def spoken(message: ControlMessage) -> bytes:
     """What v2 makes of one of the stream's own messages."""
-    return framing(Wanted(), chunked=True).control(message)
+    return select_v2_framing(FieldSelection(), chunked=True).encode_control(message)
 
 
 def test_a_sign_of_life_is_an_empty_line() -> None:
     """So is the first message, with which the head of the answer leaves."""
-    assert spoken(control.heartbeat(AT, 0, 0)) == spoken(control.hello(AT, 0, "c", {}, "s")) == b"\r\n"
+    assert spoken(control.heartbeat_message(AT, 0, 0)) == spoken(control.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        (closing.shutdown(1.0), "OperationalDisconnect"),
+        (closing.shutdown_reason(1.0), "OperationalDisconnect"),
         (closing.TOO_SLOW, "SlowReader"),
         (closing.TOKEN_EXPIRED, "ForceDisconnect"),
         (closing.TOKEN_REVOKED, "ForceDisconnect"),
@@ -96,30 +96,30 @@ def test_a_sign_of_life_is_an_empty_line() -> None:
         (closing.RESYNC, "UpstreamOperationalDisconnect"),
     ],
 )
-def test_the_end_is_told_with_its_type(reason: Closing, kind: str) -> None:
+def test_the_end_is_told_with_its_type(reason: DisconnectReason, kind: str) -> None:
     """As clients look for it."""
-    (error,) = told(spoken(control.goodbye(AT, 0, reason)))["errors"]
+    (error,) = told(spoken(control.goodbye_message(AT, 0, reason)))["errors"]
     assert error == {
-        "title": "operational-disconnect", "disconnect_type": kind, "detail": reason.reason,
+        "title": "operational-disconnect", "disconnect_type": kind, "detail": reason.text,
         "type": "https://api.twitter.com/2/problems/operational-disconnect",
     }  # fmt: skip
 
 
 def test_the_end_of_a_replay_is_no_error() -> None:
     """All that was asked for was sent."""
-    assert spoken(control.goodbye(AT, 0, closing.BACKFILL_DONE)) == b""
+    assert spoken(control.goodbye_message(AT, 0, closing.BACKFILL_DONE)) == b""
 
 
 @pytest.mark.parametrize(("missed", "words"), [(3, "3 events could"), (None, "An unknown number of events could")])
 def test_what_was_lost_is_told(missed: int | None, words: str) -> None:
     """With its number, where that is known."""
-    (error,) = told(spoken(control.gap(Gap(None, AT, "trimmed", missed), 0)))["errors"]
+    (error,) = told(spoken(control.gap_message(Gap(None, AT, "trimmed", missed), 0)))["errors"]
     assert (error["title"], error["detail"].startswith(words)) == ("Gap", True)
 
 
 def warned(kind: str = "warning", **members: object) -> bytes:
     """What v2 makes of news of a stream's own filters."""
-    return spoken(control.notice(Notice(kind, AT, members), 0))
+    return spoken(control.notice_message(StreamNotice(kind, AT, members), 0))
 
 
 def test_of_warnings_only_a_filter_that_failed_is_told() -> None:

@@ -2,24 +2,34 @@
 
 import pytest
 
-from stream_server.view import Person
+from stream_server.view import AuthorSnapshot
 from stream_server.web.dialects import v2_fields
-from stream_server.web.dialects.v2_fields import Wanted
-from stream_server.web.dialects.v2_status import People, includes, tweet
+from stream_server.web.dialects.v2_fields import FieldSelection
+from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
 from tests.stream_server.web.dialects.written import EMPTY, status
 
-ADA = Person(
+ADA = AuthorSnapshot(
     id="2", login="ada", name="Ada L", bio="counts", url="https://ada.example", place="London", followers=7,
     following=3, posts=9, signup="2024-01-02T03:04:05.006Z",
 )  # fmt: skip
 
-EVERYTHING = Wanted(v2_fields.TWEET, v2_fields.USER, v2_fields.PLACE, v2_fields.MEDIA, frozenset(v2_fields.EXPANSIONS))
+EVERYTHING = FieldSelection(
+    v2_fields.TWEET_FIELDS,
+    v2_fields.USER_FIELDS,
+    v2_fields.PLACE_FIELDS,
+    v2_fields.MEDIA_FIELDS,
+    frozenset(v2_fields.EXPANSIONS),
+)
 
 
 def test_a_plain_status_has_three_members_unless_more_are_asked_for() -> None:
     """The defaults of v2, and nothing that is null."""
-    assert tweet(status(), Wanted().tweet) == {"id": "10", "text": "tea", "edit_history_tweet_ids": ["10"]}
-    assert tweet(status(lang="und"), Wanted().tweet | {"lang", "geo", "entities", "attachments", "source"}) == {
+    assert render_tweet(status(), FieldSelection().tweet) == {
+        "id": "10",
+        "text": "tea",
+        "edit_history_tweet_ids": ["10"],
+    }
+    assert render_tweet(status(lang="und"), FieldSelection().tweet | {"lang", "geo", "entities", "attachments", "source"}) == {
         "id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "lang": "und",
     }  # fmt: skip
 
@@ -38,7 +48,7 @@ def test_all_members_of_a_tweet() -> None:
         conversation="8", location={"lon": 1.5, "lat": 2.5}, place={"name": "Tea house", "country": "GB"},
         media=[{"url": "https://a.example/1.png", "type": "image"}], likes=1, comments=2, reposts=3,
     )  # fmt: skip
-    told = tweet(written, v2_fields.TWEET)
+    told = render_tweet(written, v2_fields.TWEET_FIELDS)
     place_id = told["geo"].pop("place_id")
     assert (len(place_id), int(place_id, 16) > 0) == (16, True)
     assert told == {
@@ -68,7 +78,7 @@ def test_a_repost_repeats_its_original_behind_its_author_s_name() -> None:
     """Its entities move along, in code points: the slice of the text gives each back."""
     entities = {**EMPTY, "hashtags": [{"text": "tea", "indices": [2, 6]}]}
     original = status(id="9", uid="3", login="bob", message="🍵 #tea", entities=entities)
-    told = tweet(status(message="", origin="9", original=original), v2_fields.TWEET)
+    told = render_tweet(status(message="", origin="9", original=original), v2_fields.TWEET_FIELDS)
     (mention,), (tag,) = told["entities"]["mentions"], told["entities"]["hashtags"]
     assert told["text"] == "RT @bob: 🍵 #tea"
     assert (told["text"][mention["start"] : mention["end"]], mention["id"]) == ("@bob", "3")
@@ -80,7 +90,7 @@ def test_a_quote_says_its_own_words() -> None:
     """And points at what it quotes, also where that is gone."""
     original = status(id="9", uid="3", login="bob", message="coffee")
     for shown in (original, None):
-        told = tweet(status(origin="9", original=shown), v2_fields.TWEET)
+        told = render_tweet(status(origin="9", original=shown), v2_fields.TWEET_FIELDS)
         assert (told["text"], told["referenced_tweets"]) == ("tea", [{"type": "quoted", "id": "9"}])
 
 
@@ -93,9 +103,9 @@ def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
         media=[{"url": "https://a.example/1.png", "type": "image"},
                {"url": "https://a.example/2.mp4", "type": "video"}],
     )  # fmt: skip
-    told = includes(written, People(ADA, None, "ada"), EVERYTHING)
+    told = render_includes(written, KnownUsers(ADA, None, "ada"), EVERYTHING)
     (place,) = told.pop("places")
-    assert place.pop("id") == tweet(written, v2_fields.TWEET)["geo"]["place_id"]
+    assert place.pop("id") == render_tweet(written, v2_fields.TWEET_FIELDS)["geo"]["place_id"]
     box = {"type": "Feature", "bbox": [1.0, 2.0, 3.0, 4.0], "properties": {}}
     assert place == {"full_name": "Home", "name": "Home", "geo": box}
     assert told == {
@@ -118,8 +128,8 @@ def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
 def test_who_answers_themselves_is_told_whole() -> None:
     """The answered are known by their login; these are the author, of whom more is known."""
     written = status(in_reply_to="8", in_reply_to_uid="2")
-    asked = Wanted(expansions=frozenset({"in_reply_to_user_id"}))
-    (user,) = includes(written, People(ADA, None, "ada"), asked)["users"]
+    asked = FieldSelection(expansions=frozenset({"in_reply_to_user_id"}))
+    (user,) = render_includes(written, KnownUsers(ADA, None, "ada"), asked)["users"]
     assert user == {"id": "2", "name": "Ada L", "username": "ada"}
 
 
@@ -127,24 +137,24 @@ def test_what_a_status_repeats_is_told_with_its_author() -> None:
     """With the members of Tweets and users that were asked for, and no more."""
     gif = {"url": "https://b.example", "type": "gif"}
     original = status(id="9", uid="3", login="bob", message="coffee", media=[gif])
-    people = People(ADA, Person(id="3", login="bob", name="Bob"), None)
+    people = KnownUsers(ADA, AuthorSnapshot(id="3", login="bob", name="Bob"), None)
     written = status(message="", origin="9", original=original)
     asked = frozenset(one for one in v2_fields.EXPANSIONS if one.startswith("referenced_tweets.id"))
-    assert includes(written, people, Wanted(expansions=asked)) == {
+    assert render_includes(written, people, FieldSelection(expansions=asked)) == {
         "users": [{"id": "3", "name": "Bob", "username": "bob"}],
         "tweets": [{"id": "9", "text": "coffee", "edit_history_tweet_ids": ["9"]}],
         "media": [{"media_key": "16_91", "type": "animated_gif"}],
     }
 
 
-@pytest.mark.parametrize("people", [People(), People(Person(id="2", login="ada"))])
-def test_of_an_author_of_whom_nothing_is_known_the_login_is_told(people: People) -> None:
+@pytest.mark.parametrize("people", [KnownUsers(), KnownUsers(AuthorSnapshot(id="2", login="ada"))])
+def test_of_an_author_of_whom_nothing_is_known_the_login_is_told(people: KnownUsers) -> None:
     """Entries from before authors were kept, and users who have no name."""
-    (user,) = includes(status(), people, Wanted(expansions=frozenset({"author_id"})))["users"]
+    (user,) = render_includes(status(), people, FieldSelection(expansions=frozenset({"author_id"})))["users"]
     assert user == {"id": "2", "name": "ada", "username": "ada"}
 
 
 def test_nothing_is_told_beside_a_status_that_has_nothing_beside_it() -> None:
     """No empty list, though everything was asked for but the author."""
     asked = EVERYTHING._replace(expansions=EVERYTHING.expansions - {"author_id"})
-    assert includes(status(), People(), asked) == {}
+    assert render_includes(status(), KnownUsers(), asked) == {}

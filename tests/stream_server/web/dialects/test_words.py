@@ -1,15 +1,15 @@
 """What a status says to clients that know no wordless repost."""
 
-from stream_server.web.dialects.words import Words, place_id, words
+from stream_server.web.dialects.words import StatusText, place_id, status_text
 from tests.stream_server.web.dialects.written import EMPTY, status
 
 
 def test_a_status_says_its_words() -> None:
     """Also a quote, and a repost whose original is gone."""
     found = EMPTY | {"hashtags": [{"text": "tea", "indices": [0, 4]}]}
-    assert words(status(message="#tea", entities=found)) == Words("#tea", found)
-    assert words(status(message="#tea", entities=found, original=status())) == Words("#tea", found)
-    assert words(status(message="", original=None)) == Words("", EMPTY)
+    assert status_text(status(message="#tea", entities=found)) == StatusText("#tea", found)
+    assert status_text(status(message="#tea", entities=found, original=status())) == StatusText("#tea", found)
+    assert status_text(status(message="", original=None)) == StatusText("", EMPTY)
 
 
 def test_a_repost_says_its_originals_words() -> None:
@@ -21,7 +21,7 @@ def test_a_repost_says_its_originals_words() -> None:
         "urls": [{"url": "a.co", "display_url": "a.co", "expanded_url": "http://a.co", "indices": [12, 16]}],
     }
     original = status(login="bob", uid="3", message="😍 @cid #tea a.co", entities=found)
-    text, entities = words(status(message="", original=original))
+    text, entities = status_text(status(message="", original=original))
     assert text == "RT @bob: 😍 @cid #tea a.co"
     shown = {kind: [text[slice(*one["indices"])] for one in ones] for kind, ones in entities.items()}
     assert shown == {"mentions": ["@bob", "@cid"], "hashtags": ["#tea"], "cashtags": [], "urls": ["a.co"]}
