@@ -17,8 +17,8 @@ from rich.table import Table
 from bench.matching_rivals import Matcher, automaton, by_index, grid, inverted_dictionary, one_by_one
 from bench.matching_world import COMMUNITY, Facts, World, subscribed
 from filters.base import Filter
-from filters.combine import Subscription
-from filters.index import SubscriptionIndex
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
 
 ROUNDS = 3
 SEED = 4

@@ -11,7 +11,7 @@ import ahocorasick
 
 from bench.matching_world import Facts, World, made, subscribed
 from filters.base import Filter
-from filters.index import SubscriptionIndex
+from filters.subscription_index import SubscriptionIndex
 
 Matcher = Callable[[Facts], Collection[int]]
 Phrases = list[list[str]]

@@ -8,12 +8,12 @@ from random import Random
 from typing import Any, TypeAlias
 
 from filters.base import Filter
-from filters.combine import Subscription
 from filters.event import Event
 from filters.follow import Follow
 from filters.kind import Kinds
 from filters.location import Location
 from filters.rule import Rules
+from filters.subscription import Subscription
 from filters.track import Track
 
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz"

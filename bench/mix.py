@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from filters.sample import SAMPLE_HASH_KEY, Sample
-from filters.share import stable_hash
+from filters.stable_hash import stable_hash
 
 TOPICS = 1000
 AUTHORS = 300

@@ -31,7 +31,7 @@ from bench.process import end, first_core, last_core, pin
 from bench.progress import Progress
 from bench.site import Site
 from bench.slope import Slope, fit
-from stream_server.embedded import find_redis_binary
+from stream_server.runtime.embedded_redis import find_redis_binary
 
 GUESTS = 150
 POSTS_PER_SECOND = 20.0

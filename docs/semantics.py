@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import yaml
 
-from filters.combine import Subscription
 from filters.entities import extract_entities
 from filters.event import Event
 from filters.location import Location
@@ -22,8 +21,9 @@ from filters.rules.error import RuleError
 from filters.rules.operators import OperatorSpec, operator_specs
 from filters.rules.rule import Rule
 from filters.sample import Sample
+from filters.subscription import Subscription
 from filters.track import Track
-from stream_server.view import NO_FACTS, EntryFacts, StatusFields, WireFields, make_view
+from stream_server.events.view import NO_FACTS, EntryFacts, StatusFields, WireFields, make_view
 from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES, REFUSED
 from tests.filters.test_entities import EXTRACT, TLDS

@@ -13,13 +13,13 @@ import msgspec
 
 from filters.base import Filter
 from filters.registry import Registry
-from stream_server.config import SETTINGS
+from stream_server.config.config import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
-from stream_server.metrics import WATCHED_METRICS
-from stream_server.sight import Visibility, VisibilityFact
-from stream_server.sight import decide_visibility as decided
+from stream_server.events.visibility import Visibility, VisibilityFact
+from stream_server.events.visibility import decide_visibility as decided
+from stream_server.runtime.metrics import WATCHED_METRICS
 from stream_server.store.keys import CORE_KEYS, DERIVED_KEYS
-from stream_server.web.operations import operation_summary
+from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
 

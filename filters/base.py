@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, IndexTerms, Key
+from filters.index_keys import Clause, IndexTerms, Key
 
 Role: TypeAlias = Literal["any", "whole", "narrow"]
 """How a filter combines: several ``any`` are OR-ed together, ``whole`` stands alone, ``narrow`` is AND-ed to them."""
@@ -40,7 +40,7 @@ def validate_index_terms(index_terms: object) -> IndexTerms | None:
     if index_terms is None:
         return None
     if not isinstance(index_terms, IndexTerms):
-        raise TypeError("leads are a filters.key.IndexTerms, or None")
+        raise TypeError("leads are a filters.index_keys.IndexTerms, or None")
     proofs, hints = (
         [validate_keys(clause) for clause in clauses] for clauses in (index_terms.exact, index_terms.candidates)
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from filters.alphabet import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, NON_DECIMAL_NUMBERS
+from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, NON_DECIMAL_NUMBERS
 from filters.urls import find_urls
 
 Indices = tuple[int, int]

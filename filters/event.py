@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-from filters import key
+from filters import index_keys
+from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
 from filters.grid import Box, event_box_keys, event_point_keys
-from filters.key import Key, user_key
-from filters.said import EMPTY_TEXT, AnalyzedText
+from filters.index_keys import Key, user_key
 from filters.tokens import fold, words_in_order
 
 MAX_CACHED_BIOS = 1024
@@ -179,20 +179,20 @@ class Event:
     def _make_rule_keys(self) -> Iterator[Key]:
         for name in (self.author_login, self.reply_to_login, self.reposted_author_login):
             if name is not None:
-                yield key.login_key(fold(name))
+                yield index_keys.login_key(fold(name))
         yield from self.square_keys
         if self.conversation is not None:
-            yield key.conversation_key(self.conversation)
+            yield index_keys.conversation_key(self.conversation)
         if self.place_name is not None:
-            yield key.place_key(fold(self.place_name))
+            yield index_keys.place_key(fold(self.place_name))
         if self.place_country is not None:
-            yield key.country_key(self.place_country.lower())
-        yield from key.language_keys(self.lang)
-        yield from map(key.flag_key, self.flags())
+            yield index_keys.country_key(self.place_country.lower())
+        yield from index_keys.language_keys(self.lang)
+        yield from map(index_keys.flag_key, self.flags())
         if self.bio:
             yield from _bio_keys(self.bio)
         if self.analyzed_quote is not EMPTY_TEXT:
-            yield from map(key.quoted_key, self.analyzed_quote.terms)
+            yield from map(index_keys.quoted_key, self.analyzed_quote.terms)
 
 
 def bio_words(bio: str) -> tuple[str, ...]:
@@ -212,4 +212,4 @@ def _analyze_bio(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
 def _analyze_bio_cached(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
     """The words of a bio, and the keys by which they are found."""
     words = tuple(words_in_order(fold(bio)))
-    return words, frozenset(map(key.bio_key, words))
+    return words, frozenset(map(index_keys.bio_key, words))

@@ -5,10 +5,10 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, MatchedItem, Role
-from filters.commas import split_list
+from filters.comma_list import split_list
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, Key, user_key
+from filters.index_keys import Clause, Key, user_key
 
 MAX_IDS = 5_000
 """The most ids of one filter."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from math import floor
 
-from filters.key import RULE_KEY_PREFIX, Key
+from filters.index_keys import RULE_KEY_PREFIX, Key
 
 Box = tuple[float, float, float, float]
 """West, south, east, north in degrees; west > east crosses the date line."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Key, user_key
+from filters.index_keys import Key, user_key
 
 _AUTHORED_KINDS = frozenset({"post", "delete", "user_update", "protect", "unprotect"})
 _INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment", "uncomment"})

@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
-from filters.commas import split_list
+from filters.comma_list import split_list
 from filters.error import ParameterError
 from filters.event import Event
 

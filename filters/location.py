@@ -5,11 +5,11 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, MatchedItem, Role
-from filters.commas import split_list
+from filters.comma_list import split_list
 from filters.error import ParameterError
 from filters.event import Event
 from filters.grid import Box, box_contains, filter_box_keys, longitude_spans
-from filters.key import IndexTerms, Key
+from filters.index_keys import IndexTerms, Key
 
 MAX_BOXES = 25
 """The most boxes of one filter."""

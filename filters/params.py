@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from filters.base import Filter, FilterFailure, Role
-from filters.combine import Subscription
 from filters.error import ParameterError
 from filters.kind import DEFAULT_KINDS
 from filters.registry import Registry
 from filters.rule import Rules
+from filters.subscription import Subscription
 
 __all__ = ["DEFAULT_PARAMETERS", "ParameterError", "parse_subscription"]
 
@@ -26,8 +26,8 @@ def parse_subscription(
     """What a client asks for by ``params``, which holds filters' parameters only, repeated ones joined.
 
     ``following`` is the live set of those whom the client follows, for ``@me``; without it that stays open until
-    :meth:`filters.combine.Subscription.with_following`. ``explain`` and ``viewer_independent`` are those of
-    :class:`filters.combine.Subscription`. Raises ParameterError.
+    :meth:`filters.subscription.Subscription.with_following`. ``explain`` and ``viewer_independent`` are those of
+    :class:`filters.subscription.Subscription`. Raises ParameterError.
     """
     filters = _parse_filters(params, registry)
     whole, union = _filters_of_role(filters, "whole"), _filters_of_role(filters, "any")

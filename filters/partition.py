@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.share import stable_hash
+from filters.stable_hash import stable_hash
 
 MAX_PARTITIONS = 64
 """The most partitions of the firehose."""

@@ -7,10 +7,10 @@ to be asked.
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from filters.boxes import BoxIndex
-from filters.combine import Subscription
+from filters.box_index import BoxIndex
 from filters.event import Event
-from filters.key import RULE_KEY_PREFIX, Clause, IndexTerms, Key
+from filters.index_keys import RULE_KEY_PREFIX, Clause, IndexTerms, Key
+from filters.subscription import Subscription
 from filters.trie import Trie
 
 T = TypeVar("T", bound=Hashable)

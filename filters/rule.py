@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 from filters.base import Filter, FilterFailure, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, IndexTerms, Key
+from filters.index_keys import Clause, IndexTerms, Key
 from filters.registry import Registry, installed_registry
 from filters.rules.error import RuleError
-from filters.rules.named import NamedRule
+from filters.rules.named_rule import NamedRule
 from filters.rules.operators import find_operator
 from filters.rules.rule import Rule
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.share import HASH_SPACE, stable_hash
+from filters.stable_hash import HASH_SPACE, stable_hash
 
 SAMPLE_HASH_KEY = b"stream-server sample"
 """Fixed for ever: another key would be another sample, on replay too."""

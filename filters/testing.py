@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 
 from filters.base import Filter, MatchedItem, validate_index_terms
-from filters.boxes import BoxIndex
+from filters.box_index import BoxIndex
 from filters.entities import extract_entities
 from filters.error import ParameterError
 from filters.event import Event

@@ -3,7 +3,7 @@
 A word is what stands between blanks, without its outer punctuation; if there is punctuation inside, its parts are
 words too: ``rock'n'roll!`` yields ``rock'n'roll``, ``rock``, ``n`` and ``roll``. An emoji is punctuation to its
 neighbours and besides a word of its own, so that ``love😍`` yields ``love`` and ``😍``. Where a script that has no
-blanks begins or ends, a word ends: ``iPhoneを`` yields ``iphone`` (:mod:`filters.unspaced` says what the rest yields).
+blanks begins or ends, a word ends: ``iPhoneを`` yields ``iphone`` (:mod:`filters.unspaced_scripts` says what the rest yields).
 """
 
 import re
@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from filters import unspaced
-from filters.alphabet import SYMBOLS, UNSPACED_SCRIPTS, WORD_CHARACTERS
+from filters import unspaced_scripts
+from filters.unicode_classes import SYMBOLS, UNSPACED_SCRIPTS, WORD_CHARACTERS
 
 _FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
 _SYMBOL = rf"[{SYMBOLS}][\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]*"
@@ -40,14 +40,14 @@ def fold(text: str) -> str:
 
 def words(folded: str) -> set[str]:
     """The words of a text that was folded."""
-    if unspaced.has_unspaced(folded):
-        return _spaced_words(unspaced.blank_unspaced(folded)) | unspaced.grams(unspaced.find_runs(folded))
+    if unspaced_scripts.has_unspaced(folded):
+        return _spaced_words(unspaced_scripts.blank_unspaced(folded)) | unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
     return _spaced_words(folded)
 
 
 def word_spans(folded: str) -> Iterator[tuple[int, int]]:
     """Where each of the words stands that are set apart, so none of a script without blanks; some in one another."""
-    apart = unspaced.blank_unspaced(folded)
+    apart = unspaced_scripts.blank_unspaced(folded)
     for chunk in _CHUNKS.finditer(apart):
         found = [word.span() for word in _WORDS.finditer(apart, *chunk.span())]
         if len(found) > 1:
@@ -58,8 +58,8 @@ def word_spans(folded: str) -> Iterator[tuple[int, int]]:
 
 def words_cut_at_marks(folded: str) -> list[str]:
     """The words of a text when it is cut at every mark, whatever stands between blanks; in no order."""
-    if unspaced.has_unspaced(folded):
-        return [*_WORDS.findall(unspaced.blank_unspaced(folded)), *unspaced.grams(unspaced.find_runs(folded))]
+    if unspaced_scripts.has_unspaced(folded):
+        return [*_WORDS.findall(unspaced_scripts.blank_unspaced(folded)), *unspaced_scripts.grams(unspaced_scripts.find_runs(folded))]
     return _WORDS.findall(folded)
 
 
@@ -70,7 +70,7 @@ def words_in_order(folded: str) -> list[str]:
     """
     if folded.isascii():
         return _WORDS.findall(folded)
-    return (_WORDS_EMOJIS_AND_CHARACTERS if unspaced.has_unspaced(folded) else _WORDS_AND_EMOJIS).findall(folded)
+    return (_WORDS_EMOJIS_AND_CHARACTERS if unspaced_scripts.has_unspaced(folded) else _WORDS_AND_EMOJIS).findall(folded)
 
 
 def _spaced_words(folded: str) -> set[str]:

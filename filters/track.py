@@ -3,13 +3,13 @@
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
-from filters import unspaced
+from filters import unspaced_scripts
 from filters.base import Filter, MatchedItem, Role
-from filters.commas import split_list
+from filters.comma_list import split_list
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, IndexTerms, Key, estimate_rarity, rarest_key
-from filters.occurrence import find_occurrences
+from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_key
+from filters.occurrences import find_occurrences
 from filters.tokens import fold
 
 MAX_PHRASES = 400
@@ -29,7 +29,7 @@ class Track(Filter):
 
     A bare term is found in words, hashtags, mentions and parts of links; ``#x``, ``@x`` and ``$x`` only in their
     kind of entity. Punctuation in a term belongs to it: ``hello_message.`` is no word of any text. A term of a script without
-    blanks is found wherever it stands (:mod:`filters.unspaced`).
+    blanks is found wherever it stands (:mod:`filters.unspaced_scripts`).
     """
 
     __slots__ = ("_phrases", "_single_terms", "_substring_phrases", "_word_phrases")
@@ -43,7 +43,7 @@ class Track(Filter):
         self._substring_phrases = {
             phrase: _required_keys(phrase)
             for phrase in self._phrases
-            if any(map(unspaced.needs_substring_search, phrase))
+            if any(map(unspaced_scripts.needs_substring_search, phrase))
         }
         self._word_phrases = self._phrases - self._substring_phrases.keys()
         self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
@@ -100,7 +100,7 @@ def _parse_phrase(text: str) -> Clause:
 
 
 def _required_keys(phrase: Clause) -> Clause:
-    return frozenset[Key]().union(*map(unspaced.required_words, phrase))
+    return frozenset[Key]().union(*map(unspaced_scripts.required_words, phrase))
 
 
 def _normalize_sign(word: str) -> str:

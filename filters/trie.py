@@ -7,8 +7,8 @@ the work grows with the event and with what matches, not with how many phrases s
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from filters.items import CompactSet, with_item, without_item
-from filters.key import Clause, Key, estimate_rarity
+from filters.compact_set import CompactSet, with_item, without_item
+from filters.index_keys import Clause, Key, estimate_rarity
 
 T = TypeVar("T", bound=Hashable)
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from filters.alphabet import ACCENTED_LATIN, BIDI_CONTROLS, CYRILLIC
 from filters.tlds import MAX_TLD_CHARS, TLDS
+from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, CYRILLIC
 
 _RUN = re.compile(rf"""[^\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}]+""")
 _ASCII_STRETCH = re.compile(rf"[A-Za-z0-9_.\-{ACCENTED_LATIN}]+")

@@ -13,25 +13,27 @@ from typing import NamedTuple
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server import auth, supervisor
-from stream_server.config import Config
-from stream_server.detection import LanguageDetector, detect_language, detect_nothing
-from stream_server.feed import Feed
-from stream_server.hub.closing import ReconnectSpread
+from stream_server.config.config import Config
+from stream_server.events.language import LanguageDetector, detect_language, detect_nothing
+from stream_server.feed.feed import Feed
+from stream_server.feed.log_reader import LogReader
+from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.jobs import JobWorkers, RepairLoop
-from stream_server.jwks import RemoteKeySet
-from stream_server.log_reader import LogReader
-from stream_server.metrics import Metrics
-from stream_server.passwords import Passwords
-from stream_server.store.log import EventLog
-from stream_server.store.retention import RetentionLimits
-from stream_server.store.scripts import SizeLimits
+from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs.workers import JobWorkers, RepairLoop
+from stream_server.runtime import supervisor
+from stream_server.runtime.metrics import Metrics
+from stream_server.security import tokens
+from stream_server.security.key_set import RemoteKeySet
+from stream_server.security.passwords import Passwords
+from stream_server.store.log.event_log import EventLog
+from stream_server.store.log.retention import RetentionLimits
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
-from stream_server.trimmer import LogTrimmer
-from stream_server.web import edges, farewell, keys, middleware, routes
-from stream_server.web.subscriptions import SubscriptionParser
+from stream_server.web import routes
+from stream_server.web.http import app_keys, drain, http_connection, middleware
+from stream_server.web.streaming.subscription_parser import SubscriptionParser
 
 logger = logging.getLogger(__name__)
 
@@ -71,19 +73,19 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         canary_seconds=config.canary_seconds, random_source=random.Random(),
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
-    verifier = auth.TokenAuthority(config, config.jwt_secret)
+    verifier = tokens.TokenAuthority(config, config.jwt_secret)
     key_set = RemoteKeySet(config.jwt_jwks_url, verifier) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
-    app[keys.CONFIG], app[keys.STORE], app[keys.HUB] = config, store, hub
-    app[keys.AUTH], app[keys.PASSWORDS], app[keys.READINESS_CHECK] = verifier, passwords, _readiness(hub, feed)
+    app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
+    app[app_keys.AUTH], app[app_keys.PASSWORDS], app[app_keys.READINESS_CHECK] = verifier, passwords, _readiness(hub, feed)
     if key_set is not None:
-        app[keys.KEY_SET] = key_set
-    app[keys.SUBSCRIPTION_PARSER] = subscriptions
-    app[keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
+        app[app_keys.KEY_SET] = key_set
+    app[app_keys.SUBSCRIPTION_PARSER] = subscriptions
+    app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     duties = _make_background_services(store, config)
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, duties.trimmer, newer)
-    app[keys.METRICS] = _make_metrics(hub, feed, store.log)
-    _watch_background_services(app[keys.METRICS], store, duties)
+    app[app_keys.METRICS] = _make_metrics(hub, feed, store.log)
+    _watch_background_services(app[app_keys.METRICS], store, duties)
     routes.add_routes(app)
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
@@ -107,7 +109,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
 async def serve_application(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
     """The app on its socket, and at the end its farewell."""
     async with running_application(config) as app:
-        runner = edges.make_runner(app)
+        runner = http_connection.make_runner(app)
         await runner.setup()
         site = web.SockSite(runner, listen(), backlog=supervisor.LISTEN_BACKLOG)
         await site.start()
@@ -115,7 +117,7 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
         try:
             yield app
         finally:
-            await farewell.drain(app, runner, site, config.shutdown_seconds)
+            await drain.drain(app, runner, site, config.shutdown_seconds)
 
 
 class BackgroundServices(NamedTuple):
@@ -154,12 +156,12 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
 
 def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
     """Handlers read the settings at each request; whoever keeps one of them is told here."""
-    config, hub = app[keys.CONFIG], app[keys.HUB]
+    config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
     hub.apply_limits(_client_limits(config))
     feed.canary_seconds = config.canary_seconds
     trimmer.set_limits(_log_bounds(config))
-    app[keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
+    app[app_keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
 
 
 def _script_sizes(config: Config) -> SizeLimits:
@@ -196,7 +198,7 @@ def _load_filters() -> Registry:
     return registry
 
 
-def _readiness(hub: Hub, feed: Feed) -> keys.ReadinessCheck:
+def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
     def ready() -> tuple[bool, dict[str, object]]:
         well = feed.is_ready and not hub.is_stopping
         return well, {"lag_ms": feed.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}

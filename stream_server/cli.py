@@ -8,7 +8,7 @@ from filters.registry import PluginError
 from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
-from stream_server.commands.exits import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.exit_codes import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
 from stream_server.commands.fetch import fetch
 from stream_server.commands.reload import reload
 from stream_server.commands.repair import repair
@@ -18,7 +18,7 @@ from stream_server.commands.serve import serve
 from stream_server.commands.tail import tail
 from stream_server.commands.token import token
 from stream_server.commands.worker import worker
-from stream_server.config import InvalidSetting
+from stream_server.config.config import InvalidSetting
 
 EPILOG = """
 \b

@@ -16,11 +16,11 @@ import redis
 
 from filters.event import Event
 from filters.sample import Sample
-from stream_server.events import Entry, Position, format_iso_time
+from stream_server.events.entry import Entry, Position, format_iso_time
 from stream_server.store import keys
-from stream_server.store.page import PageRequest
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.scripts import SizeLimits
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer

@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from stream_server.errors import NotFound
-from stream_server.sight import Visibility, VisibilityFact, decide_visibility, visibility_table
+from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility, visibility_table
 from stream_server.store import keys
-from stream_server.store.draft import StatusDraft
-from stream_server.store.page import PageRequest, read_page
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest, read_page
+from stream_server.store.social.status_draft import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People

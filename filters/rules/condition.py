@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from filters.entities import Indices
 from filters.event import Event
-from filters.key import Clause, Key
+from filters.index_keys import Clause, Key
 
 _PLAIN = re.compile(r'[^\s()"\[\]]+')
 

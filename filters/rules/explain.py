@@ -7,7 +7,7 @@ from typing import Any
 from filters.entities import Indices
 from filters.event import Event
 from filters.rules.printer import format_node
-from filters.rules.syntax import And, Node, Operator, node_column
+from filters.rules.tree import And, Node, Operator, node_column
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import partial
 
 from filters.registry import Registry
-from filters.rules import facts, people, places, text
+from filters.rules import attributes, geo, users, words
 from filters.rules.condition import Condition, OperatorValue
 from filters.rules.plugin import is_usable, parse_plugin_operator
 
@@ -36,21 +36,21 @@ class OperatorSpec:
 KEYWORD = OperatorSpec(
     "",
     "word",
-    text.parse_keyword,
+    words.parse_keyword,
     "a word of the text, of its hashtags, mentions and links, or of the text that it quotes; an emoji is a word",
     "tea",
 )
-HASHTAG = OperatorSpec("", "#tag", text.parse_keyword, "the hashtag, exactly", "#tea")
-MENTION = OperatorSpec("", "@login", text.parse_keyword, "the mention of this user", "@ada")
-CASHTAG = OperatorSpec("", "$tag", text.parse_keyword, "the cashtag, exactly", "$TEA")
+HASHTAG = OperatorSpec("", "#tag", words.parse_keyword, "the hashtag, exactly", "#tea")
+MENTION = OperatorSpec("", "@login", words.parse_keyword, "the mention of this user", "@ada")
+CASHTAG = OperatorSpec("", "$tag", words.parse_keyword, "the cashtag, exactly", "$TEA")
 PHRASE = OperatorSpec(
-    "", '"words"', text.parse_phrase, "these words right behind each other, whatever marks stand between", '"green tea"'
+    "", '"words"', words.parse_phrase, "these words right behind each other, whatever marks stand between", '"green tea"'
 )
 PROXIMITY = OperatorSpec(
     "",
-    f'"words"~1…{text.MAX_DISTANCE}',
-    text.parse_phrase,
-    f"2 to {text.MAX_PROXIMITY_WORDS} words, moved by at most so many: in the order written that many others may stand between"
+    f'"words"~1…{words.MAX_DISTANCE}',
+    words.parse_phrase,
+    f"2 to {words.MAX_PROXIMITY_WORDS} words, moved by at most so many: in the order written that many others may stand between"
     " two of them, in the other order two fewer",
     '"tea cup"~2',
 )
@@ -59,13 +59,13 @@ SPEC_BY_SIGN = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION
 
 _NAMED_OPERATORS = (
     OperatorSpec(
-        "from", "id or login", people.FromCondition.parse, "written by this user; all digits are an id", "from:ada"
+        "from", "id or login", users.FromCondition.parse, "written by this user; all digits are an id", "from:ada"
     ),
-    OperatorSpec("to", "id or login", people.ToCondition.parse, "an answer to this user", "to:ada"),
+    OperatorSpec("to", "id or login", users.ToCondition.parse, "an answer to this user", "to:ada"),
     OperatorSpec(
         "retweets_of",
         "id or login",
-        people.RepostsOfCondition.parse,
+        users.RepostsOfCondition.parse,
         "repeats a status of this user without a word of its own",
         "retweets_of:ada",
         aliases=("reposts_of", "retweets_of_user"),
@@ -73,57 +73,57 @@ _NAMED_OPERATORS = (
     OperatorSpec(
         "url",
         'word or "part of a link"',
-        text.parse_link,
+        words.parse_link,
         "these parts of a link behind each other: it is cut at its marks, as the value is",
         'url:"example.com/tea"',
     ),
     OperatorSpec(
-        "conversation_id", "id", facts.parse_conversation, "in the thread that this status began", "conversation_id:12"
+        "conversation_id", "id", attributes.parse_conversation, "in the thread that this status began", "conversation_id:12"
     ),
     OperatorSpec(
-        "bio", 'word or "phrase"', text.parse_bio, "the author said so of themselves when it was posted", "bio:barista"
+        "bio", 'word or "phrase"', words.parse_bio, "the author said so of themselves when it was posted", "bio:barista"
     ),
     OperatorSpec(
-        "place", 'name or "name"', places.parse_place, "posted from the place with this whole name", 'place:"New York"'
+        "place", 'name or "name"', geo.parse_place, "posted from the place with this whole name", 'place:"New York"'
     ),
     OperatorSpec(
         "place_country",
         "two letters",
-        places.parse_country,
+        geo.parse_country,
         "posted from this country (ISO 3166-1)",
         "place_country:gb",
     ),
     OperatorSpec(
         "point_radius",
         "[lon lat radius]",
-        places.parse_radius,
-        f"posted within so many `km` or `mi` (below {places.MAX_MILES} miles) of a point; without a point of its own, in a"
+        geo.parse_radius,
+        f"posted within so many `km` or `mi` (below {geo.MAX_MILES} miles) of a point; without a point of its own, in a"
         " place that lies wholly inside",
         "point_radius:[2.35 48.86 10km]",
     ),
     OperatorSpec(
         "bounding_box",
         "[west south east north]",
-        places.parse_box,
-        f"posted in the box, sides below {places.MAX_MILES} miles; without a point of its own, in a place that lies wholly"
+        geo.parse_box,
+        f"posted in the box, sides below {geo.MAX_MILES} miles; without a point of its own, in a place that lies wholly"
         " inside",
         "bounding_box:[2.2 48.8 2.5 48.95]",
     ),
     OperatorSpec(
         "is",
-        ", ".join(facts.FORMS),
-        facts.parse_form,
+        ", ".join(attributes.FORMS),
+        attributes.parse_form,
         "its form; `repost` and `retweet` are one",
         "is:reply",
         standalone=False,
     ),
     OperatorSpec(
-        "has", ", ".join(facts.HAS_VALUES), facts.parse_has, "it has one of these", "has:media", standalone=False
+        "has", ", ".join(attributes.HAS_VALUES), attributes.parse_has, "it has one of these", "has:media", standalone=False
     ),
     OperatorSpec(
         "lang",
         "tag",
-        facts.parse_language,
+        attributes.parse_language,
         "in the language (BCP 47); `en` takes `en-GB`, `und` the unknown",
         "lang:en",
         standalone=False,
@@ -132,18 +132,18 @@ _NAMED_OPERATORS = (
         OperatorSpec(
             name,
             "a, a.., a..b or ..b",
-            partial(facts.parse_count, name),
+            partial(attributes.parse_count, name),
             f"the author's {count} when it was posted; one number is the least; the unknown never match",
             f"{name}:100..5000",
             aliases=("posts_count",) if count == "posts" else (),
             standalone=False,
         )
-        for name, count in facts.COUNT_FIELDS.items()
+        for name, count in attributes.COUNT_FIELDS.items()
     ),
     OperatorSpec(
         "sample",
         "1 to 100",
-        facts.parse_sample,
+        attributes.parse_sample,
         "a fixed percentage of all statuses, the same for everyone and that of the parameter `sample`; for the whole"
         " rule, so never inside OR",
         "sample:10",

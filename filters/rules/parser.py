@@ -14,8 +14,8 @@ from filters.rules.operators import (
     suggest_operator,
 )
 from filters.rules.printer import format_node, format_operand
-from filters.rules.syntax import And, Node, Operator, Or, join_and, join_or, negate
-from filters.rules.text import parse_phrase
+from filters.rules.tree import And, Node, Operator, Or, join_and, join_or, negate
+from filters.rules.words import parse_phrase
 
 MAX_RULE_CHARS = 1_024
 """The most characters of a rule, blanks and all, as written and in its canonical form."""

@@ -8,7 +8,7 @@ from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import ME, Follow
 from filters.grid import filter_box_keys
-from filters.key import Clause, IndexTerms, Key, rarest_key
+from filters.index_keys import Clause, IndexTerms, Key, rarest_key
 from filters.rules.condition import Condition, OperatorValue, format_value
 from filters.rules.error import RuleError
 

@@ -1,6 +1,6 @@
 """From the tree of a rule to its one canonical text."""
 
-from filters.rules.syntax import Node, Operator, Or
+from filters.rules.tree import Node, Operator, Or
 
 
 def format_node(node: Node) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection
 from functools import reduce
 
 from filters.event import Event
-from filters.key import Clause, Key, estimate_rarity, rarest_key
+from filters.index_keys import Clause, Key, estimate_rarity, rarest_key
 from filters.registry import Registry
 from filters.rules.explain import Explanation, explain_node
 from filters.rules.parser import parse_rule
 from filters.rules.printer import format_node
-from filters.rules.syntax import And, Node, Operator, Or
+from filters.rules.tree import And, Node, Operator, Or
 
 MAX_CLAUSES = 16
 """The most clauses that a rule is said in; of more, finding is slower than asking."""

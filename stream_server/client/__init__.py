@@ -19,7 +19,7 @@ says (``gap``), and the client passes it on.
 
 from stream_server.client.api import ApiClient
 from stream_server.client.backoff import Backoff
-from stream_server.client.failures import ClientFailure, Malformed, RequestRefused, StreamEnded, Unreachable
+from stream_server.client.errors import ClientFailure, Malformed, RequestRefused, StreamEnded, Unreachable
 from stream_server.client.message import StreamMessage
 from stream_server.client.stream import StreamClient
 

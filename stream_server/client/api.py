@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.failures import ClientFailure, Malformed, RequestRefused, Unreachable, parse_refusal
+from stream_server.client.errors import ClientFailure, Malformed, RequestRefused, Unreachable, parse_refusal
 from stream_server.client.message import StreamMessage, parse_message
 
 MAX_USERS_PER_CALL = 1000

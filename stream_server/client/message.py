@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from stream_server.client.failures import Malformed
+from stream_server.client.errors import Malformed
 
 CONTROL_KINDS = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
 """The kinds that speak about the stream itself."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from stream_server.client.failures import Malformed
+from stream_server.client.errors import Malformed
 from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 
 

@@ -8,7 +8,7 @@ messages of this server name their kind themselves.
 import re
 from collections.abc import Iterator
 
-from stream_server.client.failures import Malformed
+from stream_server.client.errors import Malformed
 from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")

@@ -13,7 +13,7 @@ from typing import Self
 import aiohttp
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.failures import StreamEnded, Unreachable, parse_refusal
+from stream_server.client.errors import StreamEnded, Unreachable, parse_refusal
 from stream_server.client.frame import Frame, FrameParser
 from stream_server.client.message import StreamMessage, parse_message
 from stream_server.client.ndjson import NdjsonParser

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import click
 
-from stream_server import config
-from stream_server.commands import backstage, settings
-from stream_server.commands.exits import USAGE, CommandFailure
-from stream_server.config import Config
+from stream_server.commands import server_access, setting_options
+from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.config import config
+from stream_server.config.config import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -24,7 +24,7 @@ OPTIONS = (
     click.option("--token", metavar="JWT", help="The token; others on this machine can see it, unlike a file."),
     click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input."),
     click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
-    settings.options(*settings.ACCESS_SETTINGS),
+    setting_options.options(*setting_options.ACCESS_SETTINGS),
 )
 
 
@@ -37,7 +37,7 @@ def options(command: Command) -> Command:
 
 def load(given: Mapping[str, Any]) -> Config:
     """The settings among the options of :func:`options`."""
-    return config.load({name: given.get(name) for name in settings.ACCESS_SETTINGS})
+    return config.load({name: given.get(name) for name in setting_options.ACCESS_SETTINGS})
 
 
 def token_source(given: Mapping[str, Any]) -> str | Callable[[], str]:
@@ -53,6 +53,6 @@ def token_source(given: Mapping[str, Any]) -> str | Callable[[], str]:
 
 
 async def _make_signer(settled: Config, login: str) -> Callable[[], str]:
-    async with backstage.open_server_access(settled) as stage:
+    async with server_access.open_server_access(settled) as stage:
         user_id = await stage.find_user(login)
     return lambda: stage.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)

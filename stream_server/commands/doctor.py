@@ -7,11 +7,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from stream_server import config, note
-from stream_server.commands import backstage, checks, settings
-from stream_server.commands.checks import CheckResult, CheckState
-from stream_server.commands.exits import FAILED, OK
-from stream_server.config import Config
+from stream_server.commands import doctor_checks, server_access, setting_options
+from stream_server.commands.doctor_checks import CheckResult, CheckState
+from stream_server.commands.exit_codes import FAILED, OK
+from stream_server.config import config
+from stream_server.config.config import Config
+from stream_server.runtime import run_file
 
 MARKS = {CheckState.GOOD: ("✓", "green"), CheckState.ADVICE: ("!", "yellow"), CheckState.BROKEN: ("✗", "bold red")}
 
@@ -30,7 +31,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000.")
-@settings.options(*settings.ACCESS_SETTINGS, "redis_read", "write_replicas")
+@setting_options.options(*setting_options.ACCESS_SETTINGS, "redis_read", "write_replicas")
 @click.pass_context
 def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
@@ -47,21 +48,21 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
 
 def _server_url(url: str | None, settled: Config) -> str | None:
     """The address; None where a data folder was named on which no server runs: another one would be no answer."""
-    stopped = url is None and settled.data_dir and note.read(settled.data_dir) is None
-    return None if stopped else backstage.server_address(url, settled)
+    stopped = url is None and settled.data_dir and run_file.read(settled.data_dir) is None
+    return None if stopped else server_access.server_address(url, settled)
 
 
 async def run_checks(settled: Config, url: str | None) -> list[CheckResult]:
     """All findings, in the order in which a person would look."""
-    server = checks.no_server_running(settled.data_dir) if url is None else await checks.check_server(url)
+    server = doctor_checks.no_server_running(settled.data_dir) if url is None else await doctor_checks.check_server(url)
     redis_url = settled.redis or _embedded_redis_url(settled, server)
     return [
-        checks.check_python(),
-        checks.check_redis_binary(needed=not settled.redis),
-        *([checks.languages()] if settled.detect_language == "on" else []),
-        checks.check_descriptors(),
-        *checks.check_data_folder(settled.data_dir),
-        checks.check_token_key(settled),
+        doctor_checks.check_python(),
+        doctor_checks.check_redis_binary(needed=not settled.redis),
+        *([doctor_checks.languages()] if settled.detect_language == "on" else []),
+        doctor_checks.check_descriptors(),
+        *doctor_checks.check_data_folder(settled.data_dir),
+        doctor_checks.check_token_key(settled),
         *(await _check_redis(settled, redis_url) if redis_url else []),
         server,
     ]
@@ -69,13 +70,13 @@ async def run_checks(settled: Config, url: str | None) -> list[CheckResult]:
 
 async def _check_redis(settled: Config, url: str) -> list[CheckResult]:
     seconds = settled.redis_timeout_seconds
-    asked = await checks.check_sentinels(url, seconds) + await checks.check_redis(url, seconds)
-    return asked + await checks.check_replicas(settled, url)
+    asked = await doctor_checks.check_sentinels(url, seconds) + await doctor_checks.check_redis(url, seconds)
+    return asked + await doctor_checks.check_replicas(settled, url)
 
 
 def _embedded_redis_url(settled: Config, server: CheckResult) -> str:
     """The Redis of the server on the data folder; one that has stopped has left its note behind, and no Redis."""
-    left = note.read(settled.data_dir) if settled.data_dir else None
+    left = run_file.read(settled.data_dir) if settled.data_dir else None
     return left.redis if left is not None and server.state is not CheckState.ADVICE else ""
 
 

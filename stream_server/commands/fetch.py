@@ -2,8 +2,8 @@
 
 import click
 
-from stream_server import config
-from stream_server.commands.exits import FAILED, OK, UNREACHABLE, CommandFailure
+from stream_server.commands.exit_codes import FAILED, OK, UNREACHABLE, CommandFailure
+from stream_server.config import config
 from stream_server.downloads import index, native, wheel
 from stream_server.downloads.native import Outcome
 from stream_server.downloads.wheel import Pinned

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from stream_server import config, note
-from stream_server.commands import settings
-from stream_server.commands.exits import UNREACHABLE, USAGE, CommandFailure
-from stream_server.note import RunFile
+from stream_server.commands import setting_options
+from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
+from stream_server.config import config
+from stream_server.runtime import run_file
+from stream_server.runtime.run_file import RunFile
 
 REPLY_TIMEOUT_SECONDS = 10.0
 """How long a server may take to say what it did; reading a file takes it a millisecond."""
@@ -31,7 +32,7 @@ by flags and environment stays, and wins. A file that is wrong changes nothing.
 
 @click.command("reload", epilog=EPILOG, short_help="Have a running server read its settings again.")
 @click.option("--pid", type=click.IntRange(min=2), help="The server's process, where it has no data folder.")
-@settings.options("data_dir")
+@setting_options.options("data_dir")
 def reload(pid: int | None, **flags: Any) -> None:
     """Have a running server read its settings file again, without dropping anybody, and say what changed.
 
@@ -51,7 +52,7 @@ def reload(pid: int | None, **flags: Any) -> None:
 
 def _check_is_server(pid: int) -> int:
     """``pid``, if that is a server: any other program would end at this signal."""
-    words = note.process_command_line(pid)
+    words = run_file.process_command_line(pid)
     if "serve" not in words.split() or not ("stream-server" in words or "stream_server" in words):
         raise CommandFailure(f"process {pid} is no stream-server that serves", UNREACHABLE)
     return pid
@@ -59,15 +60,15 @@ def _check_is_server(pid: int) -> int:
 
 def _request_reload(data_dir: str) -> RunFile:
     """The note of the server on the folder, after it was told."""
-    left = note.read(data_dir)
+    left = run_file.read(data_dir)
     if left is None:
         raise CommandFailure(f"no server is running on the data folder {data_dir}", UNREACHABLE)
-    if not left.born or note.process_started_at(left.pid) != left.born:
+    if not left.born or run_file.process_started_at(left.pid) != left.born:
         raise CommandFailure(f"the server that left its note in {data_dir} runs no more", UNREACHABLE)
     _send_sighup(left.pid)
     ends = time.monotonic() + REPLY_TIMEOUT_SECONDS
     while time.monotonic() < ends:
-        now = note.read(data_dir)
+        now = run_file.read(data_dir)
         if now is not None and now.pid == left.pid and now.reloads > left.reloads:
             return now
         time.sleep(POLL_SECONDS)

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from stream_server import config
-from stream_server.commands import backstage, settings
-from stream_server.commands.exits import FAILED, OK
+from stream_server.commands import server_access, setting_options
+from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.worker import WORKER_SETTINGS
-from stream_server.config import Config
-from stream_server.jobs import JobWorkers
-from stream_server.store.repair import RepairFinding
+from stream_server.config import config
+from stream_server.config.config import Config
+from stream_server.jobs.workers import JobWorkers
+from stream_server.store.jobs.repair import RepairFinding
 
 MAX_SHOWN_FINDINGS = 50
 """Findings that are told one by one; of more only their number."""
@@ -39,11 +39,11 @@ UNUSED_SETTINGS = {"receivers", "log_max_seconds", "log_max_bytes"}
 
 @click.command(epilog=EPILOG, short_help="Find and mend what is not as it should be.")
 @click.option("--dry-run", is_flag=True, help="Only look, and change nothing.")
-@settings.options(*(name for name in WORKER_SETTINGS if name not in UNUSED_SETTINGS))
+@setting_options.options(*(name for name in WORKER_SETTINGS if name not in UNUSED_SETTINGS))
 @click.pass_context
 def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # noqa: FBT001 - click's way
     """Look everything over, while the server runs: counters, timelines, what was left behind, parked jobs."""
-    settled = backstage.with_server_redis(config.load(flags))
+    settled = server_access.with_server_redis(config.load(flags))
     found = asyncio.run(find_and_repair(settled, mend=not dry_run))
     console = Console(highlight=False)
     if not found:
@@ -59,7 +59,7 @@ def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # n
 async def find_and_repair(settled: Config, *, mend: bool) -> list[RepairFinding]:
     """All findings; with ``mend``, the jobs that mend are done when this returns."""
     columns = (TextColumn("looking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    async with backstage.open_store(settled) as store:
+    async with server_access.open_store(settled) as store:
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("looking", total=None)
             found = await store.repair.run(

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from stream_server import config
 from stream_server.client import ApiClient, ClientFailure, RequestRefused
-from stream_server.commands import accounts, backstage, pace, recording, settings
-from stream_server.commands.backstage import ServerAccess
-from stream_server.commands.exits import UNREACHABLE, USAGE, CommandFailure
-from stream_server.commands.lanes import OrderedWorkers
+from stream_server.commands import author_names, pacing, recording, server_access, setting_options
+from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.ordered_workers import OrderedWorkers
 from stream_server.commands.recording import RecordedStatus, UnreadableLine
-from stream_server.commands.tally import ReplaySummary
-from stream_server.config import Config
+from stream_server.commands.replay_summary import ReplaySummary
+from stream_server.commands.server_access import ServerAccess
+from stream_server.config import config
+from stream_server.config.config import Config
 
 MAX_SHOWN_LINES = 20
 """Lines that were not posted are told one by one up to so many, then only counted."""
@@ -53,7 +53,7 @@ A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z"
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses a second.")
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Times the file's own pace.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Posts at once.")
-@settings.options(*settings.ACCESS_SETTINGS)
+@setting_options.options(*setting_options.ACCESS_SETTINGS)
 @click.pass_context
 def replay(
     context: click.Context,
@@ -72,10 +72,10 @@ def replay(
     if rate is not None and speed is not None:
         raise CommandFailure("--rate and --speed contradict each other: give one of them", USAGE)
     settled = config.load(flags)
-    due = pace.SteadyPace(rate) if rate else pace.OriginalPace(speed) if speed else pace.at_once
+    due = pacing.SteadyPace(rate) if rate else pacing.OriginalPace(speed) if speed else pacing.at_once
     run = ReplayRun(file, due, concurrency)
     try:
-        asyncio.run(run.run(settled, backstage.server_address(url, settled)))
+        asyncio.run(run.run(settled, server_access.server_address(url, settled)))
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
@@ -89,7 +89,7 @@ class ReplayRun:
     """One replay of a file: accounts first, then the posts."""
 
     file: Path
-    due: pace.DueTime
+    due: pacing.DueTime
     concurrency: int
     tally: ReplaySummary = field(default_factory=ReplaySummary)
     _console: Console = field(default_factory=lambda: Console(stderr=True))
@@ -102,7 +102,7 @@ class ReplayRun:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         client = ApiClient(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
-        async with backstage.open_server_access(settled) as stage, client as api:
+        async with server_access.open_server_access(settled) as stage, client as api:
             self._user_ids = await self._create_accounts(api, stage)
             started = loop.time()
             try:
@@ -122,8 +122,8 @@ class ReplayRun:
                 self.tally.unreadable += 1
                 self._print_skipped_line(found.line, found.reason, self.tally.unreadable)
             else:
-                login = accounts.login_of_author(found.author)
-                people.setdefault(login.lower(), (login, accounts.name_of_author(found.author)))
+                login = author_names.login_of_author(found.author)
+                people.setdefault(login.lower(), (login, author_names.name_of_author(found.author)))
         if not people:
             return {}
         admin = access.sign_token(
@@ -158,7 +158,7 @@ class ReplayRun:
 
     async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
         token = access.sign_token(
-            self._user_ids[accounts.login_of_author(status.author).lower()], frozenset({"write"}), TOKEN_TTL_SECONDS
+            self._user_ids[author_names.login_of_author(status.author).lower()], frozenset({"write"}), TOKEN_TTL_SECONDS
         )
         try:
             # The key names the line of this run: a repetition of the request is the same post.

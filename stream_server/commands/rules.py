@@ -14,12 +14,12 @@ from filters.registry import Registry
 from filters.rules.error import RuleError
 from filters.rules.explain import Explanation
 from filters.rules.rule import Rule
-from stream_server.commands import screen
-from stream_server.commands.exits import FAILED, OK, USAGE, CommandFailure
-from stream_server.detection import detect_language
+from stream_server.commands import terminal
+from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
 from stream_server.errors import ApiError
-from stream_server.trial import ANONYMOUS_STATUS, make_trial_status, trial_event
-from stream_server.view import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
+from stream_server.events.language import detect_language
+from stream_server.events.trial_status import ANONYMOUS_STATUS, make_trial_status, trial_event
+from stream_server.events.view import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 
 EPILOG = """
 \b
@@ -74,7 +74,7 @@ def explain(context: click.Context, /, rule: str, text: str | None, file: Path |
     told = parsed.explain(seen)
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     for line in _format_explanation(told, 0):
-        console.print(screen.escape_controls(line))
+        console.print(terminal.escape_controls(line))
     context.exit(OK if told.matched else FAILED)
 
 
@@ -83,8 +83,8 @@ def _parse_rule(text: str) -> Rule:
     try:
         return Rule.parse(text, Registry.from_entry_points())
     except RuleError as error:
-        shown = screen.escape_controls(text)
-        caret = " " * cell_len(screen.escape_controls(text[: error.column - 1])) + "^"
+        shown = terminal.escape_controls(text)
+        caret = " " * cell_len(terminal.escape_controls(text[: error.column - 1])) + "^"
         raise CommandFailure(f"{error.message}\n  {shown}\n  {caret}", USAGE) from None
 
 
@@ -107,11 +107,11 @@ def _check_members(
     What is not ends the command, named by its option, or as a member of the file.
     """
     # Here, since the server's rooms take a while to import and the other commands need none of them.
-    from stream_server.web import schema  # noqa: PLC0415 - see above
-    from stream_server.web.shapes.rules import TrialStatus  # noqa: PLC0415 - see above
+    from stream_server.web.api.rules_shapes import TrialStatus  # noqa: PLC0415 - see above
+    from stream_server.web.http import validation  # noqa: PLC0415 - see above
 
     try:
-        schema.decode_body(kind or TrialStatus, msgspec.json.encode(members))
+        validation.decode_body(kind or TrialStatus, msgspec.json.encode(members))
     except ApiError as error:
         option = options.get(error.param or "")
         said = (option, error.message) if option else ("--status", error.param, error.message)

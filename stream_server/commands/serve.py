@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from stream_server import config
-from stream_server.commands import settings
-from stream_server.commands.exits import UNREACHABLE, CommandFailure
-from stream_server.embedded import EmbeddedRedisError
+from stream_server.commands import setting_options
+from stream_server.commands.exit_codes import UNREACHABLE, CommandFailure
+from stream_server.config import config
 from stream_server.errors import Unavailable
+from stream_server.runtime.embedded_redis import EmbeddedRedisError
+from stream_server.runtime.supervisor import CannotListen
 from stream_server.store.store import RedisTooOld
-from stream_server.supervisor import CannotListen
 
 EPILOG = """
 \b
@@ -27,7 +27,7 @@ Examples:
 @click.option("--demo", is_flag=True, help="Make a small world and print what to try; posts keep coming.")
 @click.option("--supervised", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, hidden=True)
-@settings.options()
+@setting_options.options()
 @click.pass_context
 def serve(
     context: click.Context,
@@ -43,7 +43,7 @@ def serve(
     `stream-server reload`.
     """
     # Here, since the server's rooms take a while to import and the other commands need none of them.
-    from stream_server import process  # noqa: PLC0415 - see above
+    from stream_server.runtime import process  # noqa: PLC0415 - see above
 
     settled = config.load(flags)
     try:

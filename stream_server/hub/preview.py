@@ -5,9 +5,9 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from stream_server.errors import Unavailable
-from stream_server.events import Position
-from stream_server.hub.member import SubscribeRequest, socketless_client
-from stream_server.hub.reader import CatchUpPage, Delivery
+from stream_server.events.entry import Position
+from stream_server.hub.catchup.reader import CatchUpPage, Delivery
+from stream_server.hub.client import SubscribeRequest, socketless_client
 
 if TYPE_CHECKING:
     from stream_server.hub.hub import Hub

@@ -5,44 +5,44 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stream_server.detection import LanguageDetector, detect_nothing
 from stream_server.errors import ApiError
-from stream_server.events import Position
-from stream_server.store.blocks import Blocks
-from stream_server.store.comments import Comments
-from stream_server.store.favorites import Favorites
-from stream_server.store.follow_requests import FollowRequests
-from stream_server.store.follows import Follows
-from stream_server.store.groups import Groups
-from stream_server.store.jobs import JobQueue
-from stream_server.store.lane import ReadAdmission
-from stream_server.store.likes import Likes
-from stream_server.store.link import RedisClient
-from stream_server.store.lists import Lists
-from stream_server.store.log import EventLog
-from stream_server.store.mutes import Mutes
-from stream_server.store.near import ReplicaRouter
-from stream_server.store.notifications import Notifications
-from stream_server.store.passes import JobRunner
-from stream_server.store.relations import Relations
-from stream_server.store.repair import Repair
-from stream_server.store.reports import Reports
-from stream_server.store.retention import Retention
-from stream_server.store.rollbacks import Rollbacks
-from stream_server.store.rules import StoredRules
-from stream_server.store.scripts import Scripts, SizeLimits
-from stream_server.store.sessions import Sessions
-from stream_server.store.statuses import Statuses
-from stream_server.store.suspensions import Suspensions
-from stream_server.store.syndication import Syndication
-from stream_server.store.talks import Talks
-from stream_server.store.tickets import Tickets
-from stream_server.store.timelines import Timelines
-from stream_server.store.users import Users
-from stream_server.store.viewers import UserGraphs
+from stream_server.events.entry import Position
+from stream_server.events.language import LanguageDetector, detect_nothing
+from stream_server.store.jobs.queue import JobQueue
+from stream_server.store.jobs.repair import Repair
+from stream_server.store.jobs.runner import JobRunner
+from stream_server.store.log.event_log import EventLog
+from stream_server.store.log.retention import Retention
+from stream_server.store.log.rollbacks import Rollbacks
+from stream_server.store.redis.admission import ReadAdmission
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.social.blocks import Blocks
+from stream_server.store.social.comments import Comments
+from stream_server.store.social.favorites import Favorites
+from stream_server.store.social.follow_requests import FollowRequests
+from stream_server.store.social.follows import Follows
+from stream_server.store.social.groups import Groups
+from stream_server.store.social.likes import Likes
+from stream_server.store.social.lists import Lists
+from stream_server.store.social.mutes import Mutes
+from stream_server.store.social.notifications import Notifications
+from stream_server.store.social.relations import Relations
+from stream_server.store.social.reports import Reports
+from stream_server.store.social.saved_rules import StoredRules
+from stream_server.store.social.sessions import Sessions
+from stream_server.store.social.statuses import Statuses
+from stream_server.store.social.suspensions import Suspensions
+from stream_server.store.social.talks import Talks
+from stream_server.store.social.tickets import Tickets
+from stream_server.store.social.user_graph import UserGraphs
+from stream_server.store.social.users import Users
+from stream_server.store.timelines.syndication import Syndication
+from stream_server.store.timelines.timelines import Timelines
 
 if TYPE_CHECKING:
-    from stream_server.store.connects import ConnectRateLimiter
+    from stream_server.store.connect_rate_limiter import ConnectRateLimiter
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Store:
     def connect_rate_limiter(self) -> "ConnectRateLimiter":
         """How often somebody connects."""
         # Here, since the library behind it takes a while to import, and no command but the server counts.
-        from stream_server.store.connects import ConnectRateLimiter  # noqa: PLC0415 - see above
+        from stream_server.store.connect_rate_limiter import ConnectRateLimiter  # noqa: PLC0415 - see above
 
         return ConnectRateLimiter(self._redis)
 

@@ -2,49 +2,40 @@
 
 from aiohttp import web
 
-from stream_server.web import (
+from stream_server.web.api import (
     admin,
     blocks,
     comments,
-    events,
     favorites,
     follow_requests,
     follows,
     groups,
-    health,
     likes,
     lists,
     mutes,
     notifications,
-    openapi,
     relations,
     reports,
     rules,
+    server,
     sessions,
     statuses,
-    stream,
     suspensions,
     talks,
     tickets,
     timelines,
     users,
 )
-from stream_server.web.dialects import v1, v2, v2_rules
-from stream_server.web.keys import ROUTES
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN, RedisRoundTrips, Route
-from stream_server.web.shapes.admin import AccountResults, NewAccounts
-from stream_server.web.shapes.comments import Comment, CommentPage, NewComment
-from stream_server.web.shapes.events import PolledEvents
-from stream_server.web.shapes.favorites import FavoriteState
-from stream_server.web.shapes.follows import FollowBatch, FollowQuery, FollowResults, FollowState
-from stream_server.web.shapes.groups import Group, GroupChanges, GroupPage, NewGroup
-from stream_server.web.shapes.health import LivenessAnswer, OpenApiDocument, ReadinessAnswer, ServerIndex
-from stream_server.web.shapes.likes import LikeCount, LikeState
-from stream_server.web.shapes.lists import List, ListChanges, ListPage, NewList
-from stream_server.web.shapes.notifications import NotificationPage, ReadMark, UnreadCount
-from stream_server.web.shapes.queries import IdsQuery, NumberedPageQuery, PageQuery
-from stream_server.web.shapes.relations import BlockState, FollowRequestState, MuteState, RelationshipState
-from stream_server.web.shapes.reports import (
+from stream_server.web.api.admin_shapes import AccountResults, NewAccounts
+from stream_server.web.api.comments_shapes import Comment, CommentPage, NewComment
+from stream_server.web.api.favorites_shapes import FavoriteState
+from stream_server.web.api.follows_shapes import FollowBatch, FollowQuery, FollowResults, FollowState
+from stream_server.web.api.groups_shapes import Group, GroupChanges, GroupPage, NewGroup
+from stream_server.web.api.likes_shapes import LikeCount, LikeState
+from stream_server.web.api.lists_shapes import List, ListChanges, ListPage, NewList
+from stream_server.web.api.notifications_shapes import NotificationPage, ReadMark, UnreadCount
+from stream_server.web.api.relations_shapes import BlockState, FollowRequestState, MuteState, RelationshipState
+from stream_server.web.api.reports_shapes import (
     AdminReport,
     AdminReportPage,
     Decision,
@@ -53,7 +44,7 @@ from stream_server.web.shapes.reports import (
     ReportsQuery,
     SuspensionState,
 )
-from stream_server.web.shapes.rules import (
+from stream_server.web.api.rules_shapes import (
     CreatedRules,
     DeletedRules,
     ExplainBody,
@@ -65,9 +56,10 @@ from stream_server.web.shapes.rules import (
     RulePreviewResult,
     RulesQuery,
 )
-from stream_server.web.shapes.sessions import NewSession, Session
-from stream_server.web.shapes.statuses import NewStatus, Status, StatusesById, StatusPage
-from stream_server.web.shapes.talks import (
+from stream_server.web.api.server_shapes import LivenessAnswer, OpenApiDocument, ReadinessAnswer, ServerIndex
+from stream_server.web.api.sessions_shapes import NewSession, Session
+from stream_server.web.api.statuses_shapes import NewStatus, Status, StatusesById, StatusPage
+from stream_server.web.api.talks_shapes import (
     NewTalk,
     NewTalkMessage,
     Talk,
@@ -77,9 +69,9 @@ from stream_server.web.shapes.talks import (
     TalkReadMark,
     TalkReadState,
 )
-from stream_server.web.shapes.tickets import Ticket
-from stream_server.web.shapes.timelines import HomeTimelineQuery
-from stream_server.web.shapes.users import (
+from stream_server.web.api.tickets_shapes import Ticket
+from stream_server.web.api.timelines_shapes import HomeTimelineQuery
+from stream_server.web.api.users_shapes import (
     Availability,
     AvailabilityQuery,
     NewUser,
@@ -89,6 +81,13 @@ from stream_server.web.shapes.users import (
     UserPage,
     UsersById,
 )
+from stream_server.web.dialects import v1, v2, v2_rules
+from stream_server.web.http.app_keys import ROUTES
+from stream_server.web.http.paging_shapes import IdsQuery, NumberedPageQuery, PageQuery
+from stream_server.web.openapi import document
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, RedisRoundTrips, Route
+from stream_server.web.streaming import long_poll, stream
+from stream_server.web.streaming.long_poll_shapes import PolledEvents
 
 PASSWORD_TRIPS = RedisRoundTrips(
     2, "one before the password is hashed, which costs more than all of Redis, and one after it"
@@ -100,11 +99,11 @@ TIMELINE_TRIPS = RedisRoundTrips(2, "ids of a timeline, which may be on another 
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, their figures between the two")
 
 ROUTE_TABLE: tuple[Route, ...] = (
-    Route("GET", "/", health.index, NO_TOKEN, response=ServerIndex),
-    Route("GET", "/healthz", health.liveness, NO_TOKEN, response=LivenessAnswer),
-    Route("GET", "/readyz", health.readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,)),
-    Route("GET", "/metrics", health.metrics, NO_TOKEN, media_type="text/plain"),
-    Route("GET", "/openapi.json", openapi.openapi_document, NO_TOKEN, response=OpenApiDocument),
+    Route("GET", "/", server.index, NO_TOKEN, response=ServerIndex),
+    Route("GET", "/healthz", server.liveness, NO_TOKEN, response=LivenessAnswer),
+    Route("GET", "/readyz", server.readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,)),
+    Route("GET", "/metrics", server.metrics, NO_TOKEN, media_type="text/plain"),
+    Route("GET", "/openapi.json", document.openapi_document, NO_TOKEN, response=OpenApiDocument),
     Route(
         "POST",
         "/v1/users",
@@ -390,14 +389,14 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route(
         "GET",
         "/v1/events",
-        events.poll_events,
+        long_poll.poll_events,
         "stream",
         None,
         response=PolledEvents,
         is_streaming=True,
         accepts_ticket=True,
     ),
-    Route("POST", "/v1/events", events.poll_events, "stream", None, response=PolledEvents, is_streaming=True),
+    Route("POST", "/v1/events", long_poll.poll_events, "stream", None, response=PolledEvents, is_streaming=True),
     Route(
         "GET", "/1.1/statuses/filter.json", v1.filter_stream, "stream", None, is_streaming=True, dialect=v1.V1_DIALECT
     ),

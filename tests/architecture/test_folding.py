@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from filters.tokens import fold
-from stream_server.web.schema import LOGIN_PATTERN
+from stream_server.web.http.validation import LOGIN_PATTERN
 from tests.architecture.source import modules, tree
 
 CODES = {
@@ -12,13 +12,13 @@ CODES = {
     "filters.urls": "hosts and top-level domains",
     "filters.entities": "the www. of a host",
     "filters.validation": "names of protocols",
-    "filters.key": "tags of languages",
+    "filters.index_keys": "tags of languages",
     "filters.language": "tags of languages",
     "filters.event": "codes of countries",
     "filters.rule": "names of operators",
     "filters.rules.lexer": "names of operators",
-    "filters.rules.facts": "values of is: and has:, tags of languages",
-    "filters.rules.places": "codes of countries, units of length",
+    "filters.rules.attributes": "values of is: and has:, tags of languages",
+    "filters.rules.geo": "codes of countries, units of length",
 }
 """Where ``filters`` may lower the case of what is a code in ASCII and no text, and of what."""
 

@@ -9,8 +9,9 @@ from importlib.resources.abc import Traversable
 import pytest
 import redis
 
-from stream_server.events import format_iso_time
-from stream_server.store import keys, scripts
+from stream_server.events.entry import format_iso_time
+from stream_server.store import keys
+from stream_server.store.redis import scripts
 from tests.redis_process import RedisProcess
 
 LUA = resources.files("stream_server.store").joinpath("lua")

@@ -7,7 +7,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from stream_server.errors import InternalError
-from stream_server.store.refusals import BAD_REQUEST_MESSAGES, NOT_YOURS_MESSAGES, TOO_MANY_MESSAGES, to_api_error
+from stream_server.store.redis.refusals import BAD_REQUEST_MESSAGES, NOT_YOURS_MESSAGES, TOO_MANY_MESSAGES, to_api_error
 
 LUA = resources.files("stream_server.store").joinpath("lua")
 

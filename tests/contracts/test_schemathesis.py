@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, GenerationMode, checks
 from schemathesis.config import SchemathesisConfig
 
-from stream_server.web import openapi, routes
+from stream_server.web import routes
+from stream_server.web.openapi import document
 from stream_server.web.route import Route
 from tests.contracts.populated import Populated
 from tests.end_to_end.server import Server
@@ -29,7 +30,7 @@ DRIVEN = [
 ]
 """All but dialects, which others describe, and streams, whose answers have no end; those have tests of their own."""
 
-DOCUMENT = openapi.build_document(routes.ROUTE_TABLE)
+DOCUMENT = document.build_document(routes.ROUTE_TABLE)
 
 ID = "^[0-9]{1,20}$"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import uvloop
 
-from stream_server import supervisor
-from stream_server.embedded import EmbeddedRedis
+from stream_server.runtime import supervisor
+from stream_server.runtime.embedded_redis import EmbeddedRedis
 from tests.program import say
 
 MODULE = "tests.end_to_end.supervised"

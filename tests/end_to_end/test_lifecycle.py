@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server.hub.closing import MIN_RETRY_SECONDS
+from stream_server.hub.disconnect import MIN_RETRY_SECONDS
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.crowd import Spectator, crowd
 from tests.end_to_end.faults.clients import RawClient

@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server import note
+from stream_server.runtime import run_file
 from tests.command_line import COMMAND, ROOT, Outcome, clean_environment, run
 from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
@@ -192,7 +192,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
     """The number of a process is given again: whoever has it now began at another time."""
     bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        note.write(str(tmp_path), note.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
+        run_file.write(str(tmp_path), run_file.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
         outcome = run("reload", "--data-dir", tmp_path, env=clean_environment())
         assert outcome.code == 3
         assert "runs no more" in outcome.err
@@ -233,7 +233,7 @@ async def test_a_closed_terminal_still_ends_a_server(tmp_path: Path) -> None:
     said = b""
     while ANNOUNCED.encode() not in said:
         said += await asyncio.wait_for(asyncio.to_thread(os.read, master, 4096), 40)
-    assert note.read(str(tmp_path)) is not None
+    assert run_file.read(str(tmp_path)) is not None
     os.close(master)
     assert await asyncio.wait_for(server.wait(), 20) == 0
-    assert note.read(str(tmp_path)) is None
+    assert run_file.read(str(tmp_path)) is None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.supervisor import CannotListen, Supervisor, listen_alone, listen_as_worker, reserve_port
+from stream_server.runtime.supervisor import CannotListen, Supervisor, listen_alone, listen_as_worker, reserve_port
 from tests.end_to_end.supervised import MODULE
 from tests.processes import alive
 from tests.program import Program, running

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from filters.boxes import BoxIndex
-from filters.combine import Subscription
+from filters.box_index import BoxIndex
+from filters.compact_set import MAX_TUPLE_ITEMS
 from filters.event import Event
 from filters.grid import Box, event_box_keys
-from filters.index import SubscriptionIndex
-from filters.items import MAX_TUPLE_ITEMS
 from filters.language import Language
 from filters.location import Location
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
 from tests.filters.texts import post
 
 

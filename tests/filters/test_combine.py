@@ -3,17 +3,17 @@
 import pytest
 
 from filters.base import FilterFailure
-from filters.combine import Subscription
 from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
-from filters.key import user_key
+from filters.index_keys import user_key
 from filters.kind import KINDS, Kinds
 from filters.language import Language
 from filters.location import Location
 from filters.registry import Registry
 from filters.rule import Rules
 from filters.sample import Sample
+from filters.subscription import Subscription
 from filters.track import Track
 from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post

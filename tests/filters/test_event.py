@@ -3,11 +3,11 @@
 import pytest
 
 from filters import event as events
-from filters import key
+from filters import index_keys
 from filters.entities import Entities, Mention, Url
 from filters.event import MAX_CACHED_BIO_CHARS, MAX_CACHED_BIOS, Event
-from filters.key import user_key
-from filters.rules.text import BioCondition
+from filters.index_keys import user_key
+from filters.rules.words import BioCondition
 from filters.tokens import words_in_order
 from tests.filters.texts import post
 
@@ -84,7 +84,7 @@ def test_a_bio_is_read_once(read: list[str]) -> None:
     assert (
         post("one", bio=bio).index_keys
         == post("one", bio=bio).index_keys
-        > {key.bio_key("tea"), key.bio_key("barista")}
+        > {index_keys.bio_key("tea"), index_keys.bio_key("barista")}
     )
     assert BioCondition(["a", "barista"]).matches(post("two", bio=bio))
     assert not BioCondition(["barista", "tea"]).matches(post("two", bio=bio))
@@ -95,7 +95,7 @@ def test_a_bio_that_no_user_can_have_is_not_remembered(read: list[str]) -> None:
     """It is found as any other, and what is remembered stays small."""
     bio = "tea " * MAX_CACHED_BIO_CHARS
     for _ in range(2):
-        assert key.bio_key("tea") in post(bio=bio).index_keys
+        assert index_keys.bio_key("tea") in post(bio=bio).index_keys
     assert len(read) == 2
     remembered = events._analyze_bio_cached.cache_info()
     assert (remembered.currsize, remembered.maxsize) == (0, MAX_CACHED_BIOS)

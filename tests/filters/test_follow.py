@@ -5,7 +5,7 @@ import pytest
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
-from filters.key import user_key
+from filters.index_keys import user_key
 from tests.filters.texts import post
 
 BY_SEVEN = post(people=frozenset({"7"}))

@@ -6,19 +6,19 @@ from typing import ClassVar, Self
 import pytest
 
 from filters.base import Filter, Role
-from filters.combine import Subscription
+from filters.compact_set import CompactSet
 from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
-from filters.index import MAX_NARROWING_GROUPS, SubscriptionIndex
-from filters.items import CompactSet
-from filters.key import flag_key, language_key, rarest_key, user_key
+from filters.index_keys import flag_key, language_key, rarest_key, user_key
 from filters.kind import Kinds
 from filters.language import Language
 from filters.location import Location
 from filters.registry import Registry
 from filters.rule import Rules
 from filters.sample import Sample
+from filters.subscription import Subscription
+from filters.subscription_index import MAX_NARROWING_GROUPS, SubscriptionIndex
 from filters.track import Track
 from filters.trie import Trie
 from tests.filters.texts import post

@@ -8,7 +8,7 @@ import pytest
 from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.key import Clause, IndexTerms, Key
+from filters.index_keys import Clause, IndexTerms, Key
 from filters.kind import KINDS
 from filters.registry import Registry
 from filters.testing import check_filter, example_events

@@ -1,6 +1,6 @@
 """The trie finds every clause that lies within a set of keys, and no other."""
 
-from filters.items import MAX_TUPLE_ITEMS
+from filters.compact_set import MAX_TUPLE_ITEMS
 from filters.trie import Trie
 
 

@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Self
 import pytest
 
 from filters.base import Filter, FilterFailure, Role
-from filters.combine import Subscription
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
-from filters.index import SubscriptionIndex
-from filters.key import IndexTerms, Key, user_key
+from filters.index_keys import IndexTerms, Key, user_key
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
 from tests.filters.texts import post
 
@@ -148,8 +148,8 @@ def test_a_key_is_left_where_a_filter_does_not_say_whether_it_needs_it(registry:
 NAN = float("nan")
 
 LEADS: list[tuple[Any, str]] = [
-    (7, "leads are a filters.key.IndexTerms"),
-    (((TEA,), ()), "leads are a filters.key.IndexTerms"),
+    (7, "leads are a filters.index_keys.IndexTerms"),
+    (((TEA,), ()), "leads are a filters.index_keys.IndexTerms"),
     (ValueError("no luck"), "no luck"),
     (IndexTerms(5), "not iterable"),  # type: ignore[arg-type]  # unruly
     (IndexTerms(["tea"]), "keys are a set of strings"),  # type: ignore[list-item]  # unruly

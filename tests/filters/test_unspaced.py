@@ -7,7 +7,7 @@ import pytest
 
 from filters.tokens import fold, words, words_cut_at_marks, words_in_order
 from filters.track import Track
-from filters.unspaced import has_unspaced, needs_substring_search, required_words
+from filters.unspaced_scripts import has_unspaced, needs_substring_search, required_words
 from tests.filters.texts import post
 
 SCRIPTS = (

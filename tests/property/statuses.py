@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from filters.entities import extract_entities
 from filters.event import Event
-from stream_server.events import PUBLIC_AUDIENCE, Entry, Position
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry, Position
 
 LOGINS = ("Anna", "bob", "Chloe_", "d_4")
 """The users 1 to 4."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import event as note
 from hypothesis import strategies as st
 
-import filters.index as index_module
-from filters.combine import Subscription
+import filters.subscription_index as index_module
 from filters.event import Event
-from filters.index import SubscriptionIndex
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
 from filters.testing import check_match
 from tests.property.laws import holds
 from tests.property.statuses import Posted, posted

@@ -5,9 +5,9 @@ import unicodedata
 import pytest
 from hypothesis import strategies as st
 
+from filters.analyzed_text import AnalyzedText
 from filters.entities import extract_entities
-from filters.occurrence import FoldedText, find_occurrences
-from filters.said import AnalyzedText
+from filters.occurrences import FoldedText, find_occurrences
 from filters.testing import check_match
 from filters.tokens import fold, word_spans, words
 from filters.track import Track

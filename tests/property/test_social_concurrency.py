@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 
 import pytest
 
-from stream_server.store.page import PageRequest
-from stream_server.store.scripts import SizeLimits
+from stream_server.store.pagination import PageRequest
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.property.model import audit
 from tests.property.model.crowd import Crowd

@@ -5,7 +5,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from filters.base import Filter
-from filters.combine import Subscription
 from filters.entities import extract_entities
 from filters.event import Event
 from filters.firehose import Firehose
@@ -17,6 +16,7 @@ from filters.location import Location
 from filters.partition import Partition
 from filters.rule import Rules
 from filters.sample import Sample
+from filters.subscription import Subscription
 from filters.track import Track
 from tests.property.rules import rules
 from tests.property.statuses import posted

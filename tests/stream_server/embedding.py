@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from stream_server.embedded import EmbeddedRedis
+from stream_server.runtime.embedded_redis import EmbeddedRedis
 from tests.processes import alive
 from tests.program import Program, running
 from tests.waiting import eventually

@@ -10,13 +10,13 @@ import msgspec
 
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from stream_server.events import LOG_START, Position
-from stream_server.feed import Feed
+from stream_server.events.entry import LOG_START, Position
+from stream_server.events.redis_position import make_position
+from stream_server.feed.feed import Feed
+from stream_server.feed.log_reader import LogReader
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.log_reader import LogReader
 from stream_server.store import keys
-from stream_server.store.position import make_position
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE, eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import redis.asyncio
 
-from stream_server.embedded import EmbeddedRedis
+from stream_server.runtime.embedded_redis import EmbeddedRedis
 from tests.program import say
 
 

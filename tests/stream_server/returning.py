@@ -3,15 +3,15 @@
 import itertools
 import json
 
-from filters.combine import Subscription
 from filters.firehose import Firehose
-from stream_server.events import LOG_START, Position
-from stream_server.hub import control
-from stream_server.hub.member import SubscribeRequest
-from stream_server.hub.subscriber import StreamSession
-from stream_server.web.framing import NDJSON, select_framing
-from stream_server.web.since import resolve_start
-from stream_server.web.subscription import wait_for_head
+from filters.subscription import Subscription
+from stream_server.events.entry import LOG_START, Position
+from stream_server.hub import messages
+from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.stream_session import StreamSession
+from stream_server.web.streaming.framing import NDJSON, select_framing
+from stream_server.web.streaming.stream_plan import wait_for_head
+from stream_server.web.streaming.stream_start import resolve_start
 from tests.stream_server.feeding import Node, now_ms
 from tests.stream_server.hub.world import Socket
 from tests.waiting import eventually
@@ -45,9 +45,9 @@ class Returning:
         wire = select_framing(NDJSON, chunked=True)
         ask = SubscribeRequest(self.name, "1", "j", Subscription([Firehose()]), wire, start.position)
         self._socket, self._seen = Socket(), 0
-        told = [control.hello_message(start.position, now_ms(), ask.connection_id, {}, "test")]
+        told = [messages.hello_message(start.position, now_ms(), ask.connection_id, {}, "test")]
         if start.known_gap is not None:
-            told.append(control.gap_message(start.known_gap, now_ms()))
+            told.append(messages.gap_message(start.known_gap, now_ms()))
         self._socket.write(wire.wrap(b"".join(map(wire.encode_control, told))))
         self._stream = StreamSession(hub, ask, self._socket, now_ms=now_ms)
         self._stream.start()

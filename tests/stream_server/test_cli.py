@@ -10,7 +10,7 @@ import click
 import pytest
 
 from stream_server.cli import cli
-from stream_server.config import SETTINGS
+from stream_server.config.config import SETTINGS
 from tests.command_line import clean_environment, invoke, run
 
 TOKEN = ("--token", "a.b.c")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_server import config
-from stream_server.config import SECRET_SETTINGS, SETTINGS, InvalidSetting, load, load_again, worker_environment
+from stream_server.config import config
+from stream_server.config.config import SECRET_SETTINGS, SETTINGS, InvalidSetting, load, load_again, worker_environment
 
 Write = Callable[[str], Path]
 

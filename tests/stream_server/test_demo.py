@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from stream_server import demo, demo_world
 from stream_server.client import ApiClient, ClientFailure
+from stream_server.demo import walkthrough
+from stream_server.demo import world as demo_world
 from tests.command_line import COMMAND, ROOT, Running, running
 from tests.end_to_end.api import mint as signed
 from tests.end_to_end.server import Server, environment
@@ -97,7 +98,7 @@ def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
 def test_made_up_posts_are_valid() -> None:
     """Whatever is drawn, a post is short enough, has a tag, and its point is on the globe."""
     chance = random.Random(7)
-    posts = [demo.random_post(chance, "ada") for _ in range(500)]
+    posts = [walkthrough.random_post(chance, "ada") for _ in range(500)]
     assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in posts)
     points = [post["location"] for post in posts if "location" in post]
     assert points
@@ -194,4 +195,4 @@ async def test_nobody_else_is_made_to_speak(server: Server) -> None:
     assert not {ada["id"], bob["id"]} & set(world.user_ids.values())
     assert [(me["posts"], me["following"]) for me in found] == [(0, 0)] * 2
     assert world.login.startswith("ada_")
-    assert f'"{world.login}"' in demo.usage_guide(server.address, "a token", world)
+    assert f'"{world.login}"' in walkthrough.usage_guide(server.address, "a token", world)

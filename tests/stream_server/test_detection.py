@@ -5,10 +5,10 @@ import json
 import pytest
 
 from filters.entities import extract_entities
-from stream_server import detection
 from stream_server.app import running_application
-from stream_server.detection import detect_language
-from stream_server.web import keys
+from stream_server.events import language
+from stream_server.events.language import detect_language
+from stream_server.web.http import app_keys
 from tests.filters.data import FOLDER
 from tests.stream_server import tokens
 from tests.stream_server.store.people import People
@@ -54,7 +54,7 @@ NO_LANGUAGE = [
     "@jack @jill #thetraintotheairport https://example.org/a",
 ]  # fmt: skip
 
-pytestmark = pytest.mark.skipif(detection.library() is None, reason="there is no CLD2 for this machine")
+pytestmark = pytest.mark.skipif(language.library() is None, reason="there is no CLD2 for this machine")
 
 
 def _told(text: str) -> str:
@@ -94,7 +94,7 @@ def test_what_nobody_speaks_is_never_told(text: str) -> None:
 
 def test_where_it_is_not_installed_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server runs without it."""
-    monkeypatch.setattr(detection, "library", lambda: None)
+    monkeypatch.setattr(language, "library", lambda: None)
     assert _told(SENTENCES["en"]) == "und"
 
 
@@ -103,7 +103,7 @@ async def test_a_setting_switches_it_off(redis_url: str, setting: str, lang: str
     """What its author says is kept either way."""
     config = tokens.config(redis=redis_url, detect_language=setting, receivers=0, repair_seconds=0.0)
     async with running_application(config) as app:
-        people = People(app[keys.STORE])
+        people = People(app[app_keys.STORE])
         ann = await people.user("ann")
         assert (await people.status(ann, SENTENCES["de"]))["lang"] == lang
         assert (await people.status(ann, SENTENCES["de"], lang="fr"))["lang"] == "fr"

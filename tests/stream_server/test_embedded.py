@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_server import embedded as module
-from stream_server.embedded import (
+from stream_server.runtime import embedded_redis as module
+from stream_server.runtime.embedded_redis import (
     DataFolderInUse,
     DataFolderTooNew,
     EmbeddedRedis,

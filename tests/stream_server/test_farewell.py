@@ -13,10 +13,10 @@ from aiohttp import web
 
 from stream_server import app as room
 from stream_server.app import serve_application
-from stream_server.config import Config
-from stream_server.hub.closing import MIN_RETRY_SECONDS, ReconnectSpread
-from stream_server.supervisor import listen_alone
-from stream_server.web import keys
+from stream_server.config.config import Config
+from stream_server.hub.disconnect import MIN_RETRY_SECONDS, ReconnectSpread
+from stream_server.runtime.supervisor import listen_alone
+from stream_server.web.http import app_keys
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
@@ -57,7 +57,7 @@ class Stand:
     async def begin_to_stop(self) -> None:
         """What SIGTERM does; returns when it has begun."""
         self.leave.set()
-        await eventually(lambda: self.app[keys.HUB].is_stopping)
+        await eventually(lambda: self.app[app_keys.HUB].is_stopping)
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, aiohttp.ClientResponse, bytes]:
         """One request over a connection of its own, so that it meets the listening socket."""
@@ -79,8 +79,8 @@ class Stand:
         """A stream whose client is there and takes nothing: the server waits for it, as long as it waits at all."""
         reader, writer = await self.raw("GET /v1/stream?track=x HTTP/1.1")
         await reader.readuntil(b"\n\r\n")
-        await eventually(lambda: len(self.app[keys.HUB].registry) > 0)
-        (member,) = self.app[keys.HUB].registry.list_clients()
+        await eventually(lambda: len(self.app[app_keys.HUB].registry) > 0)
+        (member,) = self.app[app_keys.HUB].registry.list_clients()
         # The transport holds more than the kernel takes for a client that does not read.
         assert isinstance(writer.transport, asyncio.Transport)
         writer.transport.pause_reading()
@@ -161,7 +161,7 @@ async def test_a_stopping_server_does_not_use_up_a_ticket(stand: Stand) -> None:
         for path in ("/v1/stream", "/v1/events"):
             async with fresh.get(path, params={"track": "x", "ticket": ticket}) as answer:
                 assert_refused(path, answer.status, answer.headers, await answer.read())
-    assert await stand.app[keys.STORE].tickets.redeem(sha256(ticket.encode()).hexdigest()) is not None
+    assert await stand.app[app_keys.STORE].tickets.redeem(sha256(ticket.encode()).hexdigest()) is not None
     client.transport.abort()
 
 
@@ -170,7 +170,7 @@ async def test_a_stream_that_was_being_planned_is_refused(
     stand: Stand, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal comes while Redis is asked about it: it is refused as well, not begun and ended."""
-    sessions, asked, answers = stand.app[keys.STORE].sessions, asyncio.Event(), asyncio.Event()
+    sessions, asked, answers = stand.app[app_keys.STORE].sessions, asyncio.Event(), asyncio.Event()
     real = sessions.get_token_status
     monkeypatch.setattr(sessions, "get_token_status", held(real, asked, answers))
     asking = asyncio.create_task(stand.ask("GET", f"{path}?{ASKED[path]}"))
@@ -197,7 +197,7 @@ def held(
 
 async def test_a_stream_that_has_just_begun_is_told_goodbye(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its head is out when the signal comes: there is no refusal any more, but an end in good order."""
-    hub, asked, answers = stand.app[keys.HUB], asyncio.Event(), asyncio.Event()
+    hub, asked, answers = stand.app[app_keys.HUB], asyncio.Event(), asyncio.Event()
     real = web.StreamResponse.write
     monkeypatch.setattr(web.StreamResponse, "write", held(real, asked, answers))
     reader, writer = await stand.raw("GET /v1/stream?track=x HTTP/1.1")
@@ -215,8 +215,8 @@ async def test_a_stream_that_has_just_begun_is_told_goodbye(stand: Stand, monkey
 async def test_a_gap_that_is_known_comes_in_one_write_with_hello(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both hello's cursor and the goodbye's lie behind it: who is cut there, or sent away, has heard of it."""
     assert (await stand.ask("POST", "/v1/statuses", json={"message": "x"}))[0] == 201
-    await eventually(lambda: stand.app[keys.HUB].head.n > 0)
-    head = stand.app[keys.HUB].head
+    await eventually(lambda: stand.app[app_keys.HUB].head.n > 0)
+    head = stand.app[app_keys.HUB].head
     asked, answers = asyncio.Event(), asyncio.Event()
     monkeypatch.setattr(web.StreamResponse, "write", held(web.StreamResponse.write, asked, answers))
     astray = f"{head.ms - 1}-7"
@@ -244,7 +244,7 @@ async def test_a_write_that_was_half_sent_is_answered(stand: Stand) -> None:
     """The rest of its body comes after the signal; the answer closes the connection, the next request is not read."""
     body = json.dumps({"message": "half of it before, half of it after"})
     reader, writer = await stand.raw(f"POST /v1/statuses HTTP/1.1\r\nContent-Length: {len(body)}", body[:10])
-    requests = stand.app[keys.METRICS].requests
+    requests = stand.app[app_keys.METRICS].requests
     await stand.begin_to_stop()
     await eventually(lambda: refused(stand.port))
     writer.write(body[10:].encode() + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -288,7 +288,7 @@ async def test_polls_answer_with_what_they_have(stand: Stand) -> None:
     polls = [
         asyncio.create_task(stand.ask("GET", f"/v1/events?wait=60&track=x{since}")) for since in ("", "&since=0-0.0")
     ]
-    await eventually(lambda: len(stand.app[keys.HUB].registry) == len(polls))
+    await eventually(lambda: len(stand.app[app_keys.HUB].registry) == len(polls))
     await stand.begin_to_stop()
     for status, _, body in await asyncio.gather(*polls):
         page = json.loads(body)

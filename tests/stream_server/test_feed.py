@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from stream_server import feed as feed_module
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Entry, Position
-from stream_server.link_health import BACKOFF_SECONDS
+from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.feed import feed as feed_module
+from stream_server.feed.link_health import BACKOFF_SECONDS
 from stream_server.store import keys
-from stream_server.store.portion import PAGE_BYTES
+from stream_server.store.log.page_sizer import PAGE_BYTES
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.feeding import Node, Pen, now_ms
 from tests.waiting import eventually

@@ -12,16 +12,16 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from stream_server.app import serve_application
-from stream_server.hub import closing as reasons
-from stream_server.hub.member import Client
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.client import Client
 from stream_server.hub.poll import LongPoll
-from stream_server.hub.subscriber import StreamSession
-from stream_server.supervisor import listen_alone
-from stream_server.web import keys
-from stream_server.web.connection import StreamConnection
-from stream_server.web.edges import HttpConnection
-from stream_server.web.query import read_query
+from stream_server.hub.stream_session import StreamSession
+from stream_server.runtime.supervisor import listen_alone
+from stream_server.web.http import app_keys
+from stream_server.web.http.http_connection import HttpConnection
+from stream_server.web.http.query import read_query
 from stream_server.web.route import NoQuery
+from stream_server.web.streaming.stream_connection import StreamConnection
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
@@ -39,7 +39,7 @@ class Stand:
     """A server in this process, and somebody who may ask it."""
 
     def __init__(self, app: web.Application, port: int, uid: str) -> None:
-        self.hub = app[keys.HUB]
+        self.hub = app[app_keys.HUB]
         self.uid = uid
         self._port = port
 

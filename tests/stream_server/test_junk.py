@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import EPOCH_MS, MalformedEntry, Position, make_entry
+from stream_server.events.entry import EPOCH_MS, MalformedEntry, Position, make_entry
 from stream_server.store import keys
 from tests.stream_server.feeding import Node, Pen, now_ms
 from tests.stream_server.returning import Returning

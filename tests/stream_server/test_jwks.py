@@ -9,10 +9,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from stream_server import jwks
-from stream_server.auth import TokenAuthority
 from stream_server.errors import Unauthorized, Unavailable
-from stream_server.jwks import RemoteKeySet
+from stream_server.security import key_set as jwks
+from stream_server.security.key_set import RemoteKeySet
+from stream_server.security.tokens import TokenAuthority
 from tests.stream_server.test_auth import jwk
 from tests.stream_server.tokens import NOW, config, payload, token
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from stream_server.link_health import BACKOFF_SECONDS, STABLE_SECONDS, LinkHealth
+from stream_server.feed.link_health import BACKOFF_SECONDS, STABLE_SECONDS, LinkHealth
 
 
 class Clock:

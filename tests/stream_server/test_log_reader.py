@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Position
-from stream_server.log_reader import LogReader
+from stream_server.events.entry import LOG_START, Position
+from stream_server.feed.log_reader import LogReader
 from stream_server.store import keys
-from stream_server.store.link import RedisClient
-from stream_server.store.portion import PAGE_BYTES
+from stream_server.store.log.page_sizer import PAGE_BYTES
+from stream_server.store.redis.client import RedisClient
 from tests.redis_process import RedisProcess
 from tests.stream_server.feeding import Node, Pen
 from tests.stream_server.store.replicas import run, servers

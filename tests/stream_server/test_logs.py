@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_server import logs
+from stream_server.runtime import logs
 from tests.stream_server import tokens
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from stream_server import __version__
-from stream_server.metrics import WATCHED_METRICS, Metrics
+from stream_server.runtime.metrics import WATCHED_METRICS, Metrics
 
 
 def test_every_watched_figure_is_shown() -> None:

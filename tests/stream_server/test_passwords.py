@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream_server import passwords
 from stream_server.errors import Unavailable
-from stream_server.passwords import Passwords
+from stream_server.security import passwords
+from stream_server.security.passwords import Passwords
 
 
 @pytest.fixture

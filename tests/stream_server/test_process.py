@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_server import process, supervisor
-from stream_server.config import Config
+from stream_server.config.config import Config
+from stream_server.runtime import process, supervisor
 from tests.stream_server import tokens
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_server import embedded as module
 from stream_server.downloads import wheel
-from stream_server.embedded import NoRedisBinary, find_redis_binary
+from stream_server.runtime import embedded_redis as module
+from stream_server.runtime.embedded_redis import NoRedisBinary, find_redis_binary
 
 
 def binary_saying(folder: Path, said: str) -> Path:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server import logs
 from stream_server.app import APPLY_SETTINGS, running_application
-from stream_server.config import SETTINGS, Config, InvalidSetting
+from stream_server.config.config import SETTINGS, Config, InvalidSetting
+from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.hub.limits import HubLimits
-from stream_server.reload import ReloadOutcome, SettingsReloader
-from stream_server.store.retention import RetentionLimits
-from stream_server.web import keys
-from stream_server.web.edges import HttpConnection, make_runner
+from stream_server.runtime import logs
+from stream_server.store.log.retention import RetentionLimits
+from stream_server.web.http import app_keys
+from stream_server.web.http.http_connection import HttpConnection, make_runner
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
@@ -49,7 +49,7 @@ class Kept:
 
     def __init__(self, app: web.Application) -> None:
         self.app = app
-        self.hub = app[keys.HUB]
+        self.hub = app[app_keys.HUB]
         tasks = {task.get_name(): task for task in asyncio.all_tasks()}
         self.feed = _owner(tasks["feed"])
         self.trimmer = _owner(tasks["trimmer"])
@@ -75,16 +75,16 @@ USED: dict[str, Callable[[Kept], object]] = {
     "write_timeout_seconds": lambda kept: kept.limits.write_timeout_seconds,
     "behind_max_entries": lambda kept: kept.limits.far_behind_entries,
     "slow_window_seconds": lambda kept: kept.limits.slow_window_seconds,
-    "client_buffer_bytes": lambda kept: kept.hub.flusher._limits.max_bytes + kept.app[keys.CONFIG].send_buffer_bytes,
+    "client_buffer_bytes": lambda kept: kept.hub.flusher._limits.max_bytes + kept.app[app_keys.CONFIG].send_buffer_bytes,
     "ring_bytes": lambda kept: kept.hub.ring._max_bytes,
     "ring_seconds": lambda kept: kept.hub.ring._max_age_ms / 1000,
     "canary_seconds": lambda kept: kept.feed.canary_seconds,
     "log_max_seconds": lambda kept: kept.bounds.max_seconds,
     "log_max_bytes": lambda kept: kept.bounds.max_bytes,
-    "retry_spread_seconds": lambda kept: kept.app[keys.SHUTDOWN].spread_seconds,
-    "retry_ms": lambda kept: kept.app[keys.CONFIG].retry_ms,
-    "limits": lambda kept: kept.app[keys.CONFIG].limits,
-    "connects": lambda kept: kept.app[keys.CONFIG].connects,
+    "retry_spread_seconds": lambda kept: kept.app[app_keys.SHUTDOWN].spread_seconds,
+    "retry_ms": lambda kept: kept.app[app_keys.CONFIG].retry_ms,
+    "limits": lambda kept: kept.app[app_keys.CONFIG].limits,
+    "connects": lambda kept: kept.app[app_keys.CONFIG].connects,
     "log_level": lambda _: logging.getLevelName(logging.getLogger().level).lower(),
 }
 """Where each setting that may change is used: the handlers read the app's settings at each request."""
@@ -132,8 +132,8 @@ async def test_what_needs_a_restart_is_named_and_left(app: web.Application, conf
     newer = replace(config, jwt_secret="hunter22" * 5, workers=3, retry_ms=1)
     outcome = SettingsReloader(config, lambda: newer).reload_now(app[APPLY_SETTINGS])
     assert outcome.sentences() == ["reloaded retry_ms: 2000 -> 1", "these need a restart: workers, jwt_secret"]
-    assert app[keys.CONFIG].workers == config.workers
-    assert app[keys.CONFIG].jwt_secret == config.jwt_secret
+    assert app[app_keys.CONFIG].workers == config.workers
+    assert app[app_keys.CONFIG].jwt_secret == config.jwt_secret
 
 
 async def test_what_is_wrong_changes_nothing(config: Config) -> None:

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from stream_server.events import LOG_START
-from stream_server.feed import Feed
+from stream_server.events.entry import LOG_START
+from stream_server.feed.feed import Feed
 from stream_server.store import keys
 from tests.redis_process import RedisProcess
 from tests.stream_server.feeding import LIMITS, Node, Pen

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from stream_server import trimmer
+from stream_server.jobs import trimmer
+from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.store import keys
-from stream_server.store.retention import RetentionLimits
+from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.store import Store
-from stream_server.trimmer import LogTrimmer
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import PATIENCE, eventually
 
@@ -114,7 +114,7 @@ async def test_what_it_may_not_do_is_said(server: RedisProcess, caplog: pytest.L
     client: Any = server.client()
     client.execute_command("ACL", "SETUSER", "default", "-memory")
     client.close()
-    with caplog.at_level(logging.WARNING, "stream_server.trimmer"):
+    with caplog.at_level(logging.WARNING, "stream_server.jobs.trimmer"):
         async with trimming(server, RetentionLimits(3600, 1000)):
             await eventually(lambda: "the log is not kept within its bounds" in caplog.text)
     looking: Any = server.client()

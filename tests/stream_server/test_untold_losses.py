@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import Position
-from stream_server.feed import LinkLost
+from stream_server.events.entry import Position
+from stream_server.feed.feed import LinkLost
 from stream_server.store import keys
-from stream_server.store.log import LogLookup
-from stream_server.store.rollbacks import RecordedRollback
+from stream_server.store.log.event_log import LogLookup
+from stream_server.store.log.rollbacks import RecordedRollback
 from tests.stream_server.feeding import Node, Pen
 from tests.waiting import eventually
 

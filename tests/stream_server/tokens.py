@@ -6,7 +6,7 @@ from typing import Any
 
 import jwt
 
-from stream_server.config import Config, load
+from stream_server.config.config import Config, load
 
 SECRET = "a secret of the tests, 32 bytes or more"
 NOW = 1_795_197_600.0

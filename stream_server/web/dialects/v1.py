@@ -7,13 +7,12 @@ import math
 
 from aiohttp import hdrs, web
 
-from filters.combine import Subscription
 from filters.kind import Kinds
+from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unauthorized
 from stream_server.hub.group import Framing
-from stream_server.web.answers import SERVER_NAME
-from stream_server.web.dialects import oauth
-from stream_server.web.dialects.admission import count_connect
+from stream_server.web.dialects import v1_oauth
+from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
 from stream_server.web.dialects.v1_parameters import (
     common_filters,
@@ -23,10 +22,11 @@ from stream_server.web.dialects.v1_parameters import (
     read_predicates,
     read_v1_parameters,
 )
-from stream_server.web.keys import CLAIMS, HUB, STORE
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
-from stream_server.web.stream import open_stream
-from stream_server.web.subscription import StreamPlan, plan_stream
+from stream_server.web.streaming.stream import open_stream
+from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
 
 SAMPLE_PERCENT = "1"
 """What ``statuses/sample`` gives of everything public."""
@@ -60,7 +60,7 @@ async def firehose_stream(request: web.Request) -> web.StreamResponse:
 async def read_token(request: web.Request) -> str:
     """The token of a request, in whichever place v1.1 takes one; raises Unauthorized where there is none."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    found = oauth.find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
+    found = v1_oauth.find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
     if len(headers) > 1 or found is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
     return found

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream_server.events import Entry
-from stream_server.hub.control import ControlMessage
+from stream_server.events.entry import Entry
 from stream_server.hub.group import Framing
+from stream_server.hub.messages import ControlMessage
+from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v1_status import render_delete, render_tweet
 from stream_server.web.dialects.v1_user import parse_iso_ms
-from stream_server.web.dialects.words import Json
-from stream_server.web.framing import wrap_chunk, wrap_raw
+from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from aiohttp import web
 from filters.location import MAX_BOXES
 from stream_server.errors import BadRequest, NotAcceptable
 from stream_server.web.dialects.v1_framing import V1FramingOptions
-from stream_server.web.keys import CONFIG
-from stream_server.web.parameters import read_stream_parameters
-from stream_server.web.stream import STREAM_BODY_FACTOR, supports_chunked
+from stream_server.web.http.app_keys import CONFIG
+from stream_server.web.streaming.parameters import read_stream_parameters
+from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, supports_chunked
 
 V1_PARAMETERS = web.RequestKey("given", dict[str, str])
 """The parameters of the request, read once: the token may be among them."""

@@ -9,9 +9,9 @@ from functools import lru_cache
 from time import gmtime
 
 from filters.entities import Url, extract_entities
-from stream_server.events import created_ms
-from stream_server.view import AuthorSnapshot
-from stream_server.web.dialects.words import Json
+from stream_server.events.entry import created_ms
+from stream_server.events.view import AuthorSnapshot
+from stream_server.web.dialects.status_text import Json
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects.admission import CONNECT_ALLOWANCE, count_connect
+from stream_server.web.dialects.connect_limit import CONNECT_ALLOWANCE, count_connect
 from stream_server.web.dialects.v2_fields import read_fields
 from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
 from stream_server.web.dialects.v2_problem import (
@@ -23,12 +23,12 @@ from stream_server.web.dialects.v2_problem import (
     rate_limit_headers,
 )
 from stream_server.web.dialects.v2_query import read_int, read_v2_query
-from stream_server.web.keys import HUB, STORE
-from stream_server.web.middleware import read_bearer_token
+from stream_server.web.http.app_keys import HUB, STORE
+from stream_server.web.http.middleware import read_bearer_token
 from stream_server.web.route import Dialect
-from stream_server.web.since import resolve_start
-from stream_server.web.stream import open_stream, supports_chunked
-from stream_server.web.subscription import StreamPlan, plan_stream, wait_for_head
+from stream_server.web.streaming.stream import open_stream, supports_chunked
+from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
+from stream_server.web.streaming.stream_start import resolve_start
 
 MAX_BACKFILL_MINUTES = 5
 """So far back a client may begin by saying how many minutes."""

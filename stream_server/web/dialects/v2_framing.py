@@ -10,14 +10,14 @@ from functools import lru_cache
 
 import msgspec
 
-from stream_server.events import Entry
-from stream_server.hub.control import ControlMessage
+from stream_server.events.entry import Entry
 from stream_server.hub.group import Framing
+from stream_server.hub.messages import ControlMessage
+from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_fields import FieldSelection
 from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
-from stream_server.web.dialects.words import Json
-from stream_server.web.framing import wrap_chunk, wrap_raw
+from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ import msgspec
 from aiohttp import hdrs, web
 
 from stream_server.errors import ApiError, BadRequest
-from stream_server.store.connects import ConnectAllowance
-from stream_server.web.answers import JSON_HEADERS, SERVER_NAME
-from stream_server.web.dialects.admission import TooManyConnects
-from stream_server.web.dialects.words import Json
+from stream_server.store.connect_rate_limiter import ConnectAllowance
+from stream_server.web.dialects.connect_limit import TooManyConnects
+from stream_server.web.dialects.status_text import Json
+from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
 
 PROBLEM_TYPE_PREFIX = "https://api.twitter.com/2/problems/"
 """Where the names of problems begin; clients compare them as they are."""

@@ -11,17 +11,17 @@ from msgspec import Meta
 
 from filters.error import ParameterError
 from stream_server.errors import BadRequest
-from stream_server.events import Position
-from stream_server.store.rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
-from stream_server.web import schema
-from stream_server.web.answers import encode_response
-from stream_server.web.body import read_json_body
-from stream_server.web.dialects import v2_answers
-from stream_server.web.dialects.v2_answers import RefusedRule
+from stream_server.events.entry import Position
+from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.web.api.rules_shapes import RuleTag, check_tag
+from stream_server.web.dialects import v2_rule_answers
 from stream_server.web.dialects.v2_query import read_bool, read_int, read_v2_query
-from stream_server.web.idempotency import read_idempotency_key
-from stream_server.web.keys import CLAIMS, CONFIG, STORE, SUBSCRIPTION_PARSER
-from stream_server.web.shapes.rules import RuleTag, check_tag
+from stream_server.web.dialects.v2_rule_answers import RefusedRule
+from stream_server.web.http import validation
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.body import read_json_body
+from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.responses import encode_response
 
 RULES_BODY_FACTOR = 16
 """A body may be so many times a write's: a thousand rules of a thousand characters are a megabyte."""
@@ -68,14 +68,14 @@ async def list_rules(request: web.Request) -> web.Response:
     if "ids" in given:
         ids = frozenset(given["ids"].split(","))
         saved = [one for one in saved if one.id in ids]
-    shown, following = v2_answers.page_of_rules(saved, given.get("pagination_token"), most)
-    return encode_response(v2_answers.render_listed(shown, following, _now_ms()))
+    shown, following = v2_rule_answers.page_of_rules(saved, given.get("pagination_token"), most)
+    return encode_response(v2_rule_answers.render_listed(shown, following, _now_ms()))
 
 
 async def count_rules(request: web.Request) -> web.Response:
     """``GET …/counts``: how many there are, and may be."""
     fields = read_v2_query(request).get("rules_count.fields", "").split(",")
-    return encode_response(v2_answers.render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
+    return encode_response(v2_rule_answers.render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
 
 
 async def change_rules(request: web.Request) -> web.Response:
@@ -95,7 +95,7 @@ async def _read_rules_request(request: web.Request) -> RulesRequest:
         if request.body_exists
         else b""
     )
-    wanted = schema.decode_body(V2RulesBody, body) if body else V2RulesBody()
+    wanted = validation.decode_body(V2RulesBody, body) if body else V2RulesBody()
     if [wanted.add is not None, wanted.delete is not None, delete_all].count(True) != 1:
         raise BadRequest("Exactly one of `add`, `delete` and `delete_all` is needed")
     return RulesRequest(wanted, body, dry_run, delete_all)
@@ -111,7 +111,7 @@ async def _add_rules(request: web.Request, rules_request: RulesRequest, new_rule
         outcomes = await rules.add(request[CLAIMS].sub, good, key, dry_run=rules_request.dry_run)
         made, known = _split_outcomes(good, outcomes)
         refused += known
-    return encode_response(v2_answers.render_added(made, refused, _now_ms()), status=201)
+    return encode_response(v2_rule_answers.render_added(made, refused, _now_ms()), status=201)
 
 
 async def _parse_rules(
@@ -153,7 +153,7 @@ async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> we
     gone = await request.app[STORE].rules.remove(request[CLAIMS].sub, ids, key, dry_run=rules_request.dry_run)
     there = frozenset(gone)
     unknown += [("ids", one) for one in ids if one not in there]
-    return encode_response(v2_answers.render_deleted(gone, unknown, _now_ms()))
+    return encode_response(v2_rule_answers.render_deleted(gone, unknown, _now_ms()))
 
 
 async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:

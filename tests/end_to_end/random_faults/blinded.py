@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from stream_server.cli import main
-from stream_server.feed import Feed
+from stream_server.feed.feed import Feed
 
 VARIABLE = "BLIND_WHEN_THERE_IS"
 """Names the file; one beside it, ``.seen``, says that the canary rests for good."""

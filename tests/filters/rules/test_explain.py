@@ -2,10 +2,10 @@
 
 import pytest
 
-from filters import occurrence
+from filters import occurrences
 from filters.entities import extract_entities
 from filters.event import Event
-from filters.occurrence import FoldedText
+from filters.occurrences import FoldedText
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from tests.filters.texts import post
@@ -145,7 +145,7 @@ def test_a_text_is_looked_through_once_for_all_parts(registry: Registry, monkeyp
             folded.append(original)
             super().__init__(original, start)
 
-    monkeypatch.setattr(occurrence, "FoldedText", Counted)
+    monkeypatch.setattr(occurrences, "FoldedText", Counted)
     told = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(post("tea " * 51 + "once"))
     assert len(told.parts) == 20
     assert [len(part.indices) for part in told.parts[-1].parts] == [51, 50, 50]

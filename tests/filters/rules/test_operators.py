@@ -10,7 +10,7 @@ from filters.event import Event
 from filters.registry import Registry
 from filters.rules.operators import operator_specs
 from filters.rules.rule import Rule
-from filters.rules.text import ProximityCondition
+from filters.rules.words import ProximityCondition
 from tests.filters.rules.cases import CASES, Case
 from tests.filters.texts import post
 

@@ -7,7 +7,7 @@ import pytest
 
 from filters.base import Filter, Role
 from filters.event import Event
-from filters.key import Clause, Key, conversation_key, flag_key, quoted_key, user_key
+from filters.index_keys import Clause, Key, conversation_key, flag_key, quoted_key, user_key
 from filters.registry import Registry
 from filters.rules.error import RuleError
 from filters.rules.rule import MAX_CLAUSES, Rule

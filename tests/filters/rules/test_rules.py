@@ -5,17 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from filters.base import DisabledFilter, FilterFailure
-from filters.combine import Subscription
 from filters.error import ParameterError
 from filters.event import Event
-from filters.index import SubscriptionIndex
-from filters.key import IndexTerms, conversation_key, quoted_key, user_key
+from filters.index_keys import IndexTerms, conversation_key, quoted_key, user_key
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rule import MAX_KEYS, MAX_RULES, Rules, SavedRules
 from filters.rules.error import RuleError
-from filters.rules.named import NamedRule
+from filters.rules.named_rule import NamedRule
 from filters.rules.rule import Rule
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
 from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post
 

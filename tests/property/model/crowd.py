@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import redis
 
-from stream_server.events import LOG_START, Entry
-from stream_server.jobs import JobWorkers
+from stream_server.events.entry import LOG_START, Entry
+from stream_server.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.property.model.journal import Journal
 from tests.property.model.moves import Move

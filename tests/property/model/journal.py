@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from stream_server.events import Entry
+from stream_server.events.entry import Entry
 from tests.property.model.ground import Told
 
 UNDOES = {

@@ -6,7 +6,7 @@ A mutant changes the text of the scripts that a store gives to Redis, nothing el
 from hashlib import sha1
 from typing import NamedTuple
 
-from stream_server.store.scripts import Script
+from stream_server.store.redis.scripts import Script
 from stream_server.store.store import Store
 
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from stream_server.store.page import PageRequest
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from tests.property.model.moves import Move, made_id
 from tests.property.model.notices import Notice
 from tests.property.model.walk import Walk

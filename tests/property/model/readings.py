@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
-from stream_server.store.page import Page, PageRequest
+from stream_server.store.pagination import Page, PageRequest
 from tests.property.model import shapes
 from tests.property.model.ground import Group, Refused, Roll
 from tests.property.model.moves import TAGS

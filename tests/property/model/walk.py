@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import redis
 
 from stream_server.errors import ApiError
-from stream_server.events import LOG_START, Entry, Position
-from stream_server.jobs import JobWorkers
+from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.jobs.workers import JobWorkers
 from stream_server.store import keys
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 from tests.property.model.ground import Refused
 from tests.property.model.journal import Journal, about, told

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stream_server.client import ApiClient, Malformed, RequestRefused, Unreachable
-from stream_server.client.failures import parse_refusal
+from stream_server.client.errors import parse_refusal
 from tests.stream_server.client.scripted import Answer, Noted, error, message, scripted
 
 POSTED = Answer([b'{"id":"1","message":"hi"}'], 201)

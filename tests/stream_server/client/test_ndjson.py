@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from stream_server.client.failures import Malformed
+from stream_server.client.errors import Malformed
 from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 from stream_server.client.ndjson import NdjsonParser
 

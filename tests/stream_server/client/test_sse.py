@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.client.failures import Malformed
+from stream_server.client.errors import Malformed
 from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 from stream_server.client.sse import SseParser
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.commands.accounts import LOGIN_PATTERN, login_of_author, name_of_author
+from stream_server.commands.author_names import LOGIN_PATTERN, login_of_author, name_of_author
 
 
 @given(st.text(min_size=1))

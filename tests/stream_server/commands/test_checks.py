@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_server import config
-from stream_server.commands import checks
-from stream_server.commands.checks import CheckResult, CheckState
+from stream_server.commands import doctor_checks
+from stream_server.commands.doctor_checks import CheckResult, CheckState
+from stream_server.config import config
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import eventually
 
@@ -24,7 +24,7 @@ async def test_a_redis_that_may_lose_data_is_told(which: str) -> None:
         pytest.skip(f"no redis-server ({which}) on this machine")
     options = ("--maxmemory-policy", "allkeys-lru", "--client-output-buffer-limit", "pubsub", "8mb", "4mb", "60")
     with RedisProcess(binaries()[which], *options) as server:
-        found = await checks.check_redis(server.url, 1.0)
+        found = await doctor_checks.check_redis(server.url, 1.0)
     assert outcome(found, "answers") is CheckState.GOOD
     assert outcome(found, "clocks") is CheckState.GOOD
     assert outcome(found, "appendonly off") is CheckState.ADVICE
@@ -38,51 +38,51 @@ async def test_a_durable_redis_is_well_but_for_its_last_start(which: str) -> Non
     if which not in binaries():
         pytest.skip(f"no redis-server ({which}) on this machine")
     with RedisProcess(binaries()[which], "--appendonly", "yes", "--appendfsync", "always") as server:
-        before = await checks.check_redis(server.url, 1.0)
+        before = await doctor_checks.check_redis(server.url, 1.0)
         client = server.client()
         client.bgrewriteaof()
         await eventually(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
         client.close()
-        after = await checks.check_redis(server.url, 1.0)
+        after = await doctor_checks.check_redis(server.url, 1.0)
     assert outcome(before, "BGREWRITEAOF") is CheckState.ADVICE
     assert not [finding for finding in after if "BGREWRITEAOF" in finding.sentence]
 
 
 async def test_no_redis_is_broken(tmp_path: Path) -> None:
     """A Redis that does not answer is told in a sentence without its URL, which may hold a password."""
-    found = await checks.check_redis(f"unix://:hunter22@{tmp_path}/nobody.sock", 0.2)
+    found = await doctor_checks.check_redis(f"unix://:hunter22@{tmp_path}/nobody.sock", 0.2)
     assert [finding.state for finding in found] == [CheckState.BROKEN]
     assert "hunter22" not in found[0].sentence
 
 
 async def test_a_server_that_is_not_there_is_no_failure() -> None:
     """The doctor is asked before the server is started, too."""
-    assert (await checks.check_server("http://127.0.0.1:9")).state is CheckState.ADVICE
+    assert (await doctor_checks.check_server("http://127.0.0.1:9")).state is CheckState.ADVICE
 
 
 def test_the_key_is_looked_at_and_not_shown(tmp_path: Path) -> None:
     """A short key is broken; one that others can read is too; and none is made by looking."""
     short = config.load({"jwt_secret": "hunter22"}, {})
-    assert checks.check_token_key(short).state is CheckState.BROKEN
-    assert "hunter22" not in checks.check_token_key(short).sentence
+    assert doctor_checks.check_token_key(short).state is CheckState.BROKEN
+    assert "hunter22" not in doctor_checks.check_token_key(short).sentence
     kept = config.load({"data_dir": str(tmp_path)}, {})
-    assert checks.check_token_key(kept).state is CheckState.GOOD
+    assert doctor_checks.check_token_key(kept).state is CheckState.GOOD
     assert not list(tmp_path.iterdir())
     (tmp_path / "jwt.secret").write_text("x" * 64)
     (tmp_path / "jwt.secret").chmod(0o644)
-    assert checks.check_token_key(kept).state is CheckState.BROKEN
+    assert doctor_checks.check_token_key(kept).state is CheckState.BROKEN
 
 
 def test_the_data_folder_is_looked_at(tmp_path: Path) -> None:
     """A file in its place is broken, a folder that others may write to deserves advice, one to be made is well."""
     (tmp_path / "file").touch()
-    assert checks.check_data_folder(str(tmp_path / "file"))[0].state is CheckState.BROKEN
-    assert checks.check_data_folder(str(tmp_path / "new" / "deep"))[0].state is CheckState.GOOD
+    assert doctor_checks.check_data_folder(str(tmp_path / "file"))[0].state is CheckState.BROKEN
+    assert doctor_checks.check_data_folder(str(tmp_path / "new" / "deep"))[0].state is CheckState.GOOD
     tmp_path.chmod(0o777)
-    assert outcome(checks.check_data_folder(str(tmp_path)), "chmod 700") is CheckState.ADVICE
+    assert outcome(doctor_checks.check_data_folder(str(tmp_path)), "chmod 700") is CheckState.ADVICE
 
 
 def test_this_machine_runs_the_suite() -> None:
     """Where the suite runs, Python is new enough and there is a Redis."""
-    assert checks.check_python().state is CheckState.GOOD
-    assert checks.check_redis_binary(needed=True).state is CheckState.GOOD
+    assert doctor_checks.check_python().state is CheckState.GOOD
+    assert doctor_checks.check_redis_binary(needed=True).state is CheckState.GOOD

@@ -2,12 +2,12 @@
 
 import pytest
 
-from stream_server import config
-from stream_server.commands import backstage, checks
-from stream_server.commands.checks import CheckResult, CheckState
-from stream_server.commands.exits import CommandFailure
-from stream_server.config import Config
-from stream_server.store.request import IdempotencyKey
+from stream_server.commands import doctor_checks, server_access
+from stream_server.commands.doctor_checks import CheckResult, CheckState
+from stream_server.commands.exit_codes import CommandFailure
+from stream_server.config import config
+from stream_server.config.config import Config
+from stream_server.store.idempotency import IdempotencyKey
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.replicas import linked, servers
 from tests.stream_server.store.watching import watch
@@ -29,13 +29,13 @@ def _settled(primary: RedisProcess, read: RedisProcess, copies: int) -> Config:
 async def test_replicas_that_are_there_or_not() -> None:
     """The one to read from is looked at as the server does, those that writes wait for are counted."""
     with servers(BINARY, 2) as (primary, replica):
-        alone = await checks.check_replicas(_settled(primary, replica, 1), primary.url)
+        alone = await doctor_checks.check_replicas(_settled(primary, replica, 1), primary.url)
         replica.replica_of(primary)
         await linked(replica)
-        paired = await checks.check_replicas(_settled(primary, replica, 1), primary.url)
-        wanting = await checks.check_replicas(_settled(primary, replica, 2), primary.url)
+        paired = await doctor_checks.check_replicas(_settled(primary, replica, 1), primary.url)
+        wanting = await doctor_checks.check_replicas(_settled(primary, replica, 2), primary.url)
         primary.kill()
-        assert await checks.check_replicas(_settled(primary, replica, 1), primary.url) == []
+        assert await doctor_checks.check_replicas(_settled(primary, replica, 1), primary.url) == []
     assert states(alone) == [CheckState.ADVICE, CheckState.BROKEN]
     assert states(paired) == [CheckState.GOOD, CheckState.GOOD]
     assert states(wanting) == [CheckState.GOOD, CheckState.BROKEN]
@@ -45,21 +45,21 @@ async def test_sentinels() -> None:
     """They answer and agree; some are gone; all are. Behind them the commands find a Redis like any other."""
     with watch(BINARY) as watched:
         await watched.settled()
-        well = await checks.check_sentinels(watched.url, PATIENCE)
-        behind = await checks.check_redis(watched.url, PATIENCE)
+        well = await doctor_checks.check_sentinels(watched.url, PATIENCE)
+        behind = await doctor_checks.check_redis(watched.url, PATIENCE)
         settled = config.load({"redis": watched.url, "write_replicas": 1, "redis_timeout_seconds": PATIENCE}, {})
-        async with backstage.open_store(settled) as store:
+        async with server_access.open_store(settled) as store:
             assert await store.users.create_many([("ann", "Ann")], IdempotencyKey.generate())
         first = watched.sentinels[0]
-        few = await checks.check_sentinels(f"redis+sentinel://127.0.0.1:{first.port}/main", PATIENCE)
-        unknown = await checks.check_sentinels(f"redis+sentinel://u:hunter22@127.0.0.1:{first.port}/other", PATIENCE)
+        few = await doctor_checks.check_sentinels(f"redis+sentinel://127.0.0.1:{first.port}/main", PATIENCE)
+        unknown = await doctor_checks.check_sentinels(f"redis+sentinel://u:hunter22@127.0.0.1:{first.port}/other", PATIENCE)
         watched.sentinels[1].kill()
-        fewer = await checks.check_sentinels(watched.url, PATIENCE)
+        fewer = await doctor_checks.check_sentinels(watched.url, PATIENCE)
         for sentinel in watched.sentinels:
             sentinel.kill()
-        gone = await checks.check_sentinels(watched.url, PATIENCE)
+        gone = await doctor_checks.check_sentinels(watched.url, PATIENCE)
         with pytest.raises(CommandFailure, match="cannot be reached"):
-            async with backstage.open_store(settled):
+            async with server_access.open_store(settled):
                 pass
     assert states(well) == [CheckState.GOOD]
     assert behind[0].sentence.startswith("Redis ")
@@ -67,4 +67,4 @@ async def test_sentinels() -> None:
     assert states(fewer) == [CheckState.ADVICE, CheckState.GOOD]
     assert states(gone) == states(unknown) == [CheckState.BROKEN]
     assert not any("hunter22" in finding.sentence for finding in unknown)
-    assert await checks.check_sentinels("redis://localhost", 1.0) == []
+    assert await doctor_checks.check_sentinels("redis://localhost", 1.0) == []

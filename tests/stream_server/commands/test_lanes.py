@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stream_server.commands.lanes import MAX_WAITING_ITEMS, OrderedWorkers
+from stream_server.commands.ordered_workers import MAX_WAITING_ITEMS, OrderedWorkers
 
 
 async def test_one_key_keeps_its_order() -> None:

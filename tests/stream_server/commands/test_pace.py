@@ -1,6 +1,6 @@
 """When a status is due."""
 
-from stream_server.commands.pace import OriginalPace, SteadyPace, at_once
+from stream_server.commands.pacing import OriginalPace, SteadyPace, at_once
 
 
 def test_a_rate_is_even() -> None:

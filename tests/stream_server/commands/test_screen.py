@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_server.client.message import parse_message
-from stream_server.commands.screen import escape_controls, escape_json_controls, render_message
+from stream_server.commands.terminal import escape_controls, escape_json_controls, render_message
 
 ATTACKS = [
     "\x1b[2J\x1b[H gone",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stream_server import cld2
 from stream_server.downloads import native, wheel
 from stream_server.downloads.index import Unreachable
 from stream_server.downloads.wheel import Pinned, Wheel
-from stream_server.embedded import version_of
+from stream_server.events import cld2
+from stream_server.runtime.embedded_redis import version_of
 from tests.command_line import invoke
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
 

@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-from stream_server.events import Entry
+from stream_server.events.entry import Entry
 from tests.stream_server.hub.oracle import Got, Happening, Listener, State, arrived
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-from stream_server.hub.member import Client, SubscribeRequest
-from stream_server.web.connection import StreamConnection
-from stream_server.web.stream import attach_stream
-from stream_server.web.subscription import StreamPlan
+from stream_server.hub.client import Client, SubscribeRequest
+from stream_server.web.streaming.stream import attach_stream
+from stream_server.web.streaming.stream_connection import StreamConnection
+from stream_server.web.streaming.stream_plan import StreamPlan
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from stream_server.events import Position
-from stream_server.hub import closing as reasons
+from stream_server.events.entry import Position
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.poll import LongPoll
-from stream_server.hub.reader import LogPage
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 

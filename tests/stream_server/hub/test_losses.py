@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from stream_server.events import LOG_START, Entry, Position
-from stream_server.hub import closing as reasons
-from stream_server.hub.control import Gap
+from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.messages import Gap
 from stream_server.hub.poll import LongPoll
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_server.hub.batch import Batch, WriteLimits
-from stream_server.hub.closing import TOO_SLOW
-from stream_server.hub.pulse import Heartbeats
+from stream_server.hub.disconnect import TOO_SLOW
+from stream_server.hub.heartbeats import Heartbeats
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.hub.pace import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
+from stream_server.hub.slow_client import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 
 FAR = 1000
 

@@ -7,13 +7,13 @@ import pytest
 
 from filters.params import parse_subscription
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Position
+from stream_server.events.entry import LOG_START, Position
 from stream_server.hub import preview
+from stream_server.hub.catchup.reader import MAX_PAGE_ENTRIES
+from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS
-from stream_server.hub.member import SubscribeRequest
 from stream_server.hub.preview import PreviewResult, RulePreview
-from stream_server.hub.reader import MAX_PAGE_ENTRIES
-from stream_server.web.framing import NDJSON, select_framing
+from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.stream_server.hub.world import REGISTRY, Graph, World
 
 

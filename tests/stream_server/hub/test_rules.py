@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from filters.event import Event
-from filters.key import IndexTerms
+from filters.index_keys import IndexTerms
 from filters.rule import SavedRules
 from filters.rules.rule import Rule
 from filters.track import Track
-from stream_server.events import LOG_START
+from stream_server.events.entry import LOG_START
 from stream_server.hub.poll import LongPoll
-from stream_server.hub.rulebook import MAX_RULES_PER_SLICE, SavedRulesCache
-from stream_server.store.rules import StoredRule
+from stream_server.hub.saved_rules import MAX_RULES_PER_SLICE, SavedRulesCache
+from stream_server.store.social.saved_rules import StoredRule
 from tests.stream_server.hub.world import Graph, Socket, World, read_rule
 from tests.waiting import eventually
 

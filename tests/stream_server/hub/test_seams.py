@@ -4,9 +4,9 @@ import asyncio
 import random
 from dataclasses import replace
 
-from stream_server.events import LOG_START, Entry, Position
+from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.poll import LongPoll
-from stream_server.hub.reader import LogPage
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from filters.combine import Subscription
 from filters.firehose import Firehose
-from stream_server.events import EPOCH_MS, PUBLIC_AUDIENCE, Entry, Position
-from stream_server.hub import sieve as sieves
-from stream_server.hub.member import Client
-from stream_server.hub.ring import Ring
-from stream_server.hub.sieve import BLOCK_ENTRIES, ReplayIndex, ReplayQuery
+from filters.subscription import Subscription
+from stream_server.events.entry import EPOCH_MS, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.hub.catchup import replay_index as sieves
+from stream_server.hub.catchup.replay_index import BLOCK_ENTRIES, ReplayIndex, ReplayQuery
+from stream_server.hub.catchup.ring import Ring
+from stream_server.hub.client import Client
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 

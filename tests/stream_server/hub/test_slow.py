@@ -9,11 +9,11 @@ import pytest
 
 from filters.event import Event
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Position
-from stream_server.hub import closing as reasons
+from stream_server.events.entry import LOG_START, Position
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.poll import LongPoll
-from stream_server.hub.reader import LogPage
-from stream_server.hub.subscriber import StreamSession
+from stream_server.hub.stream_session import StreamSession
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
 

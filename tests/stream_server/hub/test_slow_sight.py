@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from stream_server.events import Position
-from stream_server.hub.member import Client
-from stream_server.hub.reader import CatchUpPage
+from stream_server.events.entry import Position
+from stream_server.hub.catchup.reader import CatchUpPage
+from stream_server.hub.client import Client
 from tests.stream_server.hub.oracle import Happening, Listener, State, arrived
 from tests.stream_server.hub.play import Play
 from tests.stream_server.hub.world import World

@@ -8,9 +8,9 @@ import pytest
 
 from filters.event import Event
 from filters.track import Track
-from stream_server.hub import turns
-from stream_server.hub.reader import CatchUpReader
-from stream_server.hub.turns import CatchUpScheduler
+from stream_server.hub.catchup import scheduler
+from stream_server.hub.catchup.reader import CatchUpReader
+from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -37,7 +37,7 @@ async def pages_a_turn(monkeypatch: pytest.MonkeyPatch, world: World) -> int:
         counting[0] = loop.call_soon(count)
 
     monkeypatch.setattr(CatchUpReader, "_match_entries", counted)
-    world.hub.catchup_reader._scheduler.record_page(SLOW * turns.MAX_PAGES_PER_ITERATION)
+    world.hub.catchup_reader._scheduler.record_page(SLOW * scheduler.MAX_PAGES_PER_ITERATION)
     counting = [loop.call_soon(count)]
     begin = world.log.entries[0].position
     sockets = [world.open(begin, track=f"word{n},last")[1] for n in range(CLIENTS)]
@@ -62,12 +62,12 @@ async def test_a_crowd_that_returns_reads_a_few_pages_a_turn(monkeypatch: pytest
 
     These take long; what is quickly done is many a turn, and bounded as well.
     """
-    assert await pages_a_turn(monkeypatch, spoken()) <= turns.MIN_PAGES_PER_ITERATION
+    assert await pages_a_turn(monkeypatch, spoken()) <= scheduler.MIN_PAGES_PER_ITERATION
 
 
 async def test_without_turns_all_would_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: with room for all, one turn holds a page of nearly everyone."""
-    monkeypatch.setattr(turns, "MIN_PAGES_PER_ITERATION", CLIENTS)
+    monkeypatch.setattr(scheduler, "MIN_PAGES_PER_ITERATION", CLIENTS)
     assert await pages_a_turn(monkeypatch, spoken()) > CLIENTS / 2
 
 
@@ -83,13 +83,13 @@ async def test_a_crowd_goes_live_while_posts_go_on() -> None:
     posting = [loop.call_soon(go_on)]
     await eventually(lambda: all(stream.client.group is not None for stream in streams), what="all are live")
     posting[0].cancel()
-    assert world.hub.head.n > POSTS + CLIENTS / turns.MAX_PAGES_PER_ITERATION, "the log stood still"
+    assert world.hub.head.n > POSTS + CLIENTS / scheduler.MAX_PAGES_PER_ITERATION, "the log stood still"
 
 
 async def order(places: list[int], leaving: tuple[int, ...] = ()) -> list[int]:
     """In which order readers at these places get their turns, where each turn of the loop has few."""
     all_turns, begun = CatchUpScheduler(), list[int]()
-    all_turns.record_page(SLOW * turns.MAX_PAGES_PER_ITERATION)
+    all_turns.record_page(SLOW * scheduler.MAX_PAGES_PER_ITERATION)
 
     async def read(reader: int) -> None:
         await all_turns.wait_turn(places[reader])
@@ -115,8 +115,8 @@ async def test_who_is_nearest_to_the_head_comes_first_and_who_waits_longest_in_b
     """Three of four by their place, the fourth by its patience: nobody who is far behind waits for all that come."""
     rest, expected = list(range(40)), list[int]()
     while rest:
-        few = min(turns.MIN_PAGES_PER_ITERATION, len(rest))
-        expected += [rest.pop(0 if turn % turns.OLDEST_FIRST_EVERY == 0 else -1) for turn in range(few)]
+        few = min(scheduler.MIN_PAGES_PER_ITERATION, len(rest))
+        expected += [rest.pop(0 if turn % scheduler.OLDEST_FIRST_EVERY == 0 else -1) for turn in range(few)]
     assert await order(list(range(40))) == expected
 
 
@@ -125,9 +125,9 @@ async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
     waiting = CatchUpScheduler()
 
     async def in_one_turn(seconds: float) -> int:
-        for _ in range(20 * turns.MAX_PAGES_PER_ITERATION):
+        for _ in range(20 * scheduler.MAX_PAGES_PER_ITERATION):
             waiting.record_page(seconds)
-        readers = [asyncio.create_task(waiting.wait_turn(0)) for _ in range(4 * turns.MAX_PAGES_PER_ITERATION)]
+        readers = [asyncio.create_task(waiting.wait_turn(0)) for _ in range(4 * scheduler.MAX_PAGES_PER_ITERATION)]
         await asyncio.sleep(0)  # all have come
         await asyncio.sleep(0)  # those who were let in at once were of the turn before
         before = sum(reader.done() for reader in readers)
@@ -136,9 +136,9 @@ async def test_quick_pages_are_many_a_turn_and_slow_ones_few() -> None:
         await asyncio.gather(*readers)
         return given
 
-    assert await in_one_turn(turns.MAX_ITERATION_SECONDS / 10) in {9, 10}
-    assert await in_one_turn(0.0) == turns.MAX_PAGES_PER_ITERATION
-    assert await in_one_turn(1.0) == turns.MIN_PAGES_PER_ITERATION
+    assert await in_one_turn(scheduler.MAX_ITERATION_SECONDS / 10) in {9, 10}
+    assert await in_one_turn(0.0) == scheduler.MAX_PAGES_PER_ITERATION
+    assert await in_one_turn(1.0) == scheduler.MIN_PAGES_PER_ITERATION
 
 
 async def test_what_suddenly_takes_long_ends_the_turn() -> None:
@@ -146,10 +146,10 @@ async def test_what_suddenly_takes_long_ends_the_turn() -> None:
     waiting = CatchUpScheduler()
     await waiting.wait_turn(0)
     await asyncio.sleep(0)  # quick ones so far: this turn has room for many
-    for _ in range(turns.MAX_PAGES_PER_ITERATION // 2):
+    for _ in range(scheduler.MAX_PAGES_PER_ITERATION // 2):
         with pytest.raises(StopIteration):
             waiting.wait_turn(0).send(None)
-    waiting.record_page(turns.MAX_ITERATION_SECONDS)
+    waiting.record_page(scheduler.MAX_ITERATION_SECONDS)
     late = waiting.wait_turn(0)
     assert late.send(None) is not None, "it has its turn at once"
     late.close()
@@ -169,7 +169,7 @@ async def test_who_was_served_is_not_remembered() -> None:
     while not all(reader.done() for reader in readers):
         await asyncio.sleep(0)
         most = max(most, len(waiting._by_distance))
-    assert 20 <= most <= 3 * (20 + turns.MAX_FINISHED_WAITERS)
+    assert 20 <= most <= 3 * (20 + scheduler.MAX_FINISHED_WAITERS)
 
 
 async def test_a_returning_client_is_asked_only_about_what_has_a_key_of_its_own(

@@ -3,8 +3,8 @@
 import pytest
 
 from filters.base import FilterFailure
-from filters.combine import Subscription
-from filters.index import SubscriptionIndex
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
 from stream_server.hub.group import ClientGroup
 from tests.stream_server.hub.world import World

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Position
-from stream_server.hub import closing as reasons
+from stream_server.events.entry import LOG_START, Position
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.limits import HubLimits
-from stream_server.hub.reader import LogPage
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.site import left, site
 from tests.stream_server.hub.world import LIMITS, World

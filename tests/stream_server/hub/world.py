@@ -4,24 +4,24 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 
-from filters.combine import Subscription
 from filters.home import Home
 from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rule import SavedRules
-from filters.rules.named import NamedRule
+from filters.rules.named_rule import NamedRule
 from filters.rules.rule import Rule
-from stream_server.events import EPOCH_MS, LOG_START, PUBLIC_AUDIENCE, Entry, Position
-from stream_server.hub import control
+from filters.subscription import Subscription
+from stream_server.events.entry import EPOCH_MS, LOG_START, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.hub import messages
+from stream_server.hub.catchup.reader import LogPage
+from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.hub.member import SubscribeRequest
-from stream_server.hub.personal import PrivateView
-from stream_server.hub.reader import LogPage
-from stream_server.hub.subscriber import StreamSession
-from stream_server.hub.viewer import Viewer
-from stream_server.web.framing import NDJSON, select_framing
+from stream_server.hub.stream_session import StreamSession
+from stream_server.hub.visibility.private_view import PrivateView
+from stream_server.hub.visibility.viewer import Viewer
+from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.waiting import eventually
 
 REGISTRY = Registry.from_entry_points()
@@ -307,7 +307,7 @@ class World:
     def _begin(self, ask: SubscribeRequest) -> tuple[StreamSession, Socket]:
         socket = Socket()
         stream = StreamSession(self.hub, ask, socket, now_ms=lambda: self.now_ms)
-        hello = control.hello_message(ask.position, self.now_ms, ask.connection_id, {}, "test")
+        hello = messages.hello_message(ask.position, self.now_ms, ask.connection_id, {}, "test")
         socket.write(ask.framing.wrap(ask.framing.encode_control(hello)))
         self.streams.append(stream)
         stream.start()

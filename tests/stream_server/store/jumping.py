@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hiredis import Reader
 
-from stream_server.store import link, scripts
+from stream_server.store.redis import client, scripts
 from tests.stream_server.store.scripted import ScriptedRedis
 
 CHUNK = 65_536
@@ -27,7 +27,7 @@ class JumpingClock:
         self._select = loop._selector.select
         monkeypatch.setattr(loop, "time", self.now)
         monkeypatch.setattr(loop._selector, "select", self._jump)
-        for module in (link, scripts):
+        for module in (client, scripts):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=self.now))
 
     def now(self) -> float:

@@ -4,8 +4,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from stream_server.jobs import JobWorkers
-from stream_server.store.request import IdempotencyKey
+from stream_server.jobs.workers import JobWorkers
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 
 DUE, JOB = "{core}:due", "{core}:job:"

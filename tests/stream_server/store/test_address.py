@@ -2,11 +2,11 @@
 
 import pytest
 
-from stream_server import config
-from stream_server.config import InvalidSetting
-from stream_server.store import address
-from stream_server.store.address import InvalidRedisUrl
-from stream_server.store.link import RedisClient
+from stream_server.config import config
+from stream_server.config.config import InvalidSetting
+from stream_server.store.redis import address
+from stream_server.store.redis.address import InvalidRedisUrl
+from stream_server.store.redis.client import RedisClient
 
 SECRET = "hunter22"
 

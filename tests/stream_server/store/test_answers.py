@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
-from stream_server.store.link import MAX_CONNECTIONS, Command, RedisClient
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.client import MAX_CONNECTIONS, Command, RedisClient
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
 from tests.stream_server.store.scripted import CUT, SILENCE, Reply, ScriptedRedis
 from tests.waiting import PATIENCE, eventually
 

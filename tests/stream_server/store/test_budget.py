@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 
 from stream_server.errors import Conflict, OutcomeUnknown, Unavailable
-from stream_server.store import budget
-from stream_server.store.draft import StatusDraft
-from stream_server.store.link import RedisClient
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis import timeout_budget
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
+from stream_server.store.social.status_draft import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.jumping import FarRedis, JumpingClock
@@ -48,7 +48,7 @@ async def link(redis: ScriptedRedis) -> AsyncIterator[RedisClient]:
 
 async def test_what_was_waited_is_gone(link: RedisClient, redis: ScriptedRedis) -> None:
     """A second question has the rest, a third nothing: it is not even sent."""
-    with budget.limit_total_wait(PATIENCE):
+    with timeout_budget.limit_total_wait(PATIENCE):
         with pytest.raises(Unavailable):
             await link.execute(("GET", "k"), max_seconds=SHORT)
         assert link.remaining_seconds == PATIENCE - SHORT
@@ -63,7 +63,7 @@ async def test_what_was_waited_is_gone(link: RedisClient, redis: ScriptedRedis) 
 
 async def test_only_redis_is_waited_for(link: RedisClient) -> None:
     """A slow body and the hashing of a password take nothing from it."""
-    with budget.limit_total_wait(PATIENCE):
+    with timeout_budget.limit_total_wait(PATIENCE):
         await link.execute(("PING",))
         left = link.remaining_seconds
         await asyncio.sleep(0.05)
@@ -81,7 +81,7 @@ async def test_an_attempt_of_a_write_has_what_is_left(link: RedisClient, left: f
         return await exchange(commands, timeout_seconds)  # type: ignore[arg-type]  # handed on as it is
 
     link.run_pipeline = noted  # type: ignore[method-assign]  # what the test looks at
-    with budget.limit_total_wait(PATIENCE * left):
+    with timeout_budget.limit_total_wait(PATIENCE * left):
         await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
     assert given == [pytest.approx(PATIENCE * left * share)]
 
@@ -101,7 +101,7 @@ async def test_a_redis_that_takes_a_quarter_of_the_time_out_takes_writes(
     """
 
     async def post(number: int) -> bytes:
-        with budget.limit_total_wait(FAR_TIMEOUT_SECONDS):
+        with timeout_budget.limit_total_wait(FAR_TIMEOUT_SECONDS):
             await store.ping()
             return await store.statuses.create(
                 ann, StatusDraft(message="x"), IdempotencyKey.from_client(ann, f"key {number}", b"")
@@ -124,7 +124,7 @@ async def test_behind_a_write_nothing_says_that_nothing_was_written(link: RedisC
     """Reading for the answer fails, and the write is on the log; before it, the same failure is told as it is."""
 
     async def request(*, writes: bool) -> None:
-        with budget.limit_total_wait(PATIENCE):
+        with timeout_budget.limit_total_wait(PATIENCE):
             if writes:
                 await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
             await link.execute(("DEL", "k"))
@@ -141,7 +141,7 @@ async def test_other_refusals_pass_as_they_are(link: RedisClient) -> None:
     """They say nothing of what was written before."""
 
     async def request() -> None:
-        with budget.limit_total_wait(PATIENCE):
+        with timeout_budget.limit_total_wait(PATIENCE):
             await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
             raise Conflict("no")
 
@@ -153,7 +153,7 @@ async def test_requests_at_the_same_time_have_each_their_own(link: RedisClient) 
     """One that waits takes nothing from the others."""
 
     async def request(name: str) -> float:
-        with budget.limit_total_wait(PATIENCE):
+        with timeout_budget.limit_total_wait(PATIENCE):
             with suppress(Unavailable):
                 await link.execute((name, "k"), max_seconds=SHORT)
             return link.remaining_seconds

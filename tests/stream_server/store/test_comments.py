@@ -7,10 +7,10 @@ import pytest
 import redis
 
 from stream_server.errors import Forbidden, NotFound
-from stream_server.events import format_iso_time
+from stream_server.events.entry import format_iso_time
 from stream_server.store import keys
-from stream_server.store.page import PageRequest
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import (

@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from stream_server.errors import Unavailable
-from stream_server.store.connects import ConnectRateLimiter
-from stream_server.store.link import RedisClient
+from stream_server.store.connect_rate_limiter import ConnectRateLimiter
+from stream_server.store.redis.client import RedisClient
 from stream_server.store.store import Store
 
 

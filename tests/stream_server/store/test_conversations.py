@@ -7,8 +7,8 @@ import redis
 
 from stream_server.errors import ApiError, BadRequest, Forbidden, NotFound
 from stream_server.store import keys
-from stream_server.store.page import ListPosition, PageRequest
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import ListPosition, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, hide, ids, notices, protect, soon_unseen, told, whole

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.events import LOG_START
+from stream_server.events.entry import LOG_START
 from stream_server.store import keys
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 

@@ -5,8 +5,8 @@ import json
 import pytest
 import redis
 
-from stream_server.store.page import PageRequest
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import group as new_group

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stream_server.errors import InvalidCursor
-from stream_server.store.importance import HALF_LIFE_MS, RankingInputs, importance, rank
-from stream_server.store.page import PageRequest
+from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
+from stream_server.store.timelines.importance import HALF_LIFE_MS, RankingInputs, importance, rank
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import fresh
 

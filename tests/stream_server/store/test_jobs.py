@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.jobs import JobWorkers
-from stream_server.store.jobs import FAILURES_BEFORE_PARKING, ClaimedJob, PassResult
+from stream_server.jobs.workers import JobWorkers
+from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING, ClaimedJob, PassResult
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import Doomed, Killed, drain, fresh, home, hurry, receivers

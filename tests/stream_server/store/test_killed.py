@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from stream_server.errors import NotFound
-from stream_server.store.scripts import SizeLimits
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import Doomed, Kept, Killed, check, drain, fresh, hurry, receivers

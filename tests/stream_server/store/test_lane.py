@@ -6,9 +6,9 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.store import lane
-from stream_server.store.lane import ReadAdmission
-from stream_server.store.link import MAX_CONNECTIONS, RedisClient
+from stream_server.store.redis import admission
+from stream_server.store.redis.admission import ReadAdmission
+from stream_server.store.redis.client import MAX_CONNECTIONS, RedisClient
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.jumping import FarRedis, JumpingClock
 from tests.waiting import PATIENCE, eventually
@@ -28,13 +28,13 @@ class Askers:
 
     async def run(self, number: int) -> None:
         """One request."""
-        with lane.admit_through(self.lane):
+        with admission.admit_through(self.lane):
             for _ in range(self.times):
                 await self._ask()
         self.done.append(number)
 
     async def _ask(self) -> None:
-        place = lane.current_admission()
+        place = admission.current_admission()
         assert place is not None
         async with place.slot():
             self.asking += 1
@@ -54,7 +54,7 @@ async def test_few_ask_at_once_and_who_has_begun_goes_on_first() -> None:
 async def test_who_asks_on_and_on_is_in_nobodys_way() -> None:
     """Behind the questions of a stream that begins one waits like those who come anew."""
     narrow = ReadAdmission(1)
-    long, short = Askers(narrow, 10 * lane.STREAM_OPEN_ROUND_TRIPS), Askers(narrow, 1)
+    long, short = Askers(narrow, 10 * admission.STREAM_OPEN_ROUND_TRIPS), Askers(narrow, 1)
     tasks = [asyncio.create_task(long.run(number)) for number in range(3)]
     await asyncio.sleep(0)
     await asyncio.gather(*map(short.run, range(CROWD)))
@@ -80,7 +80,7 @@ async def test_who_leaves_takes_no_turn() -> None:
 
 async def test_who_waits_for_long_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal with a time to come back; then the lane is as free as before."""
-    monkeypatch.setattr(lane, "MAX_QUEUE_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "MAX_QUEUE_SECONDS", 0.05)
     narrow = ReadAdmission(1)
     async with narrow.slot(0):
         with pytest.raises(Unavailable) as told:
@@ -91,10 +91,10 @@ async def test_who_waits_for_long_is_told_so(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
-@pytest.mark.parametrize("seconds", [0.0, lane.REDIS_DOWN_AFTER_SECONDS])
+@pytest.mark.parametrize("seconds", [0.0, admission.REDIS_DOWN_AFTER_SECONDS])
 async def test_while_redis_is_away_nobody_waits_to_be_told(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """When nobody was answered for long, one more who was not has all refused who wait; one late answer has not."""
-    monkeypatch.setattr(lane, "REDIS_DOWN_AFTER_SECONDS", seconds)
+    monkeypatch.setattr(admission, "REDIS_DOWN_AFTER_SECONDS", seconds)
     narrow, told = ReadAdmission(1), list[str]()
 
     async def ask(*, answered: bool) -> None:
@@ -124,7 +124,7 @@ async def test_the_time_for_an_answer_begins_with_ones_turn(
         far.seconds = TIMEOUT_SECONDS / 4
 
         async def ask() -> bool:
-            with lane.admit_through(shared) if in_turn else nullcontext():
+            with admission.admit_through(shared) if in_turn else nullcontext():
                 try:
                     await link.execute(("ECHO", "here"))
                 except Unavailable:
@@ -145,14 +145,14 @@ async def test_what_a_request_left_behind_goes_its_own_way() -> None:
         await over.wait()
         await asked._ask()
 
-    with lane.admit_through(narrow):
+    with admission.admit_through(narrow):
         task = asyncio.create_task(later())
         await asyncio.sleep(0)
     async with narrow.slot(0):
         over.set()
         await eventually(task.done, what="it has asked")
     await task
-    assert lane.current_admission() is None
+    assert admission.current_admission() is None
 
 
 def _answer(*, answered: bool) -> None:

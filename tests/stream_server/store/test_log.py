@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Position, parse_published
-from stream_server.store import log
-from stream_server.store.log import LogLookup
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.scripts import SizeLimits
+from stream_server.events.entry import LOG_START, Position, parse_published
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.log import event_log
+from stream_server.store.log.event_log import LogLookup
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
@@ -57,7 +57,7 @@ async def test_going_back_by_posts(store: Store, people: People, monkeypatch: py
     posts = [entry.position for entry in entries if entry.kind == "post"]
     head = entries[-1].position
     for page in (1, 3, 1000):
-        monkeypatch.setattr(log, "PAGE_ENTRIES", page)
+        monkeypatch.setattr(event_log, "PAGE_ENTRIES", page)
         for count in range(1, 5):
             behind = [entry for entry in entries if entry.position > await store.log.position_before_posts(count, head)]
             assert [entry.position for entry in behind if entry.kind == "post"] == posts[-count:]

@@ -6,9 +6,9 @@ import pytest
 import redis
 
 from stream_server.store import keys
-from stream_server.store.page import PageRequest
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.scripts import SizeLimits
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, ids, notices, protect, suspend

@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from stream_server.errors import BadRequest, InvalidCursor, NotFound
-from stream_server.store.page import Page, PageRequest
-from stream_server.store.relations import Relationship
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.social.relations import Relationship
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import ids, protect, whole

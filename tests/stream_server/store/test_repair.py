@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs import RepairLoop
-from stream_server.store import repair
+from stream_server.jobs.workers import RepairLoop
+from stream_server.store.jobs import repair
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import check, drain, fresh, home, receivers

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import LOG_START
-from stream_server.store import keys, retention
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.retention import LogSize, RetentionLimits
+from stream_server.events.entry import LOG_START
+from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.log import retention
+from stream_server.store.log.retention import LogSize, RetentionLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events import LOG_START, Position, parse_published
+from stream_server.events.entry import LOG_START, Position, parse_published
 from stream_server.store import keys
-from stream_server.store.rollbacks import RecordedRollback
+from stream_server.store.log.rollbacks import RecordedRollback
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.feeding import Pen, now_ms

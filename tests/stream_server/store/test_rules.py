@@ -9,8 +9,8 @@ import redis
 
 from stream_server.errors import NotFound, TooLarge
 from stream_server.store import keys
-from stream_server.store.request import IdempotencyKey
-from stream_server.store.rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import told

@@ -7,8 +7,8 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
-from stream_server.store import address
-from stream_server.store.sentinel import Sentinels
+from stream_server.store.redis import address
+from stream_server.store.redis.sentinel import Sentinels
 from tests.waiting import PATIENCE, eventually
 
 URL = "redis+sentinel://u:hunter22@a,b,c/main?sentinel_password=hunter23"
@@ -134,7 +134,7 @@ async def test_no_primary(answers: tuple[Any, ...]) -> None:
 )
 async def test_who_is_to_be_left(monkeypatch: pytest.MonkeyPatch, answer: Any, address: tuple[str, int] | None) -> None:
     """Connections go on until it is known that somebody else is going to be the primary."""
-    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
     sentinels = _sentinels(Knowing(primary(1), answer))
     assert await sentinels.resolve() == ("10.0.0.1", 1)
     with pytest.raises(RedisConnectionError):
@@ -144,8 +144,8 @@ async def test_who_is_to_be_left(monkeypatch: pytest.MonkeyPatch, answer: Any, a
 
 async def test_a_primary_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody makes a connection, and yet it is known; a Sentinel that fails in between ends nothing."""
-    monkeypatch.setattr("stream_server.store.sentinel.POLL_SECONDS", 0.0)
-    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.sentinel.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
     client = Knowing(primary(1), GONE, changing(1, 1), primary(2, 1))
     sentinels = _sentinels(client)
     assert await sentinels.resolve() == ("10.0.0.1", 1)
@@ -169,10 +169,10 @@ async def test_who_asks_at_the_same_time_asks_once(monkeypatch: pytest.MonkeyPat
     await asyncio.sleep(0)
     hasty.cancel()
     assert await asyncio.gather(*patient) == [("10.0.0.1", 1)] * 49
-    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", PATIENCE * 1000)
+    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", PATIENCE * 1000)
     assert await sentinels.resolve() == ("10.0.0.1", 1)
     assert client.asked == 1
-    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
     with pytest.raises(RedisConnectionError):
         await sentinels.resolve()
     assert await sentinels.resolve() == sentinels.address == ("10.0.0.1", 2)
@@ -180,7 +180,7 @@ async def test_who_asks_at_the_same_time_asks_once(monkeypatch: pytest.MonkeyPat
 
 async def test_a_healthy_replica_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that any Sentinel calls down, or that has lost its primary, is not taken; without a healthy one, none is."""
-    monkeypatch.setattr("stream_server.store.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
     both, second = [replica(1), replica(2)], [replica(1, is_sdown=True), replica(2)]
     none = [replica(1, "err"), replica(2, is_disconnected=True)]
     sentinels = _sentinels(Knowing(second, both, both, none), Knowing(both), replica=True)

@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from stream_server.errors import Forbidden
-from stream_server.events import LOG_START
-from stream_server.store.page import Page, PageRequest
-from stream_server.store.request import IdempotencyKey
+from stream_server.events.entry import LOG_START
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 from tests.stream_server.store.scenes import ids, refusal

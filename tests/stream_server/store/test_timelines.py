@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_server.errors import BadRequest, InvalidCursor, NotFound
-from stream_server.store.page import Page, PageRequest
+from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.queue import fresh

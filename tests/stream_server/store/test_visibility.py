@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError, NotFound
-from stream_server.store.page import PageRequest
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import befriend, group, ids, protect, suspend, whole

@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from stream_server.errors import Conflict, Forbidden, OutcomeUnknown, Unavailable
-from stream_server.store.request import IdempotencyKey
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 from tests.contracts.test_lua import WRITES as SCRIPTS
 from tests.redis_process import RedisProcess

@@ -10,16 +10,17 @@ import pytest
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server.auth import TokenAuthority
-from stream_server.config import Config
-from stream_server.detection import detect_language
-from stream_server.hub.closing import ReconnectSpread
-from stream_server.metrics import Metrics
-from stream_server.passwords import Passwords
+from stream_server.config.config import Config
+from stream_server.events.language import detect_language
+from stream_server.hub.disconnect import ReconnectSpread
+from stream_server.runtime.metrics import Metrics
+from stream_server.security.passwords import Passwords
+from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
-from stream_server.web import keys, middleware, routes
-from stream_server.web.edges import HttpRunner
-from stream_server.web.subscriptions import SubscriptionParser
+from stream_server.web import routes
+from stream_server.web.http import app_keys, middleware
+from stream_server.web.http.http_connection import HttpRunner
+from stream_server.web.streaming.subscription_parser import SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.hub import world as hub_world
@@ -46,11 +47,11 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     await store.open()
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     app = web.Application(middlewares=middleware.MIDDLEWARES)
-    app[keys.CONFIG], app[keys.STORE], app[keys.AUTH] = config, store, TokenAuthority(config)
-    app[keys.PASSWORDS], app[keys.METRICS] = passwords, Metrics()
-    app[keys.HUB] = hub_world.World().hub
-    app[keys.READINESS_CHECK], app[keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
-    app[keys.SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
+    app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.AUTH] = config, store, TokenAuthority(config)
+    app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()
+    app[app_keys.HUB] = hub_world.World().hub
+    app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
+    app[app_keys.SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
     routes.add_routes(app)
     yield app
     passwords.close()

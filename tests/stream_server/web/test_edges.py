@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from stream_server.web import body, keys
-from stream_server.web.edges import ConnectionTimeouts, HttpRunner
-from stream_server.web.peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
+from stream_server.web.http import app_keys, body
+from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.tcp_peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -238,7 +238,7 @@ async def test_a_leaver_is_noticed_at_once(
             seen.append("cancelled")
         return b""
 
-    monkeypatch.setattr(app[keys.STORE].users, "get_own", wait_for_ever)
+    monkeypatch.setattr(app[app_keys.STORE].users, "get_own", wait_for_ever)
     async with connected(address) as (_, writer):
         head = f"GET /v1/users/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n\r\n"
         writer.write(head.encode())
@@ -264,7 +264,7 @@ async def test_an_answer_that_had_begun_is_broken_off(
         Broken.text()
         return response
 
-    route = next(route for route, row in app[keys.ROUTES].items() if row.path == "/healthz")
+    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
     monkeypatch.setattr(route, "_handler", late)
     answer = await answer_to(address, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
     assert answer.endswith(b"first\r\n")
@@ -300,7 +300,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
     async def long(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b"x" * size)
 
-    route = next(route for route, row in app[keys.ROUTES].items() if row.path == "/healthz")
+    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
     monkeypatch.setattr(route, "_handler", long)
     (host, port), runner = narrow
     server = runner.server

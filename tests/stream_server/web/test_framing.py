@@ -3,9 +3,9 @@
 import pytest
 
 from stream_server.errors import NotAcceptable
-from stream_server.events import Entry, Position
-from stream_server.hub.control import ControlMessage
-from stream_server.web.framing import (
+from stream_server.events.entry import Entry, Position
+from stream_server.hub.messages import ControlMessage
+from stream_server.web.streaming.framing import (
     NDJSON,
     SSE,
     encode_ndjson,

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from stream_server.web import keys, routes
+from stream_server.web import routes
+from stream_server.web.http import app_keys
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
@@ -53,7 +54,7 @@ async def test_every_route_wants_its_scope(world: World) -> None:
 async def test_a_route_that_nobody_declared_is_closed(app: web.Application, world: World) -> None:
     """Default deny: a handler that was added beside the table is reached by nobody, whatever the token says."""
     ann = await world.user("ann")
-    declared: Any = app[keys.ROUTES]
+    declared: Any = app[app_keys.ROUTES]
     declared.clear()
     assert (await world.call("GET", "/healthz")).error == (401, "invalid_token", None)
     headers = {"Authorization": f"Bearer {tokens.fresh(ann, 'read write stream firehose admin')}"}
@@ -182,7 +183,7 @@ async def test_our_own_fault_is_told_and_logged_once(
     async def broken(uid: str) -> bytes:
         raise RuntimeError("redis://secret@inside:6379 at /some/path")
 
-    monkeypatch.setattr(app[keys.STORE].users, "get_own", broken)
+    monkeypatch.setattr(app[app_keys.STORE].users, "get_own", broken)
     answer = await world.call("GET", "/v1/users/me", ann)
     assert answer.error == (500, "internal", None)
     assert b"inside" not in answer.body
@@ -196,7 +197,7 @@ async def test_redis_away_is_a_clean_503(
 ) -> None:
     """While Redis is silent a request gets 503 with Retry-After, no address of the inside, no traceback in the log."""
     ann = await world.user("ann")
-    link = app[keys.STORE]._redis
+    link = app[app_keys.STORE]._redis
     redis_server.pause()
     try:
         link.timeout_seconds = 0.2
@@ -222,7 +223,7 @@ async def test_health_and_the_first_page(world: World, app: web.Application) -> 
 async def test_readiness_can_fail(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not ready is 503, in a shape that has the error and the detail."""
     state: Any = app._state  # the app itself is frozen while it serves
-    monkeypatch.setitem(state, keys.READINESS_CHECK, lambda: (False, {"lag_ms": 5000}))
+    monkeypatch.setitem(state, app_keys.READINESS_CHECK, lambda: (False, {"lag_ms": 5000}))
     answer = await world.call("GET", "/readyz")
     assert (answer.status, answer.json["error"]["code"], answer.json["lag_ms"]) == (503, "unavailable", 5000)
     assert answer.headers["Retry-After"] == "1"
@@ -233,7 +234,7 @@ async def test_metrics_name_routes_and_codes_only(world: World, app: web.Applica
     await world.call("GET", "/v1/users/4711")
     await world.call("GET", "/made-up")
     await world.call("PROPFIND", "/made-up")
-    app[keys.METRICS].watch("stream_server_streams", lambda: 7)
+    app[app_keys.METRICS].watch("stream_server_streams", lambda: 7)
     text = (await world.call("GET", "/metrics")).body.decode()
     assert 'stream_server_http_requests_total{method="GET",route="/v1/users/{id}",status="401"} 1.0' in text
     assert 'stream_server_http_refusals_total{code="invalid_token"} 1.0' in text

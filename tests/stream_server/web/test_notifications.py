@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.web.schema import decode_body
-from stream_server.web.shapes.notifications import NotificationPage
+from stream_server.web.api.notifications_shapes import NotificationPage
+from stream_server.web.http.validation import decode_body
 from tests.stream_server.web.world import Answer, World
 
 

@@ -13,11 +13,13 @@ from yarl import URL
 
 from filters.registry import Registry
 from stream_server.errors import STATUS_BY_CODE, BadRequest
-from stream_server.store.page import PageRequest as Asked
-from stream_server.web import keys, openapi, query, routes
-from stream_server.web.operations import accepts_idempotency_key
+from stream_server.store.pagination import PageRequest as Asked
+from stream_server.web import routes
+from stream_server.web.api import users_shapes
+from stream_server.web.http import app_keys, paging_shapes, query
+from stream_server.web.openapi import document as openapi
+from stream_server.web.openapi.operation import accepts_idempotency_key
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
-from stream_server.web.shapes import queries, users
 from tests.stream_server.web.world import World
 
 NAME = re.compile(r"[a-z_]+")
@@ -75,7 +77,7 @@ async def test_every_route_is_in_it_and_nothing_else(world: World, app: web.Appl
     answer = await world.call("GET", "/openapi.json")
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     told = {(method, path) for path, methods in answer.json["paths"].items() for method in methods}
-    served = {(route.method.lower(), row.path) for route, row in app[keys.ROUTES].items() if row.dialect is None}
+    served = {(route.method.lower(), row.path) for route, row in app[app_keys.ROUTES].items() if row.dialect is None}
     assert told == {one for one in served if one[0] != "head"}
     assert answer.json == document()
 
@@ -171,14 +173,14 @@ async def test_numbers_in_a_query_are_digits(asked: dict[str, str], refusal: str
     """Nothing that a decoder would take for a number besides, and no two ways of saying where."""
     request = make_mocked_request("GET", str(URL("/").with_query(asked)))
     with pytest.raises(BadRequest) as refused:
-        query.read_query(request, queries.NumberedPageQuery)
+        query.read_query(request, paging_shapes.NumberedPageQuery)
     assert refused.value.param == refusal
 
 
 async def test_a_handler_gets_the_query_of_its_row_only() -> None:
     """Another kind is a mistake in the table, and told as one."""
     request = make_mocked_request("GET", "/?count=7&page=2")
-    request[keys.QUERY] = query.read_query(request, queries.NumberedPageQuery)
-    assert query.parsed_query(request, queries.PageQuery).page_request() == Asked(7, None, None, 2)
+    request[app_keys.QUERY] = query.read_query(request, paging_shapes.NumberedPageQuery)
+    assert query.parsed_query(request, paging_shapes.PageQuery).page_request() == Asked(7, None, None, 2)
     with pytest.raises(TypeError, match="Wanted"):
-        query.parsed_query(request, users.AvailabilityQuery)
+        query.parsed_query(request, users_shapes.AvailabilityQuery)

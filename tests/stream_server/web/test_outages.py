@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.config import Config
-from stream_server.store.link import RedisClient
+from stream_server.config.config import Config
+from stream_server.store.redis.client import RedisClient
 from stream_server.store.store import Store
-from stream_server.web import keys
+from stream_server.web.http import app_keys
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.web.world import Answer, World
 
@@ -53,8 +53,8 @@ class Outage:
 
 def hurry(app: web.Application, seconds: float = SHORT) -> None:
     """From now on Redis has so long to answer, and a request has."""
-    link: RedisClient = app[keys.STORE]._redis
-    config: Config = app[keys.CONFIG]
+    link: RedisClient = app[app_keys.STORE]._redis
+    config: Config = app[app_keys.CONFIG]
     link.timeout_seconds = seconds
     object.__setattr__(config, "redis_timeout_seconds", seconds)
 
@@ -105,7 +105,7 @@ async def test_a_redis_that_falls_silent_at_the_write(
 ) -> None:
     """It may have been written; repeated under its key there is one post, and without a key there is another."""
     ann = await world.user("ann")
-    outage = Outage(app[keys.STORE], redis_server.pause)
+    outage = Outage(app[app_keys.STORE], redis_server.pause)
     hurry(app)
     for key in ("k", ""):
         outage.behind(_looks_up)
@@ -125,7 +125,7 @@ async def test_a_redis_that_falls_silent_behind_the_write(
 ) -> None:
     """The write is answered: timelines are left to a receiver, which the log says."""
     ann = await world.user("ann")
-    store = app[keys.STORE]
+    store = app[app_keys.STORE]
     outage = Outage(store, redis_server.pause)
     hurry(app)
     outage.behind(_writes)
@@ -144,7 +144,7 @@ async def test_a_redis_that_falls_silent_before_the_answer_was_read(
     """What was made under the key before is looked up for the answer: it was written, so nobody says otherwise."""
     ann = await world.user("ann")
     made = await _post(world, ann, "k")
-    outage = Outage(app[keys.STORE], redis_server.pause)
+    outage = Outage(app[app_keys.STORE], redis_server.pause)
     hurry(app)
     outage.behind(_writes)
     assert _refused(await _post(world, ann, "k")) == "outcome_unknown"
@@ -161,7 +161,7 @@ async def test_a_used_refresh_token_is_not_said_to_be_unused(
     """Taking it was the write, and what fails behind it does not give it back."""
     await world.user("ann")
     session = await world.call("POST", "/v1/sessions", json={"login": "ann", "password": "correct horse"})
-    outage = Outage(app[keys.STORE], redis_server.pause)
+    outage = Outage(app[app_keys.STORE], redis_server.pause)
     hurry(app)
     outage.behind(_writes)
     again = {"refresh_token": session.json["refresh_token"]}

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import EPOCH_MS, Position
+from stream_server.events.entry import EPOCH_MS, Position
 from stream_server.hub.preview import PreviewResult
 from stream_server.store import keys
 from stream_server.store.store import Store
-from stream_server.web import preview
-from stream_server.web.preview import TimeSpan, limit_start, preview_answer
+from stream_server.web.api import rule_preview
+from stream_server.web.api.rule_preview import TimeSpan, limit_start, preview_answer
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
@@ -40,7 +40,7 @@ async def store(redis_server: RedisProcess, redis_url: str) -> Any:
 @pytest.mark.parametrize("most", [1, 2, 30, 99, 100, 101, 150, 198])
 async def test_the_latest_are_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """As many as may be, and not one more, however unevenly they lie in time."""
-    monkeypatch.setattr(preview, "MAX_SCANNED_ENTRIES", most)
+    monkeypatch.setattr(rule_preview, "MAX_SCANNED_ENTRIES", most)
     assert await limit_start(store.log, at(1), at(200)) == at(200 - most)
 
 
@@ -53,7 +53,7 @@ async def test_more_in_one_millisecond_than_may_be_are_no_endless_search(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then it begins where it was asked to; the time for the work bounds it."""
-    monkeypatch.setattr(preview, "MAX_SCANNED_ENTRIES", 0)
+    monkeypatch.setattr(rule_preview, "MAX_SCANNED_ENTRIES", 0)
     assert await limit_start(store.log, at(1), at(200)) == at(1)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.web.schema import decode_body
-from stream_server.web.shapes.reports import AdminReportPage, Report
+from stream_server.web.api.reports_shapes import AdminReportPage, Report
+from stream_server.web.http.validation import decode_body
 from tests.stream_server import tokens
 from tests.stream_server.web.world import Answer, World
 

@@ -11,7 +11,8 @@ import requests
 from aiohttp import web
 
 from stream_server.store.store import Store
-from stream_server.web import keys, routes
+from stream_server.web import routes
+from stream_server.web.http import app_keys
 from stream_server.web.route import NO_TOKEN, Route
 from tests.contracts.populated import ALL, Body, Populated
 from tests.end_to_end.api import mint
@@ -81,7 +82,7 @@ async def test_a_route_takes_as_many_round_trips_as_its_row_says(
     app: web.Application, url: str, session: requests.Session
 ) -> None:
     """Neither more, which would be slower, nor fewer, which would make the docs untrue; each in a world of its own."""
-    counter = Counter(app[keys.STORE])
+    counter = Counter(app[app_keys.STORE])
     wrong = {}
     for row in COUNTED:
         world = await asyncio.to_thread(Populated, url, session, row.path)
@@ -98,7 +99,7 @@ async def test_the_check_of_a_token_is_one_round_trip(
 ) -> None:
     """What is refused right behind it has asked nothing else."""
     world = await asyncio.to_thread(Populated, url, session, "/v1/users/me")
-    counter = Counter(app[keys.STORE])
+    counter = Counter(app[app_keys.STORE])
     headers = {"Authorization": f"Bearer {mint(world.uid, ALL)}"}
     answer = await asyncio.to_thread(session.get, url + "/v1/notifications?count=0", headers=headers)
     assert (answer.status_code, counter.count) == (400, FOR_TOKEN)

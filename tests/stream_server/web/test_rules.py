@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.detection import detect_nothing
-from stream_server.web import keys
+from stream_server.events.language import detect_nothing
+from stream_server.web.http import app_keys
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 
@@ -216,7 +216,7 @@ async def test_a_language_that_is_not_told_of_posts_is_not_told_of_what_is_made_
     ann = await world.user("ann")
     status = {"message": "Heute war der Zug wieder zu spät, wie jeden Tag"}
     assert (await explained(world, ann, "zug lang:de", status))["matched"]
-    app[keys.STORE].detect_language = detect_nothing
+    app[app_keys.STORE].detect_language = detect_nothing
     assert not (await explained(world, ann, "zug lang:de", status))["matched"]
 
 

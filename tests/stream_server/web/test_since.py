@@ -6,20 +6,20 @@ from typing import Any, cast
 
 import pytest
 
-from filters.combine import Subscription
 from filters.firehose import Firehose
+from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unavailable
-from stream_server.events import EPOCH_MS, LOG_START, Position, format_iso_time
-from stream_server.hub.member import SubscribeRequest
+from stream_server.events.entry import EPOCH_MS, LOG_START, Position, format_iso_time
+from stream_server.hub.client import SubscribeRequest
 from stream_server.store import keys
-from stream_server.store.log import EventLog, LogLookup
+from stream_server.store.log.event_log import EventLog, LogLookup
 from stream_server.store.store import Store
-from stream_server.web import since, subscription
 from stream_server.web.dialects import v2
-from stream_server.web.framing import NDJSON, select_framing
-from stream_server.web.keys import HUB, STORE
-from stream_server.web.since import resolve_start
-from stream_server.web.subscription import StreamPlan
+from stream_server.web.http.app_keys import HUB, STORE
+from stream_server.web.streaming import stream_plan, stream_start
+from stream_server.web.streaming.framing import NDJSON, select_framing
+from stream_server.web.streaming.stream_plan import StreamPlan
+from stream_server.web.streaming.stream_start import resolve_start
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
@@ -137,7 +137,7 @@ async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(
     store: Store, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     """400 invalid_cursor that names the parameter."""
-    monkeypatch.setattr(since, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(stream_start, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
     for value in GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME:
         with subtests.test(value=value):
             with pytest.raises(ApiError) as refused:
@@ -215,7 +215,7 @@ async def test_a_replay_does_not_end_before_this_worker_has_heard_its_end(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was acknowledged before ``end_time`` belongs to it, also on a worker that is behind the log."""
-    monkeypatch.setattr(subscription, "HEAD_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(stream_plan, "HEAD_WAIT_SECONDS", 0.05)
     hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
     request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
     ask = SubscribeRequest("c", "1", "j", Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4))

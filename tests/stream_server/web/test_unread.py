@@ -4,7 +4,7 @@ import asyncio
 
 from aiohttp import web
 
-from stream_server.web.edges import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
 from tests.waiting import eventually
 
 ANSWER_BYTES = 32_000_000

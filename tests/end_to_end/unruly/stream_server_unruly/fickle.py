@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from filters.base import Filter, Role
 from filters.event import Event
-from filters.key import IndexTerms, Key
+from filters.index_keys import IndexTerms, Key
 
 UNSOUND: dict[str, Any] = {
     "number": 7,

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from filters.base import Filter, Role
 from filters.event import Event
-from filters.key import Key
+from filters.index_keys import Key
 
 
 class Fragile(Filter):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.web.dialects.oauth import find_token
+from stream_server.web.dialects.v1_oauth import find_token
 
 HEADER = 'OAuth realm="x", oauth_consumer_key="k%20k", oauth_token="a.b-c_d", oauth_signature="s%3D"'
 

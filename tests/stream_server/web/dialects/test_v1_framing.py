@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import Entry, Position
-from stream_server.hub import closing, control
-from stream_server.hub.control import ControlMessage, Gap
+from stream_server.events.entry import Entry, Position
+from stream_server.hub import disconnect, messages
+from stream_server.hub.messages import ControlMessage, Gap
 from stream_server.web.dialects.v1_framing import V1FramingOptions, encode_delimited, encode_plain, select_v1_framing
 from tests.stream_server.web.dialects.written import status
 
@@ -79,36 +79,36 @@ def test_what_is_no_status_of_ours_is_passed_over(wire: dict[str, Any], caplog: 
 @pytest.mark.parametrize("made", [PLAIN, COUNTED])
 def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
     """Also the first one, which lets the head go out; no length goes before it."""
-    assert made.control(control.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
-    assert made.control(control.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
+    assert made.control(messages.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
+    assert made.control(messages.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(
     ("why", "code"),
     [
-        (closing.shutdown_reason(1.0), 1),
-        (closing.TOO_SLOW, 4),
-        (closing.TOKEN_REVOKED, 6),
-        (closing.TOKEN_EXPIRED, 6),
-        (closing.SUSPENDED, 6),
-        (closing.BACKFILL_DONE, 9),
-        (closing.RESYNC, 12),
-        (closing.DisconnectReason("unheard_of", "Who knows.", None), 10),
+        (disconnect.shutdown_reason(1.0), 1),
+        (disconnect.TOO_SLOW, 4),
+        (disconnect.TOKEN_REVOKED, 6),
+        (disconnect.TOKEN_EXPIRED, 6),
+        (disconnect.SUSPENDED, 6),
+        (disconnect.BACKFILL_DONE, 9),
+        (disconnect.RESYNC, 12),
+        (disconnect.DisconnectReason("unheard_of", "Who knows.", None), 10),
     ],
 )
-def test_the_last_message_says_why(why: closing.DisconnectReason, code: int) -> None:
+def test_the_last_message_says_why(why: disconnect.DisconnectReason, code: int) -> None:
     """By the numbers of v1.1, with the name of the stream."""
-    told = json.loads(PLAIN.encode_control(control.goodbye_message(AT, NOW_MS, why)))
+    told = json.loads(PLAIN.encode_control(messages.goodbye_message(AT, NOW_MS, why)))
     assert told == {"disconnect": {"code": code, "stream_name": "filter", "reason": why.text}}
 
 
 def test_every_reason_of_ours_has_a_number() -> None:
     """A new one must not become an exception unnoticed."""
-    ours = [one.code for one in vars(closing).values() if isinstance(one, closing.DisconnectReason)]
+    ours = [one.code for one in vars(disconnect).values() if isinstance(one, disconnect.DisconnectReason)]
     assert len(ours) > 5
     for code in ours:
         told = json.loads(
-            PLAIN.encode_control(control.goodbye_message(AT, NOW_MS, closing.DisconnectReason(code, "", None)))
+            PLAIN.encode_control(messages.goodbye_message(AT, NOW_MS, disconnect.DisconnectReason(code, "", None)))
         )
         assert told["disconnect"]["code"] != 10, code
 
@@ -116,7 +116,7 @@ def test_every_reason_of_ours_has_a_number() -> None:
 @pytest.mark.parametrize(("missed", "number"), [(5, 5), (None, 0)])
 def test_what_is_lost_is_a_limit(missed: int | None, number: int) -> None:
     """With the number of this gap, 0 where it is not known."""
-    told = json.loads(PLAIN.encode_control(control.gap_message(Gap("c", AT, "trimmed", missed), NOW_MS)))
+    told = json.loads(PLAIN.encode_control(messages.gap_message(Gap("c", AT, "trimmed", missed), NOW_MS)))
     assert told == {"limit": {"track": number, "timestamp_ms": "1795197600005"}}
 
 

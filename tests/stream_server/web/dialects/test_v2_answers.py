@@ -3,8 +3,8 @@
 import pytest
 
 from stream_server.errors import BadRequest
-from stream_server.store.rules import StoredRule
-from stream_server.web.dialects.v2_answers import (
+from stream_server.store.social.saved_rules import StoredRule
+from stream_server.web.dialects.v2_rule_answers import (
     RefusedRule,
     page_of_rules,
     render_added,

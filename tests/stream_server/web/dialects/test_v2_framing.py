@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from stream_server.events import Entry, Position
-from stream_server.hub import closing, control
-from stream_server.hub.closing import DisconnectReason
-from stream_server.hub.control import ControlMessage, Gap, StreamNotice
+from stream_server.events.entry import Entry, Position
+from stream_server.hub import disconnect, messages
+from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET_FIELDS, FieldSelection, read_fields
 from stream_server.web.dialects.v2_framing import TweetEncoder, select_v2_framing
 from tests.stream_server.web.dialects.written import status
@@ -82,23 +82,23 @@ def spoken(message: ControlMessage) -> bytes:
 
 def test_a_sign_of_life_is_an_empty_line() -> None:
     """So is the first message, with which the head of the answer leaves."""
-    assert spoken(control.heartbeat_message(AT, 0, 0)) == spoken(control.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
+    assert spoken(messages.heartbeat_message(AT, 0, 0)) == spoken(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        (closing.shutdown_reason(1.0), "OperationalDisconnect"),
-        (closing.TOO_SLOW, "SlowReader"),
-        (closing.TOKEN_EXPIRED, "ForceDisconnect"),
-        (closing.TOKEN_REVOKED, "ForceDisconnect"),
-        (closing.SUSPENDED, "ForceDisconnect"),
-        (closing.RESYNC, "UpstreamOperationalDisconnect"),
+        (disconnect.shutdown_reason(1.0), "OperationalDisconnect"),
+        (disconnect.TOO_SLOW, "SlowReader"),
+        (disconnect.TOKEN_EXPIRED, "ForceDisconnect"),
+        (disconnect.TOKEN_REVOKED, "ForceDisconnect"),
+        (disconnect.SUSPENDED, "ForceDisconnect"),
+        (disconnect.RESYNC, "UpstreamOperationalDisconnect"),
     ],
 )
 def test_the_end_is_told_with_its_type(reason: DisconnectReason, kind: str) -> None:
     """As clients look for it."""
-    (error,) = told(spoken(control.goodbye_message(AT, 0, reason)))["errors"]
+    (error,) = told(spoken(messages.goodbye_message(AT, 0, reason)))["errors"]
     assert error == {
         "title": "operational-disconnect", "disconnect_type": kind, "detail": reason.text,
         "type": "https://api.twitter.com/2/problems/operational-disconnect",
@@ -107,19 +107,19 @@ def test_the_end_is_told_with_its_type(reason: DisconnectReason, kind: str) -> N
 
 def test_the_end_of_a_replay_is_no_error() -> None:
     """All that was asked for was sent."""
-    assert spoken(control.goodbye_message(AT, 0, closing.BACKFILL_DONE)) == b""
+    assert spoken(messages.goodbye_message(AT, 0, disconnect.BACKFILL_DONE)) == b""
 
 
 @pytest.mark.parametrize(("missed", "words"), [(3, "3 events could"), (None, "An unknown number of events could")])
 def test_what_was_lost_is_told(missed: int | None, words: str) -> None:
     """With its number, where that is known."""
-    (error,) = told(spoken(control.gap_message(Gap(None, AT, "trimmed", missed), 0)))["errors"]
+    (error,) = told(spoken(messages.gap_message(Gap(None, AT, "trimmed", missed), 0)))["errors"]
     assert (error["title"], error["detail"].startswith(words)) == ("Gap", True)
 
 
 def warned(kind: str = "warning", **members: object) -> bytes:
     """What v2 makes of news of a stream's own filters."""
-    return spoken(control.notice_message(StreamNotice(kind, AT, members), 0))
+    return spoken(messages.notice_message(StreamNotice(kind, AT, members), 0))
 
 
 def test_of_warnings_only_a_filter_that_failed_is_told() -> None:

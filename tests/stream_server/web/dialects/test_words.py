@@ -1,6 +1,6 @@
 """What a status says to clients that know no wordless repost."""
 
-from stream_server.web.dialects.words import StatusText, place_id, status_text
+from stream_server.web.dialects.status_text import StatusText, place_id, status_text
 from tests.stream_server.web.dialects.written import EMPTY, status
 
 

@@ -1,0 +1,143 @@
+"""What ``serve --demo`` shows: a small world, things to paste, and posts that keep coming.
+
+Everything goes through the HTTP API, as a stranger's program would do it. The demo's people have a known password;
+whoever can reach the server could sign up all the same, so it opens nothing.
+"""
+
+import asyncio
+import io
+import logging
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from stream_server.client import ApiClient, ClientFailure
+from stream_server.demo import world as demo_world
+from stream_server.demo.world import LOGIN, PASSWORD, DemoWorld, SignToken
+
+logger = logging.getLogger(__name__)
+
+POSTING_LOGINS = ("bob", "cyd", "eli", "fay")
+"""Who goes on posting; Ada follows the first two, so that there is news in what is hers."""
+
+POST_INTERVAL_SECONDS = 2.0
+
+PLACES = (
+    ("Monterey", -121.89, 36.60),
+    ("Lisbon", -9.14, 38.72),
+    ("Kyoto", 135.77, 35.01),
+    ("Nairobi", 36.82, -1.29),
+)
+
+OPENINGS = ("Good morning", "Small win today", "Note to self", "Just saw", "Anyone else", "Finally", "Overheard")
+SUBJECTS = (
+    "coffee on the terrace",
+    "a train that left on time",
+    "the redis log, read from end to end",
+    "sourdough that did rise",
+    "rain over the harbour",
+    "a bug that was a feature after all",
+)
+TAGS = ("#coffee", "#trains", "#redis", "#baking", "#weather", "#python")
+
+SCOPES = frozenset({"read", "write", "stream", "firehose"})
+
+PrintText = Callable[[str], None]
+
+
+async def run_demo(base_url: str, sign_token: SignToken, print_text: PrintText) -> None:
+    """Make the world or find it, print what to try, and post until cancelled.
+
+    ``sign_token`` signs a token for a user id and scopes; ``print_text`` prints a text. A demo that cannot be set up is told,
+    and leaves the server as it is.
+    """
+    async with ApiClient(base_url) as api:
+        try:
+            world = await demo_world.find_or_create_world(api, sign_token)
+        except ClientFailure as error:
+            print_text(f"The demo could not be set up: {error}")
+            return
+        print_text(usage_guide(base_url, sign_token(world.user_ids[LOGIN], SCOPES), world))
+        await _keep_posting(api, world, sign_token)
+
+
+def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
+    """What to paste: a token, a function, and one line for each thing that there is to see."""
+    lines = [
+        ("stream/user", "live: all that concerns you"),
+        ("timelines/home", "your home timeline"),
+        (f"lists/{world.list_id}/statuses", "your list of bakers"),
+        (f"groups/{world.group_id}/statuses", "your group"),
+        ("notifications", "what others did that concerns you"),
+        ("talks", "your talks"),
+        ("stream?track=coffee,%23redis,good%20morning", "live: posts with a word, or a tag, or two words"),
+        ("stream?follow=@me", "live: posts of those whom you follow"),
+        ("stream?rule=(coffee%20OR%20tea)%20-is:reply&explain=true", "live: what a rule finds, and why"),
+        ("stream?locations=-180,0,0,90", "live: posts from a part of the world"),
+        ("stream?sample=10", "live: a tenth of everything"),
+        ("stream?firehose=true&since=-1m", "live: everything public, from a minute ago"),
+        ("events?firehose=true&wait=25", "one answer at a time, by long polling"),
+    ]
+    begin = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
+    return _render_guide(
+        world.login,
+        [*begin, *(f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines), _post_command(base_url)],
+    )
+
+
+_CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
+
+
+def _quote_path(path: str) -> str:
+    return f'"{path}"' if "?" in path else path
+
+
+def _post_command(base_url: str) -> str:
+    body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
+    return f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
+
+
+def _render_guide(login: str, lines: list[str]) -> str:
+    """The text, coloured on a terminal; never wrapped, since a broken line cannot be pasted.
+
+    What stands behind a `#` has no sign that a shell knows: zsh takes it for words of the command, which has no use
+    for them.
+    """
+    page = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), soft_wrap=True, highlight=False)
+    you = f'You are "{login}" with the password "{PASSWORD}".'
+    heading = f"{you} Paste the first two lines, then any of the others (Ctrl-C ends a stream):"
+    with page.capture() as captured:
+        page.print(Text(f"\n{heading}\n", style="bold"))
+        for line in lines:
+            command, sign, what = line.partition(" # ")
+            page.print(Text.assemble(command, (sign + what, "green")))
+    return captured.get()
+
+
+async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken) -> None:
+    """A post every :data:`POST_INTERVAL_SECONDS`; what goes wrong with one is logged, and the next one tried."""
+    chance = random.Random()
+    while True:
+        author = world.user_ids[chance.choice(POSTING_LOGINS)]
+        try:
+            await api.post(**random_post(chance, world.login), token=sign_token(author, frozenset({"write"})))
+        except ClientFailure as error:
+            logger.warning("a demo post failed: %s", error)
+        await asyncio.sleep(POST_INTERVAL_SECONDS)
+
+
+def random_post(random_source: random.Random, login: str) -> dict[str, Any]:
+    """The body of a post about nothing; now and then it mentions a user."""
+    words = [random_source.choice(OPENINGS) + ":", random_source.choice(SUBJECTS), random_source.choice(TAGS)]
+    if random_source.random() < 0.2:
+        words.insert(0, f"@{login}")
+    body: dict[str, Any] = {"message": " ".join(words), "lang": "en"}
+    if random_source.random() < 0.4:
+        place, lon, lat = random_source.choice(PLACES)
+        body["location"] = {"lon": round(lon + random_source.uniform(-0.1, 0.1), 4), "lat": round(lat, 4)}
+        body["place"] = {"name": place}
+    return body

@@ -1,0 +1,319 @@
+"""JSON Web Tokens (RFC 7519, with RFC 8725's advice): made and checked here, and only here.
+
+Pure: no network, no clock of its own. The one algorithm is pinned by the settings and never taken from
+the token; key and algorithm are of one family or the server does not start. The signature is checked by
+PyJWT, the claims by us: all of them are required, and the caller says what time it is.
+"""
+
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from stream_server.config.config import Config, InvalidSetting
+from stream_server.errors import Unauthorized, Unavailable
+
+LEEWAY_SECONDS = 10
+"""How far ahead another minter's clock may be (``iat``, ``nbf``); ``exp`` has no leeway."""
+
+MAX_TOKEN_BYTES = 8192
+"""A longer token is refused before anything in it is looked at."""
+
+MIN_SECRET_BYTES = 32
+"""Key length of HS256 (RFC 7518 §3.2: at least the size of the hash)."""
+
+MIN_RSA_BITS = 2048
+"""Key length of RS256 (RFC 7518 §3.3)."""
+
+MAX_TIME_SECONDS = 253_402_300_800
+"""Times from here on are refused: no date of Python, and few of anyone else, can hold them."""
+
+TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
+"""``typ`` of an access token, in lower case (RFC 9068 for the last two)."""
+
+PRIVATE_KEY_TYPES: dict[str, type[Any]] = {
+    "RS256": rsa.RSAPrivateKey,
+    "ES256": ec.EllipticCurvePrivateKey,
+    "EdDSA": ed25519.Ed25519PrivateKey,
+}
+PUBLIC_KEY_TYPES: dict[str, type[Any]] = {
+    "RS256": rsa.RSAPublicKey,
+    "ES256": ec.EllipticCurvePublicKey,
+    "EdDSA": ed25519.Ed25519PublicKey,
+}
+ALGORITHMS = ("HS256", *PUBLIC_KEY_TYPES)
+
+_USER_ID = re.compile(r"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a valid token says; times in seconds since 1970."""
+
+    sub: str
+    scopes: frozenset[str]
+    jti: str
+    iat: float
+    exp: float
+
+
+class _Payload(msgspec.Struct):
+    """The claims as they must be typed; a missing one is an error, an unknown one is nobody's business."""
+
+    iss: str
+    sub: str
+    aud: str | list[str]
+    iat: float
+    exp: float
+    jti: str
+    scope: str
+    nbf: float | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_payload = msgspec.json.Decoder(_Payload).decode
+
+
+class TokenAuthority:
+    """Issues and verifies tokens with the key that the settings name.
+
+    ``secret`` is used for HS256 where the settings hold none. Raises :class:`InvalidSetting` for a key that
+    is too short, unreadable, or of another family than the algorithm.
+    """
+
+    def __init__(self, config: Config, secret: str = "") -> None:
+        self.algorithm = config.jwt_algorithm
+        self._issuer = config.jwt_issuer
+        self._audience = config.jwt_audience
+        self._jws = jwt.PyJWS(algorithms=[self.algorithm])
+        self._private, self._public = _load_keys(config, secret)
+        self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
+        self._has_key_set = not config.jwt_jwks_url
+
+    def issue(self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float) -> tuple[str, Claims]:
+        """A new token for user ``sub``, valid for ``ttl_seconds``, and what it says.
+
+        Raises :class:`Unavailable` where there is only a public key: tokens are minted elsewhere.
+        """
+        if self._private is None:
+            raise Unavailable("tokens are minted elsewhere: this server only verifies them")
+        issued = int(now)
+        claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds)
+        payload = {
+            "iss": self._issuer, "aud": self._audience, "sub": sub, "jti": claims.jti,
+            "iat": claims.iat, "exp": claims.exp, "scope": " ".join(sorted(scopes)),
+        }  # fmt: skip
+        return self._jws.encode(msgspec.json.encode(payload), self._private, self.algorithm), claims
+
+    def verify(self, token: str, now: float) -> Claims:
+        """What the token says, if all of it holds at ``now``.
+
+        Raises :class:`Unauthorized` with the code ``token_expired`` for a token that is right but for its
+        end, ``invalid_token`` for any other; neither repeats anything out of the token.
+        """
+        payload = self._verify_signature(token)
+        self._check_claims(payload, now)
+        if now >= payload.exp:
+            raise Unauthorized("the token has expired", code="token_expired")
+        return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
+
+    def has_key_for(self, token: str) -> bool:
+        """Whether the key that the token names is at hand; true also of what is no token at all."""
+        if self._keys_by_kid is None:
+            return True
+        try:
+            header = self._read_header(token)
+        except Unauthorized:
+            return True
+        return self._has_key_set and (header.get("kid") is None or header["kid"] in self._keys_by_kid)
+
+    def replace_keys(self, document: bytes) -> int:
+        """Take the keys of a JWK set (RFC 7517) in the place of those before, and tell how many were usable.
+
+        Keys of another algorithm or use are passed over. Raises ValueError if the document is no key set;
+        the keys at hand are kept then, and when none in it is usable.
+        """
+        found = _parse_key_set(document, self.algorithm)
+        if found:
+            self._keys_by_kid = found
+            self._has_key_set = True
+        return len(found)
+
+    def _verify_signature(self, token: str) -> _Payload:
+        """The claims behind a good signature."""
+        header = self._read_header(token)
+        if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
+            raise Unauthorized("the token's `typ` must be JWT or at+jwt")
+        if "crit" in header:
+            raise Unauthorized("the token's `crit` names extensions that are not understood here")
+        try:
+            body = self._jws.decode(token, self._verification_key(header), algorithms=[self.algorithm])
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            raise Unauthorized("the token's signature is not valid here") from None
+        return _parse_payload(body)
+
+    def _read_header(self, token: str) -> dict[str, Any]:
+        if len(token) > MAX_TOKEN_BYTES:
+            raise Unauthorized("the token is longer than 8 KiB")
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            raise Unauthorized("the token is no JSON Web Token") from None
+        if header.get("alg") != self.algorithm:
+            raise Unauthorized(f"the token must be signed with {self.algorithm}")
+        return header
+
+    def _verification_key(self, header: dict[str, Any]) -> Any:
+        if self._keys_by_kid is None:
+            return self._public
+        if not self._has_key_set:
+            raise Unavailable("the keys that tokens are verified with cannot be reached", retry_after=5)
+        kid = header.get("kid")
+        if kid is None and len(self._keys_by_kid) == 1:
+            return next(iter(self._keys_by_kid.values()))
+        if kid not in self._keys_by_kid:
+            raise Unauthorized("the token's key (`kid`) is not known here")
+        return self._keys_by_kid[kid]
+
+    def _check_claims(self, payload: _Payload, now: float) -> None:
+        audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
+        faults = {
+            "iss": payload.iss != self._issuer,
+            "aud": self._audience not in audiences,
+            "sub": not _USER_ID.fullmatch(payload.sub),
+            "jti": not 0 < len(payload.jti) <= 128,
+            "iat": payload.iat > now + LEEWAY_SECONDS,
+            "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,
+            "exp": payload.exp >= MAX_TIME_SECONDS,
+        }
+        for claim, wrong in faults.items():
+            if wrong:
+                raise Unauthorized(f"the token's `{claim}` is not accepted here")
+
+
+def signing_secret(config: Config) -> str:
+    """The HS256 key of a server with these settings; empty where another algorithm needs none."""
+    if config.jwt_algorithm != "HS256":
+        return config.jwt_secret
+    return config.jwt_secret or load_or_create_secret(config.data_dir)
+
+
+def load_or_create_secret(data_dir: str) -> str:
+    """The key of the embedded server's own tokens: kept in the data folder, or random for a temporary one.
+
+    The file is ``jwt.secret``, readable by its owner alone; one that others can read is refused with
+    :class:`InvalidSetting`, since who has read it can be anybody.
+    """
+    if not data_dir:
+        return secrets.token_urlsafe(48)
+    path = Path(data_dir) / "jwt.secret"
+    if not path.exists():
+        _write_exclusively(path, secrets.token_urlsafe(48))
+    if path.stat().st_mode & 0o077:
+        raise InvalidSetting(f"{path} can be read by others: remove it (all tokens end), or `chmod 600` it")
+    return path.read_text(encoding="ascii").strip()
+
+
+def _write_exclusively(path: Path, text: str) -> None:
+    """Whole or not at all, and by one of several starters only: a link onto a taken name fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    draft.touch(mode=0o600, exist_ok=False)
+    try:
+        draft.write_text(text, encoding="ascii")
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()
+
+
+def _parse_payload(body: bytes) -> _Payload:
+    try:
+        return _decode_payload(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Unauthorized(
+            "the token must carry iss, sub, aud, iat, exp, jti and scope, each of its type (RFC 7519)"
+        ) from None
+
+
+def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
+    """The signing and the verifying key; (None, None) where a key set is fetched."""
+    algorithm = config.jwt_algorithm
+    if algorithm not in ALGORITHMS:
+        raise InvalidSetting(f"--jwt-algorithm must be one of {', '.join(ALGORITHMS)}")
+    if algorithm == "HS256":
+        if config.jwt_key_file or config.jwt_jwks_url:
+            raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need another --jwt-algorithm than HS256")
+        return (_hmac_key(config.jwt_secret or secret),) * 2
+    if config.jwt_secret:
+        raise InvalidSetting(f"--jwt-secret is a key of HS256, not of {algorithm}")
+    if bool(config.jwt_key_file) == bool(config.jwt_jwks_url):
+        raise InvalidSetting(f"{algorithm} needs one of --jwt-key-file and --jwt-jwks-url")
+    return _load_pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
+
+
+def _hmac_key(text: str) -> bytes:
+    """The HMAC key; a public key taken for one would let everybody sign (CVE-2022-29217)."""
+    key = text.encode()
+    if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
+        raise InvalidSetting("--jwt-secret holds a public or private key: that is no secret of HS256")
+    if len(key) < MIN_SECRET_BYTES:
+        raise InvalidSetting(f"--jwt-secret must be {MIN_SECRET_BYTES} bytes or more")
+    return key
+
+
+def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
+    """The private and the public key in a PEM file; the private one is None where the file has none."""
+    try:
+        text = Path(file).read_bytes()
+        if b"PRIVATE KEY" not in text:
+            return None, _check_public_key(serialization.load_pem_public_key(text), algorithm)
+        private = serialization.load_pem_private_key(text, password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
+    if not isinstance(private, PRIVATE_KEY_TYPES[algorithm]):
+        raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
+    return private, _check_public_key(private.public_key(), algorithm)
+
+
+def _check_public_key(key: Any, algorithm: str) -> Any:
+    """``key``, if it is a public key of the algorithm's family and long enough."""
+    if not isinstance(key, PUBLIC_KEY_TYPES[algorithm]):
+        raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
+        raise InvalidSetting(f"an RSA key must have {MIN_RSA_BITS} bits or more")
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name != "secp256r1":
+        raise InvalidSetting("ES256 needs a key on the curve P-256")
+    return key
+
+
+def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
+    """The usable public keys of a JWK set by their ``kid``; raises ValueError if it is none."""
+    try:
+        listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
+    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
+        raise ValueError("no key set (RFC 7517)") from None
+    found = {}
+    for item in listed if isinstance(listed, list) else ():
+        key = _parse_jwk(item, algorithm)
+        if key is not None:
+            found[str(item.get("kid", ""))] = key
+    return found
+
+
+def _parse_jwk(item: Any, algorithm: str) -> Any:
+    """The public key in one entry of a key set; None for one that is not for this."""
+    if not isinstance(item, dict) or item.get("use", "sig") != "sig" or item.get("alg", algorithm) != algorithm:
+        return None
+    key: Any
+    try:
+        key = jwt.PyJWK(item, algorithm=algorithm).key
+        return _check_public_key(key.public_key() if isinstance(key, PRIVATE_KEY_TYPES[algorithm]) else key, algorithm)
+    except (jwt.PyJWTError, InvalidSetting, ValueError, TypeError, KeyError):
+        return None

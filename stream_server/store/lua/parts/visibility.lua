@@ -1,0 +1,84 @@
+-- Who may see what. SIGHT holds the answers of stream_server/events/visibility.py, one digit for each set of facts: the rules
+-- stand there and nowhere else. Needs no other part.
+local OWN, FOLLOWER, BLOCKED, MUTED, SUSPENDED, PROTECTED, CLOSED, MEMBER, DIRECT, PARTY =
+  1, 2, 4, 8, 16, 32, 64, 128, 256, 512
+local HIDDEN, QUIET, SHOWN = 0, 1, 2
+local known_facts = {}
+
+local function digit(bits)
+  return SIGHT:byte(bits + 1) - 48
+end
+
+-- The facts between a viewer and an author; looked up once in a step, so ask before you change them.
+local function facts(viewer, author)
+  local name = viewer .. ' ' .. author
+  local bits = known_facts[name]
+  if bits then
+    return bits
+  end
+  bits = 0
+  local standing = redis.call('HMGET', KEY.user .. author, 'suspended', 'protected')
+  if standing[1] == '1' then bits = bits + SUSPENDED end
+  if standing[2] == '1' then bits = bits + PROTECTED end
+  if viewer == author then
+    bits = bits + OWN
+  else
+    if redis.call('ZSCORE', KEY.following .. viewer, author) then bits = bits + FOLLOWER end
+    if redis.call('ZSCORE', KEY.blocks .. viewer, author) or redis.call('ZSCORE', KEY.blockers .. viewer, author) then
+      bits = bits + BLOCKED
+    end
+    if redis.call('ZSCORE', KEY.mutes .. viewer, author) then bits = bits + MUTED end
+  end
+  known_facts[name] = bits
+  return bits
+end
+
+-- The facts of a group ('' for none); one that was deleted is closed to all.
+local function group_facts(viewer, group)
+  if group == '' then
+    return 0
+  end
+  local kind = redis.call('HGET', KEY.group .. group, 'kind')
+  local member = redis.call('ZSCORE', KEY.joined .. group, viewer)
+  return ((not kind or kind == 'private') and CLOSED or 0) + (member and MEMBER or 0)
+end
+
+-- How much a viewer sees of what an author writes in general, and of a status in a group ('' for none).
+local function sight(viewer, author)
+  return digit(facts(viewer, author))
+end
+
+local function status_sight(viewer, author, group)
+  return digit(facts(viewer, author) + group_facts(viewer, group))
+end
+
+-- Whether a user's card is shown to a viewer: to all but those whom the user blocks; of the suspended to nobody.
+local function knows(viewer, uid)
+  local standing = redis.call('HMGET', KEY.user .. uid, 'id', 'suspended')
+  if not standing[1] or standing[2] == '1' then
+    return false
+  end
+  return not redis.call('ZSCORE', KEY.blockers .. viewer, uid)
+end
+
+-- Why a viewer may not ask about two users, as a refusal, or nil: they know of both, who are not the same.
+local function not_two(viewer, one, other)
+  if not knows(viewer, one) then
+    return refuse('NOT_FOUND user id')
+  elseif one == other then
+    return refuse('ONESELF other')
+  elseif not knows(viewer, other) then
+    return refuse('NOT_FOUND user other')
+  end
+end
+
+-- Whether a user may draw another into something: knows them, and neither blocks the other.
+local function reaches(uid, other)
+  return knows(uid, other) and not redis.call('ZSCORE', KEY.blocks .. uid, other)
+end
+
+-- Whether a viewer wants to hear of what another does (as opposed to reads): neither blocked nor muted nor suspended.
+local function hears(viewer, source)
+  local bits = facts(viewer, source)
+  return digit(floor(bits / PROTECTED) % 2 == 1 and bits - PROTECTED or bits) == SHOWN
+end

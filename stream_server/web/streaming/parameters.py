@@ -1,0 +1,96 @@
+"""The parameters of a stream, wherever they stand: query, form or JSON; each once, each a text."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl
+
+import msgspec
+from aiohttp import web
+
+from stream_server.errors import BadRequest, UnsupportedMediaType
+from stream_server.web.http.body import read_body
+
+FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
+
+TICKET_PARAMETER = "ticket"
+"""Beside the parameters in the URL of a GET; who asks is settled before these are read."""
+
+
+_NO_SEPARATORS: Mapping[str, str] = {}
+
+
+async def read_stream_parameters(
+    request: web.Request, max_bytes: int, separators: Mapping[str, str] = _NO_SEPARATORS
+) -> dict[str, str]:
+    """All parameters of a GET or a POST; raises BadRequest for one that is given twice or is no text.
+
+    What has one of the ``separators`` may be given several times, and comes joined by it.
+    """
+    pairs = query_pairs(request)
+    if request.method == "GET":
+        pairs = [(name, value) for name, value in pairs if name != TICKET_PARAMETER]
+    if request.method == "POST" and request.body_exists:
+        pairs += await _read_body_pairs(request, max_bytes, separators)
+    parameters: dict[str, str] = {}
+    for name, value in pairs:
+        if name in parameters and name in separators:
+            parameters[name] += separators[name] + value
+            continue
+        if name in parameters:
+            message = "given twice; join values with a comma"
+            raise BadRequest(message, code="conflicting_parameters", param=name)
+        parameters[name] = value
+    return parameters
+
+
+def query_pairs(request: web.Request) -> list[tuple[str, str]]:
+    """The query's names and values; raises BadRequest where it is not UTF-8."""
+    return _parse_pairs(request.rel_url.raw_query_string)
+
+
+def _parse_pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
+    except UnicodeDecodeError:
+        message = "percent-encoded bytes are not UTF-8"
+    except ValueError:
+        message = "too many parameters"
+    raise BadRequest(message, code="malformed_body")
+
+
+async def _read_body_pairs(
+    request: web.Request, max_bytes: int, separators: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    body = await read_body(request, max_bytes)
+    if request.content_type == FORM_MEDIA_TYPE:
+        try:
+            return _parse_pairs(body.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise BadRequest("the form is not UTF-8", code="malformed_body") from None
+    if request.content_type == "application/json":
+        return list(_read_json_pairs(body, separators))
+    message = f"send {FORM_MEDIA_TYPE} or application/json"
+    raise UnsupportedMediaType(message, param="Content-Type")
+
+
+def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    try:
+        members = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise BadRequest("the body is not JSON", code="malformed_body") from None
+    if not isinstance(members, dict):
+        raise BadRequest("the body must be a JSON object", code="malformed_body")
+    for name, value in members.items():
+        if value is not None:
+            yield name, _to_parameter_text(name, value, separators.get(name, ","))
+
+
+def _to_parameter_text(name: str, value: object, separator: str = ",") -> str:
+    """A JSON value as it would stand in a query: ``["a", "b"]`` is ``a,b``, ``true`` is ``true``."""
+    if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
+        return separator.join(_to_parameter_text(name, item) for item in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    message = "must be a text, a number, true or false, or a list of these"
+    raise BadRequest(message, param=name)
