@@ -36,7 +36,7 @@ def look(port: int, pid: int) -> Seen:
         live=rows["stream_server_streams_live"],
         tasks=rows["stream_server_tasks"],
         ring_bytes=rows["stream_server_ring_bytes"],
-        slow=rows["stream_server_slow_clients_total"],
+        slow=rows["stream_server_slow_client_demotions_total"],
         files=_files(pid),
         memory_kib=memory_kib(pid),
     )

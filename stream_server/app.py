@@ -140,8 +140,8 @@ def _make_background_services(store: Store, config: Config) -> BackgroundService
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
     """What is done behind requests, until cancelled; a server without receivers looks after the log's end only."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(services.job_workers.run(config.receivers), name="receivers")
-        group.create_task(services.repair_loop.run(config.repair_seconds if config.receivers else 0), name="caretaker")
+        group.create_task(services.job_workers.run(config.job_workers), name="receivers")
+        group.create_task(services.repair_loop.run(config.repair_seconds if config.job_workers else 0), name="caretaker")
         group.create_task(services.trimmer.run(), name="trimmer")
 
 
@@ -165,7 +165,7 @@ def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer
 
 
 def _script_sizes(config: Config) -> SizeLimits:
-    return SizeLimits(config.log_max_entries, config.timeline_max, config.pass_size)
+    return SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size)
 
 
 def _log_bounds(config: Config) -> RetentionLimits:
@@ -214,21 +214,21 @@ def _make_metrics(hub: Hub, feed: Feed, log: EventLog) -> Metrics:
     metrics.watch("stream_server_events_published_total", lambda: hub.counters.published)
     metrics.watch("stream_server_events_delivered_total", lambda: hub.flusher.delivered)
     metrics.watch("stream_server_events_malformed_total", lambda: hub.counters.malformed + feed.malformed)
-    metrics.watch("stream_server_events_repeated_total", lambda: feed.duplicates)
-    metrics.watch("stream_server_events_repaired_total", lambda: feed.recovered)
+    metrics.watch("stream_server_events_duplicate_total", lambda: feed.duplicates)
+    metrics.watch("stream_server_events_recovered_total", lambda: feed.recovered)
     metrics.watch("stream_server_flushes_total", lambda: hub.flusher.flushes)
     metrics.watch(
         "stream_server_filter_failures_total", lambda: hub.counters.filter_failures + hub.catchup_reader.failures
     )
-    metrics.watch("stream_server_subscriptions_scanned", lambda: hub.index.scanned_count)
+    metrics.watch("stream_server_subscriptions_without_keys", lambda: hub.index.scanned_count)
     metrics.watch("stream_server_stream_failures_total", lambda: hub.background_tasks.failures)
-    metrics.watch("stream_server_slow_clients_total", lambda: hub.counters.slow_demotions)
-    metrics.watch("stream_server_redis_redials_total", lambda: feed.reconnects)
+    metrics.watch("stream_server_slow_client_demotions_total", lambda: hub.counters.slow_demotions)
+    metrics.watch("stream_server_redis_reconnects_total", lambda: feed.reconnects)
     metrics.watch("stream_server_rollbacks_total", lambda: feed.rollbacks)
     metrics.watch("stream_server_feed_lag_seconds", lambda: feed.lag_ms() / 1000)
     metrics.watch("stream_server_ring_bytes", lambda: hub.ring.size_bytes)
     metrics.watch("stream_server_log_number", lambda: hub.head.n)
-    metrics.watch("stream_server_log_strangers_total", lambda: log.invalid_rows)
+    metrics.watch("stream_server_log_invalid_rows_total", lambda: log.invalid_rows)
     metrics.watch("stream_server_tasks", lambda: len(asyncio.all_tasks()))
     return metrics
 

@@ -29,11 +29,11 @@ Examples:
 
 \b
 Exit codes: 0 nothing was found, 1 something was, mended or not. Every server does this by itself, too, every
---repair-seconds; give this the --timeline-max, --pass-size and --log-max-entries of the servers.
+--repair-seconds; give this the --timeline-max, --fanout-batch-size and --log-max-entries of the servers.
 """
 
 
-UNUSED_SETTINGS = {"receivers", "log_max_seconds", "log_max_bytes"}
+UNUSED_SETTINGS = {"job_workers", "log_max_seconds", "log_max_bytes"}
 """Settings of `worker` that matter to nothing here."""
 
 

@@ -76,7 +76,7 @@ class ServerAccess:
 @asynccontextmanager
 async def open_store(config: Config) -> AsyncIterator[Store]:
     """The store of a server, whose Redis ``config`` names; a :class:`CommandFailure` says what is wrong with it."""
-    sizes = SizeLimits(config.log_max_entries, config.timeline_max, config.pass_size)
+    sizes = SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size)
     opened = Store(
         config.redis,
         timeout_seconds=config.redis_timeout_seconds,

@@ -22,18 +22,18 @@ REFRESH_SECONDS = 0.5
 """How often the line is written anew."""
 
 WORKER_SETTINGS = (
-    "redis", "data_dir", "receivers", "timeline_max", "pass_size", "log_max_entries", "log_max_seconds",
+    "redis", "data_dir", "job_workers", "timeline_max", "fanout_batch_size", "log_max_entries", "log_max_seconds",
     "log_max_bytes", "redis_timeout_seconds", "settings_file",
 )  # fmt: skip
 
 EPILOG = """
 \b
 Examples:
-  stream-server worker --redis redis://10.0.0.5 --receivers 4
+  stream-server worker --redis redis://10.0.0.5 --job-workers 4
   stream-server worker --data-dir ./data          beside the server on that folder
 
 \b
-Give it the --timeline-max, --pass-size and --log-max-… of the servers.
+Give it the --timeline-max, --fanout-batch-size and --log-max-… of the servers.
 """
 
 
@@ -42,7 +42,7 @@ Give it the --timeline-max, --pass-size and --log-max-… of the servers.
 def worker(**flags: Any) -> None:
     """Do what writes have left to be done: timelines of many followers, clean-ups, refills; and trim the log.
 
-    Every server does so too unless it has --receivers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
+    Every server does so too unless it has --job-workers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
     another, or by the next one.
     """
     settled = server_access.with_server_redis(config.load(flags))
@@ -58,7 +58,7 @@ async def run_worker(settled: Config, console: Console) -> None:
         )
         line = asyncio.create_task(_show_progress(receivers, console), name="worker: line")
         duties = [
-            asyncio.create_task(receivers.run(settled.receivers or 1), name="receivers"),
+            asyncio.create_task(receivers.run(settled.job_workers or 1), name="receivers"),
             asyncio.create_task(trimmer.run(), name="trimmer"),
             line,
         ]

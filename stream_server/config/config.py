@@ -26,7 +26,7 @@ TEST_VARIABLES = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
 RELOADABLE = frozenset({
     "heartbeat_seconds", "canary_seconds", "log_max_seconds", "log_max_bytes", "ring_bytes", "ring_seconds",
     "client_buffer_bytes", "write_timeout_seconds", "behind_max_entries", "slow_window_seconds",
-    "retry_spread_seconds", "retry_ms", "limits", "connects", "log_level",
+    "retry_spread_seconds", "retry_ms", "limits", "reconnect_limit", "log_level",
 })  # fmt: skip
 """Settings that take effect in a server that runs; `app` tells whoever keeps one of them."""
 
@@ -106,8 +106,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log_max_seconds", 7 * 86400.0, "s", "Entries older than this leave the log, about; 0 is no bound.", 0),
     Setting("log_max_bytes", 2**30, "bytes", "About as much of Redis' memory as the log may take; 0 is no bound.", 0),
     Setting("timeline_max", 1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000),
-    Setting("pass_size", 1000, "people", "Timelines a post reaches in one pass; the first is in the call.", 1, 10_000),
-    Setting("receivers", 1, "receivers", "Receivers of jobs in each worker; 0 leaves jobs to `worker`.", 0, 64),
+    Setting("fanout_batch_size", 1000, "people", "Timelines a post reaches in one pass; the first is in the call.", 1, 10_000),
+    Setting("job_workers", 1, "tasks", "Job workers in each server process; 0 leaves jobs to the `worker` command.", 0, 64),
     Setting("repair_seconds", 3600.0, "s", "How often timelines and counters are looked over; 0 is never.", 0),
     Setting("ring_bytes", 64 * 2**20, "bytes", "Recent entries each worker keeps in memory for returning clients.", 0),
     Setting("ring_seconds", 600.0, "s", "Age of the oldest entry kept in memory.", 0),
@@ -121,7 +121,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("retry_spread_seconds", 5.0, "s", "Clients of a stopping server are told to return within so long.", 0.5),
     Setting("retry_ms", 2000, "ms", "`retry:` told to EventSource clients.", 0),
     Setting("limits", "on", "name", "Whether how often one may ask is limited; off for tests.", choices=("on", "off")),
-    Setting("connects", 50, "connects", "How often a user may connect to a dialect in 15 minutes.", 0),
+    Setting("reconnect_limit", 50, "connections", "How often a user may connect to a dialect in 15 minutes.", 0),
     Setting("log_level", "info", "name", "How much is logged.", choices=("debug", "info", "warning", "error")),
 )
 
@@ -161,8 +161,8 @@ class Config:
     log_max_seconds: float
     log_max_bytes: int
     timeline_max: int
-    pass_size: int
-    receivers: int
+    fanout_batch_size: int
+    job_workers: int
     repair_seconds: float
     ring_bytes: int
     ring_seconds: float
@@ -176,7 +176,7 @@ class Config:
     retry_spread_seconds: float
     retry_ms: int
     limits: str
-    connects: int
+    reconnect_limit: int
     log_level: str
 
     def __repr__(self) -> str:

@@ -37,21 +37,21 @@ WATCHED_METRICS: tuple[WatchedMetric, ...] = (
         "stream_server_events_malformed_total", "counter", "Messages of Redis that were no entries, skipped."
     ),
     WatchedMetric(
-        "stream_server_events_repeated_total", "counter", "Messages of Redis that had been heard before, skipped."
+        "stream_server_events_duplicate_total", "counter", "Messages of Redis that had been heard before, skipped."
     ),
     WatchedMetric(
-        "stream_server_events_repaired_total", "counter", "Entries read from the log because no message came."
+        "stream_server_events_recovered_total", "counter", "Entries read from the log because no message came."
     ),
     WatchedMetric("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
-    WatchedMetric("stream_server_slow_clients_total", "counter", "Times that a live client was too slow to stay live."),
+    WatchedMetric("stream_server_slow_client_demotions_total", "counter", "Times that a live client was too slow to stay live."),
     WatchedMetric("stream_server_filter_failures_total", "counter", "Times that a filter raised instead of answering."),
     WatchedMetric(
-        "stream_server_subscriptions_scanned", "gauge", "Subscriptions without keys: each event asks all of them."
+        "stream_server_subscriptions_without_keys", "gauge", "Subscriptions without keys: each event asks all of them."
     ),
     WatchedMetric(
         "stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."
     ),
-    WatchedMetric("stream_server_redis_redials_total", "counter", "Times that the link to Redis was dialled anew."),
+    WatchedMetric("stream_server_redis_reconnects_total", "counter", "Times that the link to Redis was dialled anew."),
     WatchedMetric(
         "stream_server_rollbacks_total", "counter", "Times that Redis had lost an end of the log heard here."
     ),
@@ -73,7 +73,7 @@ WATCHED_METRICS: tuple[WatchedMetric, ...] = (
         "stream_server_log_number", "gauge", "Number of the last entry that the hub has: the same on all, but for lag."
     ),
     WatchedMetric(
-        "stream_server_log_strangers_total", "counter", "Rows of the log that are no entries, at each reading."
+        "stream_server_log_invalid_rows_total", "counter", "Rows of the log that are no entries, at each reading."
     ),
     WatchedMetric("stream_server_log_entries", "gauge", "Entries of the log, as this process saw it last."),
     WatchedMetric("stream_server_log_bytes", "gauge", "What they take of Redis' memory, as it was weighed last."),

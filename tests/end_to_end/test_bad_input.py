@@ -265,7 +265,7 @@ def junk(number: int) -> tuple[bytes, ...]:
     )
 
 
-MALFORMED, STRANGERS = "stream_server_events_malformed_total", "stream_server_log_strangers_total"
+MALFORMED, STRANGERS = "stream_server_events_malformed_total", "stream_server_log_invalid_rows_total"
 
 LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
 """An entry by its looks, far ahead: the log is asked, and has none such."""

@@ -165,7 +165,7 @@ async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path,
         replica.replica_of(primary)
         await linked(replica)
         one = ("--redis", primary.url)
-        async with _world(primary, tmp_path, one, (*one, "--redis-read", replica.url, "--receivers", "0")) as made:
+        async with _world(primary, tmp_path, one, (*one, "--redis-read", replica.url, "--job-workers", "0")) as made:
             well, far = (Site([server]) for server in made.site.servers)
             healthy, cut_off = (made.add(Sse, site=site, firehose="true", kinds=ALL) for site in (well, far))
             await made.begun()

@@ -65,16 +65,16 @@ async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
 
 async def test_a_filter_without_keys_is_told_to_cost(api: Api) -> None:
     """By a warning behind hello, and by a figure; one that rests on other keys in a rule does not."""
-    before = await _figure(api, "stream_server_subscriptions_scanned")
+    before = await _figure(api, "stream_server_subscriptions_without_keys")
     async with await api.stream({"shouting": "TEA"}) as consumer:
         await consumer.until(lambda c: c.of("warning"))
         told = consumer.of("warning")[0]
         assert (told["code"], told["filter"]) == ("costly_filter", "shouting")
-        assert await _figure(api, "stream_server_subscriptions_scanned") == before + 1
+        assert await _figure(api, "stream_server_subscriptions_without_keys") == before + 1
         async with await api.stream({"rule": "shouting:TEA coffee"}) as cheap:
             await cheap.until(lambda c: c.of("heartbeat"))
             assert cheap.of("warning") == []
-            assert await _figure(api, "stream_server_subscriptions_scanned") == before + 1
+            assert await _figure(api, "stream_server_subscriptions_without_keys") == before + 1
 
 
 async def test_a_filter_that_raises_is_put_out_for_its_stream_and_told_of(api: Api) -> None:
@@ -163,7 +163,7 @@ async def test_a_filter_that_is_found_otherwise_later_harms_nobody(api: Api, wor
 async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: Api, word: Path) -> None:
     """When somebody is unfollowed it is asked whether it needs their key too; what it raises is no outage of Redis."""
     uid, friend = await api.user(), await api.user()
-    redials = await _figure(api, "stream_server_redis_redials_total")
+    redials = await _figure(api, "stream_server_redis_reconnects_total")
     await api.follow(uid, friend)
     _write(word, "tea")
     async with (
@@ -176,7 +176,7 @@ async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: A
         await api.unfollow(uid, friend)
         await api.post(friend, "tea")
         await other.until(lambda c: c.of("post"))
-        assert await _figure(api, "stream_server_redis_redials_total") == redials
+        assert await _figure(api, "stream_server_redis_reconnects_total") == redials
 
 
 @pytest.mark.parametrize("how", ["number", "nan", "numbers", "mixed", "live"])

@@ -44,7 +44,7 @@ async def test_whatever_breaks_everyone_gets_what_was_acknowledged(tmp_path: Pat
 @pytest.mark.parametrize("canary", [True, False])
 async def test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so(tmp_path: Path, *, canary: bool) -> None:
     """The same silence, with and without: heartbeats go on, another server proves that there was something to hear."""
-    flags = ("--receivers", "0", *(() if canary else ("--canary-seconds", "3600")))
+    flags = ("--job-workers", "0", *(() if canary else ("--canary-seconds", "3600")))
     async with world(tmp_path, SEED, *flags) as (made, faults):
         silent, well = (Site([front.server]) for front in faults.fronts)
         starving = made.add(Sse, site=silent, firehose="true", kinds=ALL)

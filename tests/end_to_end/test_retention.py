@@ -176,7 +176,7 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
     """It grows beyond the bound for some seconds at most; how much there is can be read from the figures."""
     bound = 200_000
     flags = ("--log-max-bytes", str(bound), "--message-max-chars", "20000", "--body-max-bytes", "200000")
-    async with site(own_folder, *flags, "--workers", "2", "--receivers", "0") as here:
+    async with site(own_folder, *flags, "--workers", "2", "--job-workers", "0") as here:
         await here.post(60, "x" * 15_000)
         await eventually(
             lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, seconds=40, what="a lighter log"

@@ -22,7 +22,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.extended
 
 FOLLOWERS = 120
-PASS = ("--pass-size", "10")
+PASS = ("--fanout-batch-size", "10")
 
 
 @contextmanager
@@ -95,7 +95,7 @@ async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
 async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, redis_url: str) -> None:
     """The post returns after its first pass; whoever does the rest is killed again and again, but for the last."""
     source = random.Random(8)
-    with Server(own_folder, *PASS, "--redis", redis_url, "--receivers", "0") as server, _redis(server) as raw:
+    with Server(own_folder, *PASS, "--redis", redis_url, "--job-workers", "0") as server, _redis(server) as raw:
         async with Api(server) as api:
             crowd = Crowd(api, raw)
             await crowd.gather()
@@ -108,7 +108,7 @@ async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, r
             for _ in range(4):
                 before = raw.hget("{core}:meta", "fence")
                 crowd.hurry()
-                worker = _worker(server, "--receivers", "2")
+                worker = _worker(server, "--job-workers", "2")
                 await eventually(await _progress(raw, before), seconds=20, what="the worker does something")
                 await asyncio.sleep(source.uniform(0, 0.05))  # anywhere in a pass: the moment of its death
                 worker.kill()

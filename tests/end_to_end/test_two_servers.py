@@ -144,7 +144,7 @@ async def test_counters_of_all_servers_agree_with_the_log(tmp_path: Path, fault:
             assert await counted(api, "events_published_total") == client.xlen(keys.LOG)
             received = sum(len(stream.told) for stream in streams[number::2])
             assert await counted(api, "events_delivered_total") == received > 0
-            repaired = await counted(api, "events_repaired_total"), await counted(api, "redis_redials_total")
+            repaired = await counted(api, "events_recovered_total"), await counted(api, "redis_reconnects_total")
             assert (min(repaired) > 0) is (fault != "none")
         for number, stream in enumerate(streams):
             assert stream.told == in_log_order([authors[number // 2]])

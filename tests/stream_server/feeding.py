@@ -160,9 +160,9 @@ class Node:
     def _note_jumps(self) -> None:
         jump = self.hub.move_head
 
-        def noted(position: Position, reason: str, missed_count: int | None = None) -> None:
-            self.jumps.append((position, reason, missed_count))
-            jump(position, reason, missed_count)
+        def noted(to: Position, reason: str, missed_count: int | None = None) -> None:
+            self.jumps.append((to, reason, missed_count))
+            jump(to, reason, missed_count)
 
         self.hub.move_head = noted  # type: ignore[method-assign]  # looks on
 

@@ -32,7 +32,7 @@ def test_the_file_stands_between_the_table_and_the_environment(write: Write) -> 
     settled = load({"port": 5, "workers": None}, {"STREAM_SERVER_SETTINGS_FILE": file, "STREAM_SERVER_WORKERS": "4"})
     assert (settled.port, settled.workers, settled.retry_ms) == (5, 4, 7)
     assert (settled.heartbeat_seconds, type(settled.heartbeat_seconds)) == (2.0, float)
-    assert settled.connects == next(s.default for s in SETTINGS if s.name == "connects")
+    assert settled.reconnect_limit == next(s.default for s in SETTINGS if s.name == "reconnect_limit")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would
     for name in [s.environment_variable for s in SETTINGS]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STREAM_SERVER_RETRY_MS", "11")
-    file = write("retry_ms = 12\nconnects = 13\nring_bytes = 14\nbehind_max_entries = 15\n")
+    file = write("retry_ms = 12\nreconnect_limit = 13\nring_bytes = 14\nbehind_max_entries = 15\n")
     flags = {"settings_file": str(file), "ring_bytes": 16, "port": 0}
     settled = replace(load(flags), port=4711, jwt_secret="made by the supervisor")
     for name, value in worker_environment(settled, flags).items():
@@ -137,9 +137,9 @@ def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would
     assert load({}) == settled
     with pytest.raises(InvalidSetting, match="is no TOML"):
         load_again({})
-    write("retry_ms = 22\nconnects = 23\nring_bytes = 24\n")
+    write("retry_ms = 22\nreconnect_limit = 23\nring_bytes = 24\n")
     newer = load_again({})
-    assert (newer.retry_ms, newer.connects, newer.ring_bytes) == (11, 23, 16)
+    assert (newer.retry_ms, newer.reconnect_limit, newer.ring_bytes) == (11, 23, 16)
     assert newer.behind_max_entries == load({}, {}).behind_max_entries
     assert newer.port == 4711
 

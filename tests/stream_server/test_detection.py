@@ -101,7 +101,7 @@ def test_where_it_is_not_installed_nothing_is_told(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(("setting", "lang"), [("on", "de"), ("off", "und")])
 async def test_a_setting_switches_it_off(redis_url: str, setting: str, lang: str) -> None:
     """What its author says is kept either way."""
-    config = tokens.config(redis=redis_url, detect_language=setting, receivers=0, repair_seconds=0.0)
+    config = tokens.config(redis=redis_url, detect_language=setting, job_workers=0, repair_seconds=0.0)
     async with running_application(config) as app:
         people = People(app[app_keys.STORE])
         ann = await people.user("ann")

@@ -84,7 +84,7 @@ USED: dict[str, Callable[[Kept], object]] = {
     "retry_spread_seconds": lambda kept: kept.app[app_keys.SHUTDOWN].spread_seconds,
     "retry_ms": lambda kept: kept.app[app_keys.CONFIG].retry_ms,
     "limits": lambda kept: kept.app[app_keys.CONFIG].limits,
-    "connects": lambda kept: kept.app[app_keys.CONFIG].connects,
+    "reconnect_limit": lambda kept: kept.app[app_keys.CONFIG].reconnect_limit,
     "log_level": lambda _: logging.getLevelName(logging.getLogger().level).lower(),
 }
 """Where each setting that may change is used: the handlers read the app's settings at each request."""

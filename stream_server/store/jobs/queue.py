@@ -77,12 +77,12 @@ class JobQueue:
         """Up to ``limit`` due jobs, held from now on; asks cheaply first, since there are mostly none."""
         if not await self._has_due_job():
             return []
-        flat = await self._scripts.call("claim", keys.META, limit)
+        flat = await self._scripts.call("job_claim", keys.META, limit)
         return [ClaimedJob(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
     async def begin_pass(self, job: ClaimedJob) -> JobPass | None:
         """The next pass of a job; None if it is another's by now."""
-        found = await self._scripts.call("begin", keys.META, *job)
+        found = await self._scripts.call("job_begin_pass", keys.META, *job)
         if not found:
             return None
         mode, phase, timelines, subject, author, score = (word.decode() for word in found[:6])
@@ -100,22 +100,22 @@ class JobQueue:
 
     async def advance(self, *results: PassResult) -> list[str]:
         """Passes have done their writes; the word for each in one round trip: stale, moved, more, again or done."""
-        words = await self._scripts.call_each("advance", keys.META, [_advance_arguments(step) for step in results])
+        words = await self._scripts.call_each("job_advance", keys.META, [_advance_arguments(step) for step in results])
         return [word.decode() for word in words]
 
     async def delete_dependents(self, job: ClaimedJob) -> str:
         """Take away a page of what hung on a deleted status or list: stale, more, again, done, or bare for a list."""
-        return await self._call_for_word("sweep", job)
+        return await self._call_for_word("job_delete_dependents", job)
 
     async def record_failure(self, job: ClaimedJob) -> bool:
         """A pass has failed: it comes again after a pause; gives whether it was parked instead."""
-        return await self._call_for_word("fail", job, FAILURES_BEFORE_PARKING) == "parked"
+        return await self._call_for_word("job_fail", job, FAILURES_BEFORE_PARKING) == "parked"
 
     async def find_former_readers(self, job_pass: JobPass) -> tuple[bytes, list[bytes], list[bytes]]:
         """The author's version now, and what people and lists of a spread's page should not have the status, now."""
         ids = [member for member, _ in (*job_pass.people, *job_pass.lists)]
         version, people, lists = await self._scripts.call(
-            "gone", keys.META, job_pass.subject, job_pass.author, len(job_pass.people), *ids
+            "job_former_readers", keys.META, job_pass.subject, job_pass.author, len(job_pass.people), *ids
         )
         return version, people, lists
 
@@ -123,12 +123,12 @@ class JobQueue:
         """Those of these statuses that do not belong on this timeline, by the truth of this moment."""
         if not ids:
             return []
-        found: list[bytes] = await self._scripts.call("strangers", keys.META, timeline_kind, owner, *ids)
+        found: list[bytes] = await self._scripts.call("timeline_misplaced", keys.META, timeline_kind, owner, *ids)
         return found
 
     async def request_refill(self, timeline_kind: str, owner: str) -> None:
         """Leave a job that fills a timeline anew and takes out what does not belong there."""
-        await self._scripts.call("refill", keys.META, timeline_kind, owner)
+        await self._scripts.call("timeline_refill", keys.META, timeline_kind, owner)
 
     async def measure_depth(self) -> QueueDepth:
         """How much there is to do."""
@@ -143,7 +143,7 @@ class JobQueue:
 
     async def unpark(self, job: str) -> bool:
         """Give a parked job another chance; gives whether it was parked."""
-        return bool(await self._scripts.call("unpark", keys.META, job))
+        return bool(await self._scripts.call("job_unpark", keys.META, job))
 
     async def _has_due_job(self) -> bool:
         clock, first = await self._redis.execute(("TIME",), ("ZRANGE", _DUE_KEY, 0, 0, "WITHSCORES"))

@@ -99,14 +99,14 @@ class Repair:
     async def _check_counters(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         if not ids:
             return []
-        wrong = await self._scripts.call("audit", keys.META, kind, *ids)
+        wrong = await self._scripts.call("counters_check", keys.META, kind, *ids)
         found = []
         for subject, field, said, so in ([word.decode() for word in row] for row in wrong):
             found.append(
                 RepairFinding("counter", f"{kind} {subject}", f"{field} is {said or 'missing'}, should be {so}")
             )
             if fix:
-                await self._scripts.call("recount", keys.META, kind, subject)
+                await self._scripts.call("counters_fix", keys.META, kind, subject)
         return found
 
     async def _check_timelines(self, owners: Sequence[tuple[str, str]], *, fix: bool) -> list[RepairFinding]:
@@ -144,7 +144,7 @@ class Repair:
         newest: list[bytes] = []
         score, member = b"", b""
         while True:
-            page, more = await self._scripts.call("newest", keys.META, timeline_kind, owner, score, member)
+            page, more = await self._scripts.call("timeline_expected", keys.META, timeline_kind, owner, score, member)
             newest = sorted({*newest, *more}, key=int, reverse=True)[: self._scripts.size_limits.timeline_max]
             if len(page) < 2 * REFILL_AUTHORS_PER_PASS:
                 return newest
@@ -153,13 +153,13 @@ class Repair:
     async def _without_pending_job(self, timeline_kind: str, owner: str, ids: set[bytes]) -> list[bytes]:
         if not ids:
             return []
-        found: list[bytes] = await self._scripts.call("unexplained", keys.META, timeline_kind, owner, *ids)
+        found: list[bytes] = await self._scripts.call("timeline_without_job", keys.META, timeline_kind, owner, *ids)
         return found
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         if not ids:
             return []
-        lost = await self._scripts.call("orphans", keys.META, kind, int(fix), *ids)
+        lost = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)
         subjects = [each.decode() for each in lost]
         key = {"users": keys.home_timeline, "lists": keys.list_timeline}.get(kind)
         if fix and key is not None and subjects:

@@ -120,7 +120,7 @@ class EventLog:
         """What is next to a place weighs as what is read from there on will, more likely than anything else does."""
         number = Position(ms, seq, 0).status_number
         head, floor, found, before, ranges, server = await self._scripts.call(
-            "locate", keys.META, f"{ms}-{seq}", number
+            "log_look_up", keys.META, f"{ms}-{seq}", number
         )
         self.page_sizer.record_rows(found)
         beside = before or ([] if found else floor)

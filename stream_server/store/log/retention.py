@@ -85,7 +85,7 @@ class Retention:
     async def _trim_slice(self, max_seconds: float, max_entries: int) -> LogSize:
         """One slice of what is too old, and of what is more than ``max_entries`` entries."""
         max_ms = max(1, round(max_seconds * 1000)) if max_seconds else 0
-        taken, entries, age_ms = await self._scripts.call("trim", keys.LOG, max_ms, max_entries, TRIM_SLICE_ENTRIES)
+        taken, entries, age_ms = await self._scripts.call("log_trim", keys.LOG, max_ms, max_entries, TRIM_SLICE_ENTRIES)
         return LogSize(entries, age_seconds=max(0, age_ms) / 1000, trimmed=taken)
 
     async def _measure_bytes(self) -> int:

@@ -34,7 +34,7 @@ class Rollbacks:
         From then on no id is made below ``lost``. None means that it is there after all. Raises Unavailable while Redis
         takes no writes. Made twice it is told once, so it may be repeated.
         """
-        told = await self._scripts.call("rollback", keys.META, *last_kept, *lost)
+        told = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)
         if not told:
             return None
         start, *word = told

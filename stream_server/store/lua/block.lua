@@ -1,4 +1,4 @@
--- parts: once people sight actor couple notices jobs follows
+-- parts: idempotent users visibility actor source_and_target notifications jobs follows
 -- Source blocks target. Neither follows the other any more, nor asks to: each is an entry of its own, before that of
 -- the block. Already so: nothing happens. Lists keep their members, of whom neither sees the other's words.
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then

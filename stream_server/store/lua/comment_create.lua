@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses deeds subjects mentions notices
+-- parts: idempotent users actor visibility statuses reactions notification_subjects mentions notifications
 -- A new comment: who, under which status, its message as it is and encoded, and what the part mentions takes.
 local status = ARGV[4]
 local row

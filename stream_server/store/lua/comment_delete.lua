@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses comments notices
+-- parts: idempotent users actor visibility statuses comments notifications
 -- A comment is taken back: who asks, and its id. One's own always, another's under a status of one's own if it is seen.
 -- It is told to those to whom the comment was told, whatever has become protected since.
 local comment, row, under = comment_row(actor.id, ARGV[4])

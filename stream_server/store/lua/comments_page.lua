@@ -1,4 +1,4 @@
--- parts: sight statuses walk
+-- parts: visibility statuses paging
 -- A piece of the comments under a status, each as JSON, without those of people whom the viewer does not see or does not
 -- want to hear: read only. After the walk's arguments: viewer, status.
 local viewer = ARGV[9]

@@ -1,4 +1,4 @@
--- parts: people sight walk
+-- parts: users visibility paging
 -- A piece of what two sets of users have in common, in the order of the first and with its `since`: read only. After
 -- the walk's arguments: viewer, the two users whom the sets belong to, and the second set.
 local viewer, one, other, second = ARGV[9], ARGV[10], ARGV[11], ARGV[12]

@@ -1,4 +1,4 @@
--- parts: once people sight actor couple notices jobs follows lists
+-- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
 -- Source begins to follow target, or asks to, and puts them on a list of their own ('' for none). Already so: nothing
 -- happens, and nobody is told. The answer's last word says whether it is a request.
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then

@@ -1,4 +1,4 @@
--- parts: once people sight actor couple notices jobs follows
+-- parts: idempotent users visibility actor source_and_target notifications jobs follows
 -- Source lets target follow, who has asked to. From here on it is a follow like any other.
 if not asks(target, source) then
   return refuse('NOT_FOUND request id')

@@ -1,4 +1,4 @@
--- parts: once people sight actor couple notices follows
+-- parts: idempotent users visibility actor source_and_target notifications follows
 -- Source does not let target follow, who has asked to, and may ask again.
 if not asks(target, source) then
   return refuse('NOT_FOUND request id')

@@ -1,4 +1,4 @@
--- parts: once people actor groups
+-- parts: idempotent users actor groups
 -- A new group, whose owner is in it: the owner, its kind, its name and description as they are, and both encoded.
 if redis.call('ZCARD', KEY.groups .. actor.id) >= MOST_GROUPS then
   return refuse('TOO_MANY groups')

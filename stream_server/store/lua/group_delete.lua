@@ -1,4 +1,4 @@
--- parts: once people actor sight groups
+-- parts: idempotent users actor visibility groups
 -- A group is gone: who asks, and its id. It leaves its members at once (5,000, the most: 10 to 25 ms, in which
 -- Redis does nothing else), and with that its statuses are seen by nobody but their authors, who may still delete them.
 local group, denied = own_group(ARGV[3], ARGV[4])

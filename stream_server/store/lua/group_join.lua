@@ -1,4 +1,4 @@
--- parts: once people actor sight groups
+-- parts: idempotent users actor visibility groups
 -- A user comes into a group: who asks, its id, and the user. Into a private one its owner puts people; into others they
 -- go by themselves. In it already: nothing happens, and nobody is told.
 local uid, other, user = actor.id, ARGV[5], actor

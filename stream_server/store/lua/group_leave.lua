@@ -1,4 +1,4 @@
--- parts: once people actor sight groups
+-- parts: idempotent users actor visibility groups
 -- A user goes out of a group: who asks, its id, and the user. The owner takes out whom they like, and stays. Not in
 -- it: nothing happens, and nobody is told.
 local uid, other = actor.id, ARGV[5]

@@ -1,4 +1,4 @@
--- parts: once people actor sight groups changes
+-- parts: idempotent users actor visibility groups hash_changes
 -- A group is changed: who asks, its id, then fields of its hash and their new values. As it was: nobody is told.
 local group, denied = own_group(ARGV[3], ARGV[4])
 if denied then

@@ -1,4 +1,4 @@
--- parts: sight groups walk
+-- parts: visibility groups paging
 -- A piece of a sorted set of groups, those that a viewer may see: read only. After the walk's arguments: viewer, and
 -- the user who is in them.
 local viewer, uid = ARGV[9], ARGV[10]

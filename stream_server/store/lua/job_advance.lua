@@ -1,4 +1,4 @@
--- parts: notices jobs queue burden
+-- parts: notifications jobs job_passes dependents
 -- A pass has done its writes: job, fence, the place behind its page (phase, score and member), '1' if there is no page
 -- behind it, how long to hold the job (ms), the author's version up to which it was looked who left ('' for that of
 -- the page), and how many statuses the timeline has ('' if that does not matter). Gives the word for what is next:

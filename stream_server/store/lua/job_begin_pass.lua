@@ -1,4 +1,4 @@
--- parts: jobs queue newest
+-- parts: jobs job_passes expected_statuses
 -- A pass of a job begins (ARGV 3: its id, 4: the fence): notes the versions of the truth that it reads, and gives mode,
 -- phase, timelines ('home' or 'list'), the status or the owner, the author, and the page of truth: people and their
 -- scores, what is newest of the author or of these people, and lists with theirs, which come along with the last of the

@@ -1,4 +1,4 @@
--- parts: notices jobs queue burden
+-- parts: notifications jobs job_passes dependents
 -- What hung on a status that is gone, or on a list, up to PASS of it: job, fence. Gives 'stale', 'more', 'again' or
 -- 'done'; of a list 'bare' when nobody is on it any more: its timeline is to go before the job ends.
 local job = held(ARGV[3], ARGV[4])

@@ -1,4 +1,4 @@
--- parts: jobs queue
+-- parts: jobs job_passes
 -- A pass of a job has failed: job, fence, after how many failures it is parked. Gives 'stale', 'parked', or 'later':
 -- it is due again after a pause, twice as long each time, a minute at most.
 local job = held(ARGV[3], ARGV[4])

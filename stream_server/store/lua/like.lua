@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses deeds subjects notices
+-- parts: idempotent users actor visibility statuses reactions notification_subjects notifications
 -- Someone likes a status: who, and its id. Already so: nothing happens, and nobody is told. The answer's last word is
 -- how many like it now.
 local id = ARGV[4]

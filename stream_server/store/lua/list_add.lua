@@ -1,4 +1,4 @@
--- parts: once people actor sight jobs lists
+-- parts: idempotent users actor visibility jobs lists
 -- A user is put on a list: who asks, its id, and the user. On it already: nothing happens, and nobody is told.
 local list, denied = own_list(ARGV[3], ARGV[4], 'id', ARGV[5])
 if denied then

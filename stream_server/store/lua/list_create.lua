@@ -1,4 +1,4 @@
--- parts: once people actor lists
+-- parts: idempotent users actor lists
 -- A new list: its owner, whether it is private ('1' or '0'), its name and description as they are, and both encoded.
 if redis.call('ZCARD', KEY.lists .. actor.id) >= MOST_LISTS then
   return refuse('TOO_MANY lists')

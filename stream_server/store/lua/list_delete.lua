@@ -1,4 +1,4 @@
--- parts: once people actor sight jobs lists
+-- parts: idempotent users actor visibility jobs lists
 -- A list is gone: who asks, and its id. From this step on nobody sees it anywhere; its timeline, its members and their
 -- `listed` go by the job.
 local list, denied = own_list(ARGV[3], ARGV[4], 'id')

@@ -1,4 +1,4 @@
--- parts: once people actor sight jobs lists
+-- parts: idempotent users actor visibility jobs lists
 -- A user is taken off a list: who asks, its id, and the user, whom the owner may have blocked since. Not on it:
 -- nothing happens, and nobody is told.
 local list, denied = own_list(ARGV[3], ARGV[4], 'id')

@@ -1,4 +1,4 @@
--- parts: once people actor sight lists changes
+-- parts: idempotent users actor visibility lists hash_changes
 -- A list is changed: who asks, its id, then fields of its hash and their new values. As it was: nobody is told.
 local list, denied = own_list(ARGV[3], ARGV[4], 'id')
 if denied then

@@ -1,4 +1,4 @@
--- parts: sight lists walk
+-- parts: visibility lists paging
 -- A piece of a sorted set of lists, those that a viewer may see: read only. After the walk's arguments: viewer, and
 -- the user whose lists they are, or who is on them.
 local viewer, uid = ARGV[9], ARGV[10]

@@ -1,4 +1,4 @@
--- parts: once people sight actor couple
+-- parts: idempotent users visibility actor source_and_target
 -- Source wants to hear no more of target, who is not told. Already so: nothing happens.
 if redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
   return answer('unchanged')

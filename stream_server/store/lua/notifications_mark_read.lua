@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses subjects notices
+-- parts: idempotent users actor visibility statuses notification_subjects notifications
 -- A user has read the notifications up to an id: user, id. The mark never goes back. Not an event: nobody is told. The
 -- answer is how many are not read then.
 local id, made = tonumber(ARGV[4]), redis.call('HMGET', KEY.meta, 'ms', 'seq')

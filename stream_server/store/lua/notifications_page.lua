@@ -1,4 +1,4 @@
--- parts: people sight statuses subjects notices walk
+-- parts: users visibility statuses notification_subjects notifications paging
 -- A piece of a user's notifications, as the user may see them now, and how many are not read: read only. After the
 -- walk's arguments: the user.
 local receiver = ARGV[9]

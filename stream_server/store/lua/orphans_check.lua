@@ -1,4 +1,4 @@
--- parts: notices jobs burden
+-- parts: notifications jobs dependents
 -- What is left of things that are gone. First word: 'jobs' for jobs that are neither due nor parked, 'statuses' for
 -- statuses of which likes, comments, replies or reposts are kept and no job will see to it, 'users' or 'lists' for
 -- owners of timelines who are not there. Second: '1' mends: the jobs are due, what hung on the statuses goes (up to

@@ -1,4 +1,4 @@
--- parts: once
+-- parts: idempotent
 -- A refresh token is used up: its SHA-256, and the jti of its session. Answers the user's id, with ` revoked` behind it
 -- where that session was ended, or nothing where there is no such token. While its user is suspended it is kept.
 local key = KEY.refresh .. ARGV[3]

@@ -1,4 +1,4 @@
--- parts: once people actor standing
+-- parts: idempotent users actor suspension
 -- A user is suspended no more: administrator, user. Already so: nothing happens.
 local user = person(ARGV[4])
 if not user then

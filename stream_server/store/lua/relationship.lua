@@ -1,4 +1,4 @@
--- parts: sight
+-- parts: visibility
 -- How one user stands to another: read only. Viewer, the one, the other. Answers 1 or 0 for each of: follows, is
 -- followed, asks, is asked by, and of the viewer towards the other person: blocks, mutes. What only the two are told
 -- (who asks whom) is nothing to a third.

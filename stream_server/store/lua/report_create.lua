@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses reports
+-- parts: idempotent users actor visibility statuses reports
 -- Somebody reports a user or a status: reporter, user, status ('' for the one that it is not), reason, note encoded. The
 -- same again while the report is open is the same report. Not an event: only administrators are told, who ask.
 local uid, user, status = actor.id, ARGV[4], ARGV[5]

@@ -1,4 +1,4 @@
--- parts: once people actor statuses notices jobs removal standing reports
+-- parts: idempotent users actor statuses notifications jobs status_removal suspension reports
 -- An administrator decides a report: administrator, report, outcome, remark encoded. What the outcome does (the status
 -- goes, its author is suspended) and that it was decided are one step. The first decision stands.
 local uid, id, outcome = actor.id, ARGV[4], ARGV[5]

@@ -1,4 +1,4 @@
--- parts: people statuses reports
+-- parts: users statuses reports
 -- One report: read only. Its id, and the id of the reporter, who alone may see it, or '' for an administrator.
 local reporter = redis.call('HGET', KEY.report .. ARGV[3], 'uid')
 if not reporter or (ARGV[4] ~= '' and ARGV[4] ~= reporter) then

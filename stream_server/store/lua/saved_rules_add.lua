@@ -1,4 +1,4 @@
--- parts: once people actor
+-- parts: idempotent users actor
 -- Rules of a user are made: user; '1' if none is made where one of them is there, '1' if none is made at all; then of
 -- each the JSON members that make it another: its text and its tag. Answers in their order `+<id>` for one that is made
 -- and `=<id>` for one that is there, behind the position of the entry, or behind `unchanged`: then nothing was made.

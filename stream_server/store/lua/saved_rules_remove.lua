@@ -1,4 +1,4 @@
--- parts: once people actor
+-- parts: idempotent users actor
 -- Rules of a user are gone: user, '1' if they only would be, then their ids. Answers those that are there, behind the
 -- position of the entry, or behind `unchanged`.
 local key, gone = KEY.rules .. actor.id, {}

@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses notices jobs removal
+-- parts: idempotent users actor visibility statuses notifications jobs status_removal
 -- A status is taken back: who asks, and its id.
 local uid, id = actor.id, ARGV[4]
 local row = status_row(id)

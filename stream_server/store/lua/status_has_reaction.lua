@@ -1,4 +1,4 @@
--- parts: sight statuses
+-- parts: visibility statuses
 -- Whether a status is liked, or kept, by a user: read only. Viewer, status, user, and which: 'likes' or 'favorites'.
 local viewer, id, uid = ARGV[3], ARGV[4], ARGV[5]
 local row = seen(viewer, id)

@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses groups subjects mentions notices jobs
+-- parts: idempotent users actor visibility statuses groups notification_subjects mentions notifications jobs
 -- A new status: its author; what it replies to, what it reposts, its group ('' for none); its message encoded, its
 -- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; what
 -- the part mentions takes; then fields and values of the hash.

@@ -1,4 +1,4 @@
--- parts: sight statuses groups walk
+-- parts: visibility statuses groups paging
 -- A piece of a sorted set of statuses, each as the viewer sees it: read only. After the walk's arguments: viewer, how
 -- much sight is needed, and what the set hangs on, which the viewer must be allowed to know of: its kind ('user'
 -- by the card, 'person' where the set itself tells what the user does, 'status', 'thread' for the conversation of a

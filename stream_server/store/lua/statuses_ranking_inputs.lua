@@ -1,4 +1,4 @@
--- parts: sight statuses
+-- parts: visibility statuses
 -- What importance goes by: read only. Viewer, '1' to be told of what the viewer likes, then ids. For each status that the viewer sees: id, author, when it was
 -- posted (ms), likes, comments and reposts (of the original, where it has no words of its own), and '1' if viewer and
 -- author follow each other. Behind them, if wanted, the authors of the newest LIKED statuses that the viewer likes.

@@ -1,4 +1,4 @@
--- parts: sight statuses lists
+-- parts: visibility statuses lists
 -- Of these statuses those that a viewer sees, as id and JSON: read only. Viewer, how much sight is needed, the list on
 -- whose timeline they stand ('' for none), how many at most, how many to pass over, then ids. Behind them, how many ids
 -- were looked at, and how many passed over.

@@ -1,4 +1,4 @@
--- parts: once people actor sight talks
+-- parts: idempotent users actor visibility talks
 -- A talk was read up to a message: who reads, the talk, and the message's id. The mark never goes back. Not an event.
 local uid, talk, id = actor.id, ARGV[4], ARGV[5]
 if not seen_talk(uid, talk) then

@@ -1,4 +1,4 @@
--- parts: sight talks
+-- parts: visibility talks
 -- A message as JSON: read only. Viewer, the talk, and its id.
 local viewer, talk, id = ARGV[3], ARGV[4], ARGV[5]
 if not seen_talk(viewer, talk) then

@@ -1,4 +1,4 @@
--- parts: sight talks walk
+-- parts: visibility talks paging
 -- A piece of a talk's messages, those that a viewer sees: read only. After the walk's arguments: viewer, and the talk.
 local viewer = ARGV[9]
 if not seen_talk(viewer, ARGV[10]) then

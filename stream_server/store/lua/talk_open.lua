@@ -1,4 +1,4 @@
--- parts: once people actor sight talks
+-- parts: idempotent users actor visibility talks
 -- A talk is opened: who asks, its name encoded ('null' for none) and as it is, then the others. With one other person
 -- it is the one talk of the two, whoever asked first. Not an event: nobody is told before there is a message, so it
 -- takes an id from the clock and no number on the log.

@@ -1,4 +1,4 @@
--- parts: once people actor sight talks
+-- parts: idempotent users actor visibility talks
 -- A message: who writes, the talk, the text encoded, and as it is. Of two people neither reaches the other any more
 -- when one of them blocks, or is suspended.
 local talk = seen_talk(actor.id, ARGV[4])

@@ -1,4 +1,4 @@
--- parts: queue
+-- parts: job_passes
 -- What does not belong on a timeline: read only. 'home' or 'list', its owner, then ids of statuses; gives those that
 -- are gone, are in a group, or are by somebody who is not followed, or not on the list.
 local timelines, owner = ARGV[3], ARGV[4]

@@ -1,4 +1,4 @@
--- parts: once
+-- parts: idempotent
 -- A token is taken back: user, jti, when it would have ended (ms), and the body of the entry. Twice is once.
 local key = KEY.revoked .. ARGV[3] .. ':' .. ARGV[4]
 if redis.call('EXISTS', key) == 1 then

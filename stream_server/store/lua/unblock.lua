@@ -1,4 +1,4 @@
--- parts: once people sight actor couple
+-- parts: idempotent users visibility actor source_and_target
 -- Source does not block target any more. What the block has cut stays cut. Not so before: nothing happens.
 if not redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return answer('unchanged')

@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses
+-- parts: idempotent users actor visibility statuses
 -- Someone keeps a status no longer: who, and its id. What is kept can be dropped also when it is not to be seen any
 -- more, or gone.
 local kept = redis.call('ZSCORE', KEY.favorites .. actor.id, ARGV[4])

@@ -1,4 +1,4 @@
--- parts: once people sight actor couple notices jobs follows lists
+-- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
 -- Source no longer follows target, nor asks to, and takes them off a list of their own ('' for none). Already so:
 -- nothing happens, and nobody is told.
 local list

@@ -1,4 +1,4 @@
--- parts: once people actor sight statuses deeds notices
+-- parts: idempotent users actor visibility statuses reactions notifications
 -- Someone likes a status no longer: who, and its id. One's own like can be taken back as long as the status is there,
 -- whatever has come between since. Not so before: nothing happens. The answer's last word is how many like it now.
 local id = ARGV[4]

@@ -1,4 +1,4 @@
--- parts: once people sight actor couple
+-- parts: idempotent users visibility actor source_and_target
 -- Source wants to hear of target again. Not muted before: nothing happens.
 if not redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
   return answer('unchanged')

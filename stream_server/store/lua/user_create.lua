@@ -1,4 +1,4 @@
--- parts: once
+-- parts: idempotent
 -- A new user: login, its lower case, e-mail's lower case ('' for none), card, then fields and values of the hash.
 -- Not an event: nobody is told, so it takes an id from the clock and no number on the log.
 local login, lower, email, card = ARGV[3], ARGV[4], ARGV[5], ARGV[6]

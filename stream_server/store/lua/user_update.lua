@@ -1,4 +1,4 @@
--- parts: once people actor
+-- parts: idempotent users actor
 -- What users say about themselves: user; name, bio, url, place, lang and protected, each as JSON, '' for what stays;
 -- then fields and values of the hash, '' for what is taken away. Nothing new: nobody is told.
 local uid, key = actor.id, KEY.user .. actor.id

@@ -1,4 +1,4 @@
--- parts: once
+-- parts: idempotent
 -- Users without password or e-mail, made by an administrator: login, lower case, name and card of each, in turn.
 -- A login that exists gives its id. Answers `<id>+` for each that was made and `<id>=` for each that was there.
 local ms, seq = tick()

@@ -1,4 +1,4 @@
--- parts: people sight
+-- parts: users visibility
 -- Of these users those whom a viewer may know of, as JSON: read only. Viewer, then ids, or logins in lower case behind
 -- an `@`.
 local found = {}

@@ -1,4 +1,4 @@
--- parts: people sight statuses lists groups walk
+-- parts: users visibility statuses lists groups paging
 -- A piece of a sorted set of users, each with `since`: read only. After the walk's arguments: viewer, and what the set
 -- hangs on, which the viewer must be allowed to know of: its kind ('user', 'status',
 -- 'list', 'group', or '' for nothing) and id.

@@ -220,7 +220,7 @@ def position_of(reply: WriteReply) -> Position:
 @cache
 def load_scripts(size_limits: SizeLimits) -> Mapping[str, Script]:
     """All scripts by name, each with what stands before it: names, numbers, the prelude and the parts that it needs."""
-    folder = resources.files(__package__).joinpath("lua")
+    folder = resources.files("stream_server.store").joinpath("lua")
     prelude = folder.joinpath("prelude.lua").read_text("utf-8")
     verbs = [file for file in folder.iterdir() if file.name.endswith(".lua") and file.name != "prelude.lua"]
     return {

@@ -35,4 +35,4 @@ class Blocks:
 
     async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
         """Whom a user blocks, as JSON with ``since``, newest first; raises InvalidCursor."""
-        return await read_page(self._scripts, "people", keys.key_for("blocks", uid), page_request, uid, "", "")
+        return await read_page(self._scripts, "users_page", keys.key_for("blocks", uid), page_request, uid, "", "")

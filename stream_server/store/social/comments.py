@@ -37,7 +37,7 @@ class Comments:
         one is no member.
         """
         arguments = (message, msgspec.json.encode(message), *mention_arguments(extract_entities(message)))
-        answer = await self._scripts.write("comment", idempotency_key, uid, status, *arguments)
+        answer = await self._scripts.write("comment_create", idempotency_key, uid, status, *arguments)
         if answer.is_repeat:
             return await self._read_earlier_reply(uid, position_of(answer))
         json: bytes = answer.first_time_extra[0]
@@ -48,11 +48,11 @@ class Comments:
 
         Raises NotFound for what is not there or not to be seen, else Forbidden ``not_yours``.
         """
-        await self._scripts.write("uncomment", idempotency_key, uid, comment)
+        await self._scripts.write("comment_delete", idempotency_key, uid, comment)
 
     async def get(self, viewer: str, comment: str) -> bytes:
         """A comment as JSON; raises NotFound where there is none, or none for this viewer."""
-        found: bytes | None = await self._scripts.call("comment_card", keys.META, viewer, comment)
+        found: bytes | None = await self._scripts.call("comment_get", keys.META, viewer, comment)
         if found is None:
             raise NotFound("there is no such comment")
         return found
@@ -63,7 +63,7 @@ class Comments:
         Raises NotFound for a status that is not there or not to be seen, InvalidCursor.
         """
         key = keys.key_for("comments", status)
-        return await read_page(self._scripts, "comments", key, page_request, viewer, status, oldest_first=True)
+        return await read_page(self._scripts, "comments_page", key, page_request, viewer, status, oldest_first=True)
 
     async def _read_earlier_reply(self, uid: str, log_position: Position) -> bytes:
         """The answer that was given before: it stands on the log; where that was trimmed, the comment as it is."""

@@ -21,4 +21,4 @@ class Favorites:
 
     async def is_favorite(self, uid: str, status: str) -> bool:
         """Whether a user keeps a status; raises NotFound where it is not to be seen, though it may be kept."""
-        return bool(await self._scripts.call("has", keys.META, uid, status, uid, "favorites"))
+        return bool(await self._scripts.call("status_has_reaction", keys.META, uid, status, uid, "favorites"))

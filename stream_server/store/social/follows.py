@@ -70,7 +70,7 @@ class Follows:
         ``duplicate``; and OutcomeUnknown. What failed after something was done is told as that id's outcome.
         """
         if idempotency_key.ttl_ms == CLIENT_TTL_MS:
-            await self._scripts.write("batch", idempotency_key)
+            await self._scripts.write("batch_claim_key", idempotency_key)
         wishes = [("follow", uid) for uid in follow] + [("unfollow", uid) for uid in unfollow]
         writes = [(verb, idempotency_key.for_part(i), (source, uid, "")) for i, (verb, uid) in enumerate(wishes)]
         answers = await self._scripts.write_each(writes)
@@ -88,13 +88,13 @@ class Follows:
     async def list_following(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Whom a user follows, as JSON with ``since``, newest first; raises NotFound, InvalidCursor."""
         return await read_page(
-            self._scripts, "people", keys.key_for("following", uid), page_request, viewer, "user", uid
+            self._scripts, "users_page", keys.key_for("following", uid), page_request, viewer, "user", uid
         )
 
     async def list_followers(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Who follows a user, as :meth:`list_following`."""
         return await read_page(
-            self._scripts, "people", keys.key_for("followers", uid), page_request, viewer, "user", uid
+            self._scripts, "users_page", keys.key_for("followers", uid), page_request, viewer, "user", uid
         )
 
 

@@ -50,7 +50,7 @@ class Groups:
 
     async def get(self, viewer: str, group: str) -> bytes:
         """A group as JSON."""
-        found: bytes = await self._scripts.call("group_card", keys.META, viewer, group)
+        found: bytes = await self._scripts.call("group_get", keys.META, viewer, group)
         return found
 
     async def list_joined(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
@@ -58,7 +58,7 @@ class Groups:
 
         Raises NotFound, InvalidCursor.
         """
-        return await read_page(self._scripts, "groups", keys.key_for("groups", uid), page_request, viewer, uid)
+        return await read_page(self._scripts, "groups_page", keys.key_for("groups", uid), page_request, viewer, uid)
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Come into a group that is not private; gives it as JSON. Raises TooLarge ``too_many``."""
@@ -83,5 +83,5 @@ class Groups:
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
         """Who is in a group, as JSON with ``since``, the latest first; raises InvalidCursor."""
         return await read_page(
-            self._scripts, "people", keys.key_for("joined", group), page_request, viewer, "group", group
+            self._scripts, "users_page", keys.key_for("joined", group), page_request, viewer, "group", group
         )

@@ -31,12 +31,12 @@ class Likes:
 
     async def has_liked(self, viewer: str, status: str, uid: str) -> bool:
         """Whether a user likes a status; raises NotFound where the viewer may not see the one or the other."""
-        return bool(await self._scripts.call("has", keys.META, viewer, status, uid, "likes"))
+        return bool(await self._scripts.call("status_has_reaction", keys.META, viewer, status, uid, "likes"))
 
     async def list_likers(self, viewer: str, status: str, page_request: PageRequest) -> Page:
         """Who likes a status, as JSON with ``since``, newest first; raises NotFound, InvalidCursor."""
         return await read_page(
-            self._scripts, "people", keys.key_for("likes", status), page_request, viewer, "status", status
+            self._scripts, "users_page", keys.key_for("likes", status), page_request, viewer, "status", status
         )
 
 

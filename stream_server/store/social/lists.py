@@ -57,16 +57,16 @@ class Lists:
 
     async def get(self, viewer: str, list_id: str) -> bytes:
         """A list as JSON."""
-        found: bytes = await self._scripts.call("list_card", keys.META, viewer, list_id)
+        found: bytes = await self._scripts.call("list_get", keys.META, viewer, list_id)
         return found
 
     async def list_owned(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """A user's lists, the newest first: all of one's own, another's public ones; raises NotFound, InvalidCursor."""
-        return await read_page(self._scripts, "lists", keys.key_for("lists", uid), page_request, viewer, uid)
+        return await read_page(self._scripts, "lists_page", keys.key_for("lists", uid), page_request, viewer, uid)
 
     async def list_containing(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """The lists that a user is on, the latest first, as far as the viewer may see them; raises as :meth:`list_owned`."""
-        return await read_page(self._scripts, "lists", keys.key_for("listed", uid), page_request, viewer, uid)
+        return await read_page(self._scripts, "lists_page", keys.key_for("listed", uid), page_request, viewer, uid)
 
     async def add_member(self, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Put a user on one's list, whose timeline has their posts by then; gives the list as JSON.
@@ -86,7 +86,7 @@ class Lists:
     async def list_members(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
         """Who is on a list, as JSON with ``since``, the latest first; raises InvalidCursor."""
         return await read_page(
-            self._scripts, "people", keys.key_for("members", list_id), page_request, viewer, "list", list_id
+            self._scripts, "users_page", keys.key_for("members", list_id), page_request, viewer, "list", list_id
         )
 
     async def _update_timeline(self, mode: str, list_id: str, member: str, reply: WriteReply) -> None:

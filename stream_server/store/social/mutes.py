@@ -22,4 +22,4 @@ class Mutes:
 
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:
         """Whom a user mutes, as JSON with ``since``, newest first; raises InvalidCursor."""
-        return await read_page(self._scripts, "people", keys.key_for("mutes", uid), page_request, uid, "", "")
+        return await read_page(self._scripts, "users_page", keys.key_for("mutes", uid), page_request, uid, "", "")

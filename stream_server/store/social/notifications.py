@@ -19,18 +19,18 @@ class Notifications:
         Left out is what may not be seen now: statuses and comments that are gone or hidden, and the deeds of who is
         blocked, muted or suspended.
         """
-        return await read_page(self._scripts, "notifications", keys.key_for("notices", uid), page_request, uid)
+        return await read_page(self._scripts, "notifications_page", keys.key_for("notices", uid), page_request, uid)
 
     async def list_with_unread_count(self, uid: str, page_request: PageRequest) -> tuple[Page, int]:
         """Both :meth:`list_notifications` and :meth:`count_unread`, of one moment and in one round trip."""
         page, (count,) = await read_page_with_extra(
-            self._scripts, "notifications", keys.key_for("notices", uid), page_request, uid
+            self._scripts, "notifications_page", keys.key_for("notices", uid), page_request, uid
         )
         return page, count
 
     async def count_unread(self, uid: str) -> int:
         """How many of them are above the read mark: exact up to 100, beyond that hidden ones are counted too."""
-        count: int = await self._scripts.call("unread", keys.META, uid)
+        count: int = await self._scripts.call("notifications_count_unread", keys.META, uid)
         return count
 
     async def mark_read(self, uid: str, notification_id: str, idempotency_key: IdempotencyKey) -> int:
@@ -39,5 +39,5 @@ class Notifications:
         Any id that was made by now will do, since a notification may be taken back while it is read. Raises
         NotFound for an id that was not.
         """
-        answer = await self._scripts.write("mark_read", idempotency_key, uid, notification_id)
+        answer = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
         return int(answer.value)

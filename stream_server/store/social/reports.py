@@ -46,7 +46,7 @@ class Reports:
         Raises NotFound for what the reporter may not see, BadRequest for oneself.
         """
         told = msgspec.json.encode(note)
-        answer = await self._scripts.write("report", idempotency_key, uid, user or "", status or "", reason, told)
+        answer = await self._scripts.write("report_create", idempotency_key, uid, user or "", status or "", reason, told)
         report, _, which = answer.value.partition(b" ")
         if answer.is_repeat:
             return await self.get(uid, report.decode()), which == b"new"
@@ -61,7 +61,7 @@ class Reports:
 
         Each has what was reported, as it is now and whoever may see it.
         """
-        return await read_page(self._scripts, "reports", keys.key_for(_KEY_NAME_BY_STATE[state]), page_request)
+        return await read_page(self._scripts, "reports_page", keys.key_for(_KEY_NAME_BY_STATE[state]), page_request)
 
     async def decide(
         self, admin: str, report: str, outcome: ReportOutcome, remark: str, idempotency_key: IdempotencyKey
@@ -72,7 +72,7 @@ class Reports:
         for the suspension of oneself, Conflict where another outcome was decided before.
         """
         told = msgspec.json.encode(remark)
-        answer = await self._scripts.write("decide", idempotency_key, admin, report, outcome.value, told)
+        answer = await self._scripts.write("report_decide", idempotency_key, admin, report, outcome.value, told)
         if answer.is_repeat:
             return await self._read_report(report, "")
         return await self._finish_decision(answer)
@@ -85,5 +85,5 @@ class Reports:
         return case
 
     async def _read_report(self, report: str, reporter: str) -> bytes:
-        card: bytes = await self._scripts.call("report_card", keys.META, report, reporter)
+        card: bytes = await self._scripts.call("report_get", keys.META, report, reporter)
         return card

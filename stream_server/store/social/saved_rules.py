@@ -45,7 +45,7 @@ class StoredRules:
 
     async def get_all(self, uid: str) -> tuple[list[StoredRule], Position]:
         """A user's rules, the oldest first, and the head of the log at which they are these; in one step."""
-        rows, entry_id, n = await self._scripts.call("rules", keys.META, uid)
+        rows, entry_id, n = await self._scripts.call("saved_rules_get", keys.META, uid)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
         return sorted(saved, key=lambda one: int(one.id)), make_position(entry_id, n)
 
@@ -64,7 +64,7 @@ class StoredRules:
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))
-        answer = await self._scripts.write("rule_add", idempotency_key, uid, *flags, *members)
+        answer = await self._scripts.write("saved_rules_add", idempotency_key, uid, *flags, *members)
         unchanged, words = _parse_outcome_words(answer.value)
         unmade = {word[1:] for word in words if unchanged and word.startswith("+")}
         return [_make_outcome(word, rule, unmade) for word, rule in zip(words, rules, strict=True)]
@@ -73,7 +73,7 @@ class StoredRules:
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
     ) -> list[str]:
         """Keep these no longer; gives the ids of those that were there."""
-        answer = await self._scripts.write("rule_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
+        answer = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
         return _parse_outcome_words(answer.value)[1]
 
     async def remove_one(self, uid: str, rule_id: str, idempotency_key: IdempotencyKey) -> None:

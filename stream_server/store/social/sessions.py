@@ -44,7 +44,7 @@ class Sessions:
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
         """Take a token back; the entry on the log ends its streams everywhere. ``expires_ms`` since 1970."""
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
-        await self._scripts.write("revoke", idempotency_key, uid, jti, expires_ms, body)
+        await self._scripts.write("token_revoke", idempotency_key, uid, jti, expires_ms, body)
 
     async def store_refresh_token(self, digest: str, uid: str, ttl_seconds: int) -> bytes:
         """Let the refresh token with this SHA-256 stand for a user, once, within ``ttl_seconds``.
@@ -66,7 +66,7 @@ class Sessions:
 
         Raises Forbidden ``suspended``, and then it is not used: the user may be reinstated.
         """
-        answer = await self._scripts.write("refresh", idempotency_key, digest, jti)
+        answer = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
         if not answer.value:
             return None
         uid, _, revoked = answer.value.decode().partition(" ")

@@ -47,7 +47,7 @@ class Statuses:
         belongs elsewhere. A repost of a repost is one of its original; a status with words of its own is an
         original, also when it quotes.
         """
-        answer = await self._scripts.write("post", idempotency_key, uid, *_post_arguments(draft, self._detect_language))
+        answer = await self._scripts.write("status_post", idempotency_key, uid, *_post_arguments(draft, self._detect_language))
         if answer.is_repeat:
             return await self._read_earlier_reply(uid, position_of(answer))
         status: bytes
@@ -68,14 +68,14 @@ class Statuses:
         if not ids:
             return []
         flat, _, _ = await self._scripts.call(
-            "show", keys.META, viewer, int(Visibility.ON_REQUEST), "", len(ids), 0, *ids
+            "statuses_show", keys.META, viewer, int(Visibility.ON_REQUEST), "", len(ids), 0, *ids
         )
         shown: list[bytes] = flat[1::2]
         return shown
 
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
         """Take back a status of one's own; raises NotFound, or Forbidden ``not_yours``."""
-        answer = await self._scripts.write("delete", idempotency_key, uid, status_id)
+        answer = await self._scripts.write("status_delete", idempotency_key, uid, status_id)
         if not answer.is_repeat:
             await self._syndication.withdraw(uid, status_id, *answer.first_time_extra)
 

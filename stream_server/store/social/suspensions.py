@@ -30,4 +30,4 @@ class Suspensions:
 
     async def list_suspended(self, page_request: PageRequest) -> Page:
         """The suspended users as JSON with ``since``, newest first, for an administrator; raises InvalidCursor."""
-        return await read_page(self._scripts, "suspensions", keys.key_for("suspended"), page_request)
+        return await read_page(self._scripts, "suspended_users_page", keys.key_for("suspended"), page_request)

@@ -39,12 +39,12 @@ class Talks:
 
     async def get(self, viewer: str, talk: str) -> bytes:
         """A talk as JSON, with its last message, if there is one to be seen, and how many are unread, up to 100."""
-        found: bytes = await self._scripts.call("talk_card", keys.META, viewer, talk)
+        found: bytes = await self._scripts.call("talk_get", keys.META, viewer, talk)
         return found
 
     async def list_talks(self, uid: str, page_request: PageRequest) -> Page:
         """A user's talks as :meth:`get` gives them, those with the latest messages first; raises InvalidCursor."""
-        return await read_page(self._scripts, "talks", keys.key_for("talks", uid), page_request, uid)
+        return await read_page(self._scripts, "talks_page", keys.key_for("talks", uid), page_request, uid)
 
     async def send_message(self, uid: str, talk: str, message: str, idempotency_key: IdempotencyKey) -> bytes:
         """A message, as JSON, the same bytes as on the log; one has read what stands before one's own words.
@@ -61,7 +61,7 @@ class Talks:
 
     async def get_message(self, viewer: str, talk: str, message_id: str) -> bytes:
         """One message of a talk, as JSON; raises NotFound also where :meth:`list_messages` leaves it out."""
-        found: bytes = await self._scripts.call("talk_message", keys.META, viewer, talk, message_id)
+        found: bytes = await self._scripts.call("talk_message_get", keys.META, viewer, talk, message_id)
         return found
 
     async def list_messages(self, viewer: str, talk: str, page_request: PageRequest) -> Page:
@@ -70,7 +70,7 @@ class Talks:
         Raises InvalidCursor.
         """
         return await read_page(
-            self._scripts, "talk_messages", keys.key_for("messages", talk), page_request, viewer, talk
+            self._scripts, "talk_messages_page", keys.key_for("messages", talk), page_request, viewer, talk
         )
 
     async def mark_read(self, uid: str, talk: str, message_id: str, idempotency_key: IdempotencyKey) -> bytes:
@@ -78,4 +78,4 @@ class Talks:
 
         Raises NotFound also for a message that is not there.
         """
-        return text_fields.json_of_reply(await self._scripts.write("talk_read", idempotency_key, uid, talk, message_id))
+        return text_fields.json_of_reply(await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id))

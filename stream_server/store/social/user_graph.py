@@ -40,7 +40,7 @@ class UserGraphs:
         One step as long as these sets: a millisecond or two a thousand people. Nothing bounds whom somebody follows, or
         who blocks them.
         """
-        *relations, entry_id, n = await self._scripts.call("viewer", keys.META, uid)
+        *relations, entry_id, n = await self._scripts.call("user_graph", keys.META, uid)
         following, blocks, blockers, mutes, groups = map(_start_times_by_id, relations)
         return UserGraph(following, blocks, blockers, mutes, groups, make_position(entry_id, n))
 
@@ -49,7 +49,7 @@ class UserGraphs:
 
         One step as long as these sets, read when a worker starts and when it may have missed something.
         """
-        protected, suspended, entry_id, n = await self._scripts.call("standing", keys.META)
+        protected, suspended, entry_id, n = await self._scripts.call("restricted_accounts", keys.META)
         return RestrictedAccounts(_to_id_set(protected), _to_id_set(suspended), make_position(entry_id, n))
 
 

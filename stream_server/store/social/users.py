@@ -46,7 +46,7 @@ class Users:
         card = ProfileCard(name).json_members()
         more = ("name", name, "email", email, "password", password_hash)
         answer = await self._scripts.write(
-            "sign_up", idempotency_key, login, login.lower(), email.lower(), card, *more
+            "user_create", idempotency_key, login, login.lower(), email.lower(), card, *more
         )  # fmt: skip
         if answer.is_repeat:
             return await self.get_own(answer.value.decode())
@@ -87,7 +87,7 @@ class Users:
             msgspec.json.encode(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__
         ]
         fields = [part for name, value in changes.items() for part in (name, _to_hash_value(value))]
-        answer = await self._scripts.write("update_user", idempotency_key, uid, *said, *fields)
+        answer = await self._scripts.write("user_update", idempotency_key, uid, *said, *fields)
         return await self.get_own(uid) if answer.is_repeat else UserRow(*answer.first_time_extra[0]).own_json()
 
     async def get_by_login(self, viewer: str, login: str) -> bytes:
@@ -96,7 +96,7 @@ class Users:
 
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
         """Those of these users whom the viewer may know of, as JSON, in this order, in one round trip."""
-        found: list[bytes] = await self._scripts.call("cards", keys.META, viewer, *ids)
+        found: list[bytes] = await self._scripts.call("users_get", keys.META, viewer, *ids)
         return found
 
     async def check_available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
@@ -114,7 +114,7 @@ class Users:
         One round trip either way: no second one tells who exists.
         """
         by = "email" if "@" in login_or_email else "login"
-        found = await self._scripts.call("credentials", keys.META, by, login_or_email.lower())
+        found = await self._scripts.call("user_credentials", keys.META, by, login_or_email.lower())
         if found is None or not found[1]:
             return None
         return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
@@ -133,7 +133,7 @@ class Users:
         fields: list[str | bytes] = []
         for login, name in users:
             fields += (login, login.lower(), name, ProfileCard(name).json_members())
-        answer = await self._scripts.write("sign_up_many", idempotency_key, *fields)
+        answer = await self._scripts.write("users_create", idempotency_key, *fields)
         outcomes = answer.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
 

@@ -102,7 +102,7 @@ class Timelines:
         key = keys.key_for("thread", status_id)  # the script finds the root, whose thread it is
         return await read_page(
             self._scripts,
-            "timeline",
+            "statuses_page",
             key,
             page_request,
             viewer,
@@ -131,7 +131,7 @@ class Timelines:
     ) -> Page:
         key = keys.key_for(key_name, owner)
         return await read_page(
-            self._scripts, "timeline", key, page_request, viewer, int(min_visibility), owner_kind, owner
+            self._scripts, "statuses_page", key, page_request, viewer, int(min_visibility), owner_kind, owner
         )
 
     async def _read_derived_timeline(self, viewer: str, list_id: str, key: str, page_request: PageRequest) -> Page:
@@ -143,7 +143,7 @@ class Timelines:
         while True:
             ids = await self._read_ids(key, edge, batch, backwards=backwards)
             shown, _, skipped = await self._scripts.call(
-                "show", keys.META, viewer, int(Visibility.VISIBLE), list_id, most - len(found), skip, *ids
+                "statuses_show", keys.META, viewer, int(Visibility.VISIBLE), list_id, most - len(found), skip, *ids
             )
             found += [(ListPosition(int(shown[i]), shown[i].decode()), shown[i + 1]) for i in range(0, len(shown), 2)]
             if len(found) >= most or len(ids) < batch:
@@ -171,7 +171,7 @@ class Timelines:
             return []
         parts = [ids[at : at + STATUSES_PER_RANKING_CALL] for at in range(0, len(ids), STATUSES_PER_RANKING_CALL)]
         calls: list[tuple[ScriptArgument, ...]] = [(viewer, int(at == 0), *part) for at, part in enumerate(parts)]
-        weighed = await self._scripts.call_each("weigh", keys.META, calls)
+        weighed = await self._scripts.call_each("statuses_ranking_inputs", keys.META, calls)
         given = Counter(author.decode() for _, liked in weighed for author in liked)
         places = [
             ListPosition(
@@ -187,7 +187,7 @@ class Timelines:
         if not ids:
             return {}
         shown, _, _ = await self._scripts.call(
-            "show", keys.META, viewer, int(Visibility.VISIBLE), "", len(ids), 0, *ids
+            "statuses_show", keys.META, viewer, int(Visibility.VISIBLE), "", len(ids), 0, *ids
         )
         return {shown[i].decode(): shown[i + 1] for i in range(0, len(shown), 2)}
 

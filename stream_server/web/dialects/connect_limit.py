@@ -25,7 +25,7 @@ async def count_connect(request: web.Request) -> None:
     config = request.app[CONFIG]
     if config.limits == "off":
         return
-    allowance = await request.app[STORE].connect_rate_limiter.admit(request[CLAIMS].sub, config.connects)
+    allowance = await request.app[STORE].connect_rate_limiter.admit(request[CLAIMS].sub, config.reconnect_limit)
     request[CONNECT_ALLOWANCE] = allowance
     if not allowance.admitted:
         message = f"you connected more than {allowance.limit} times in {CONNECT_WINDOW_MINUTES} minutes"

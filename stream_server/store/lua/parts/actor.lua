@@ -1,4 +1,4 @@
--- Who does it, a write's first argument, in good standing. Needs the part people.
+-- Who does it, a write's first argument, in good standing. Needs the part users.
 local actor, refused = writer(ARGV[3])
 if refused then
   return refused

@@ -1,4 +1,4 @@
--- What hung on something that is gone. Needs the parts people, sight, notices and queue.
+-- What hung on something that is gone. Needs the parts users, visibility, notifications and job_passes.
 
 -- The first PASS members leave a set, each with what `part` does about it; gives how many.
 local function strip(key, part)

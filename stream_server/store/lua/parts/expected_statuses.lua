@@ -1,4 +1,4 @@
--- What belongs on a timeline, by the truth. Needs the part queue.
+-- What belongs on a timeline, by the truth. Needs the part job_passes.
 
 -- Two lists of ids, newest first, as one of at most CAP.
 local function merged(one, other)

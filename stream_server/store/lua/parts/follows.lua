@@ -1,4 +1,4 @@
--- The relation of two persons, changed in one step with both counters. Needs the parts people, sight, notices, jobs.
+-- The relation of two persons, changed in one step with both counters. Needs the parts users, visibility, notifications, jobs.
 
 -- The source follows the target: gives the position, the fence of the merge, and the place of the last entry.
 local function join(source, target, ms, seq, n)

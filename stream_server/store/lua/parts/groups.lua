@@ -1,4 +1,4 @@
--- Groups of people. Needs the parts people and sight.
+-- Groups of people. Needs the parts users and visibility.
 local MOST_GROUPS, MOST_JOINED = 1000, 5000
 
 -- A group by its id, or nil. Its words are kept twice, as they are and encoded for its JSON.

@@ -1,4 +1,4 @@
--- Lists of people. Needs the parts people and sight; whoever changes one needs jobs too.
+-- Lists of people. Needs the parts users and visibility; whoever hash_changes one needs jobs too.
 local MOST_LISTS, MOST_MEMBERS = 1000, 5000
 
 -- A list by its id, as texts; or nil. Its words are kept twice, as they are and encoded for its JSON.

@@ -1,4 +1,4 @@
--- Who is mentioned in a text. Needs the part sight.
+-- Who is mentioned in a text. Needs the part visibility.
 
 -- Whom the author may not know of is not found: an id would tell of them. From ARGV[at] on: how many mentions, their lower-cased logins, and the JSON of the text's entities in that many
 -- pieces and one, between which the ids of the mentioned go. Gives that JSON, the ids, each once, and where in ARGV it

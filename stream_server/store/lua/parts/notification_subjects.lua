@@ -1,5 +1,5 @@
 -- What a notification is about, as its receiver may see it: the members of its JSON behind the source, the same for the
--- live entry and for the page. Nothing where there is nothing to be told of. Needs the parts sight and statuses.
+-- live entry and for the page. Nothing where there is nothing to be told of. Needs the parts visibility and statuses.
 
 local function about_status(receiver, id)
   local json = show(receiver, id, SHOWN)

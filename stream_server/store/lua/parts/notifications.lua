@@ -1,6 +1,6 @@
 -- Notifications: a sorted set of `<kind>:<source>:<subject>`, so that twice is once, and an undo takes it back. The
 -- subject is the id of a status, of a comment (`c<id>` where the comment mentions), or empty.
--- Needs the parts people and sight; reading needs the part subjects too.
+-- Needs the parts users and visibility; reading needs the part notification_subjects too.
 
 -- `more` is what the notification is about, as JSON members or ''; `read` is 'true' or 'false'.
 local function notice_json(id, kind, source, more, ms, read)

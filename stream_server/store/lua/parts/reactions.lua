@@ -1,4 +1,4 @@
--- What people do to each other's statuses. Needs the parts people, sight and statuses.
+-- What people do to each other's statuses. Needs the parts users, visibility and statuses.
 
 -- A status to which a user may do something, or nothing and the refusal: it must be seen, and what is in a group is for
 -- its members, also to like; also one's own, when one has left.

@@ -1,4 +1,4 @@
--- Reports of users and of statuses. Needs the parts people and statuses.
+-- Reports of users and of statuses. Needs the parts users and statuses.
 
 local function time_json(ms)
   return ms and '"' .. iso(tonumber(ms)) .. '"' or 'null'

@@ -1,4 +1,4 @@
--- A status is taken back, by whoever may. Needs the parts people, sight, statuses, notices and jobs.
+-- A status is taken back, by whoever may. Needs the parts users, visibility, statuses, notifications and jobs.
 
 -- Whom it told of itself are told of it no more: notifications are capped, and must not be crowded out by what is gone.
 local function untell(row, in_reply_to_uid, mentioned)

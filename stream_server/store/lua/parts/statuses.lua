@@ -1,4 +1,4 @@
--- Statuses as scripts show them: their JSON stands in the hash up to the counters. Needs the part sight.
+-- Statuses as scripts show them: their JSON stands in the hash up to the counters. Needs the part visibility.
 
 -- The end of a status; the counters are as Redis has them, texts.
 local function counted(likes, comments, reposts)

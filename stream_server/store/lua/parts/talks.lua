@@ -1,4 +1,4 @@
--- Talks: messages among people named beforehand. Needs the parts people and sight.
+-- Talks: messages among people named beforehand. Needs the parts users and visibility.
 local UNREAD_MOST, LOOKED_AT = 100, 64
 
 local function talk_people(people)

@@ -23,7 +23,7 @@ CONNECTS = 60
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One real server, whose heartbeats come often; at the end it must stop cleanly, without a traceback."""
     with Server(
-        tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2", "--connects", str(CONNECTS)
+        tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2", "--reconnect-limit", str(CONNECTS)
     ) as running:
         yield running
 
@@ -219,7 +219,7 @@ async def test_who_connects_too_often_is_refused(api: Api) -> None:
 
 async def test_a_limit_can_be_off(tmp_path: Any) -> None:
     """For tests and loads."""
-    with Server(tmp_path / "own", "--connects", "1", "--limits", "off") as server:
+    with Server(tmp_path / "own", "--reconnect-limit", "1", "--limits", "off") as server:
         async with Api(server) as api:
             headers = {"Authorization": f"Bearer {mint(api.admin)}"}
             assert [(await asked(api, SAMPLE, headers=headers)).status for _ in range(3)] == [200] * 3

@@ -195,7 +195,7 @@ async def test_a_parameter_that_is_not_known_is_ignored(api: Api) -> None:
 
 async def test_who_connects_too_often_hears_when_they_may_again(own_folder: Path) -> None:
     """429, and the headers that clients wait by."""
-    with Server(own_folder, "--heartbeat-seconds", "0.2", "--connects", "1") as strict:
+    with Server(own_folder, "--heartbeat-seconds", "0.2", "--reconnect-limit", "1") as strict:
         async with Api(strict) as api:
             ann = await api.user()
             async with await listen(api, ann, SAMPLE) as heard:
