@@ -42,8 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List what takes long for the first tier: to be made quicker, or marked ``extended``."""
-    if terminalreporter.config.getoption("--quick"):
-        reports = [one for one in terminalreporter.getreports("passed") if one.duration > SLOW_SECONDS]
+    reports = [one for one in terminalreporter.getreports("passed") if one.duration > SLOW_SECONDS]
+    if reports and terminalreporter.config.getoption("--quick"):
         terminalreporter.section(f"{len(reports)} of the first tier over {SLOW_SECONDS:g} s, the slowest of them")
         for one in sorted(reports, key=lambda one: -one.duration)[:LISTED]:
             terminalreporter.write_line(f"{one.duration:6.1f} s  {one.when}  {one.nodeid}")
