@@ -8,12 +8,15 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMedia
 from stream_server.web.body import read_body
+from stream_server.web.schema import depth
 
 FORM = "application/x-www-form-urlencoded"
 
 TICKET = "ticket"
 """Beside the parameters in the URL of a GET; who asks is settled before these are read."""
 
+MOST_LEVELS = 16
+"""A deeper JSON body is refused. Python's own limit differs by version: a thousand levels, or tens of thousands in 3.14."""
 
 _ONCE: Mapping[str, str] = {}
 
@@ -77,6 +80,8 @@ def _json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[st
         raise BadRequest("the body is not JSON", code="malformed_body") from None
     if not isinstance(members, dict):
         raise BadRequest("the body must be a JSON object", code="malformed_body")
+    if depth(members) > MOST_LEVELS:
+        raise BadRequest("the JSON is nested too deeply", code="malformed_body")
     for name, value in members.items():
         if value is not None:
             yield name, _text(name, value, separators.get(name, ","))
