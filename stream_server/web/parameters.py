@@ -16,7 +16,7 @@ TICKET = "ticket"
 """Beside the parameters in the URL of a GET; who asks is settled before these are read."""
 
 MOST_LEVELS = 16
-"""A deeper JSON body is refused. Python's own limit differs by version: a thousand levels, or tens of thousands in 3.14."""
+"""A deeper JSON body is refused. Python itself refuses a thousand levels before 3.14, and tens of thousands since."""
 
 _ONCE: Mapping[str, str] = {}
 
