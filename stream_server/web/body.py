@@ -1,6 +1,7 @@
 """Reading a body within bounds: of size, of time, of encoding."""
 
 import asyncio
+import re
 
 from aiohttp import hdrs, web
 
@@ -8,6 +9,13 @@ from stream_server.errors import BadRequest, TooLarge, UnsupportedMedia
 
 BODY_SECONDS = 15.0
 """A body that is not whole after this long is given up, however busily it trickles."""
+
+MOST_LEVELS = 200
+"""Deeper JSON is refused. Python's own limit differs: about a thousand levels, or tens of thousands from 3.14 on."""
+
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+
+_BRACKET = re.compile(rb"[\[\]{}]")
 
 
 async def read_body(request: web.Request, most_bytes: int) -> bytes:
@@ -48,3 +56,14 @@ async def read_json(request: web.Request, most_bytes: int) -> bytes:
     if request.content_type != "application/json" or charset not in {"utf-8", "utf8"}:
         raise UnsupportedMedia("send application/json in UTF-8", param="Content-Type")
     return await read_body(request, most_bytes)
+
+
+def refuse_deep(body: bytes) -> None:
+    """Raises BadRequest for JSON that is nested deeper than :data:`MOST_LEVELS`; few bodies have brackets to count."""
+    if body.count(b"[") + body.count(b"{") <= MOST_LEVELS:
+        return
+    level = 0
+    for bracket in _BRACKET.findall(_TEXT.sub(b"", body)):
+        level += 1 if bracket in b"[{" else -1
+        if level > MOST_LEVELS:
+            raise BadRequest("the JSON is nested too deeply", code="malformed_body")

@@ -7,16 +7,12 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMedia
-from stream_server.web.body import read_body
-from stream_server.web.schema import depth
+from stream_server.web.body import read_body, refuse_deep
 
 FORM = "application/x-www-form-urlencoded"
 
 TICKET = "ticket"
 """Beside the parameters in the URL of a GET; who asks is settled before these are read."""
-
-MOST_LEVELS = 16
-"""A deeper JSON body is refused. Python itself refuses a thousand levels before 3.14, and tens of thousands since."""
 
 _ONCE: Mapping[str, str] = {}
 
@@ -74,14 +70,13 @@ async def _body_pairs(request: web.Request, most_bytes: int, separators: Mapping
 
 
 def _json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    refuse_deep(body)
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise BadRequest("the body is not JSON", code="malformed_body") from None
     if not isinstance(members, dict):
         raise BadRequest("the body must be a JSON object", code="malformed_body")
-    if depth(members) > MOST_LEVELS:
-        raise BadRequest("the JSON is nested too deeply", code="malformed_body")
     for name, value in members.items():
         if value is not None:
             yield name, _text(name, value, separators.get(name, ","))

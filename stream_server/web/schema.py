@@ -12,7 +12,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import ApiError, BadRequest, TooLarge
-from stream_server.web.body import read_json
+from stream_server.web.body import read_json, refuse_deep
 from stream_server.web.keys import CONFIG
 from stream_server.web.wording import plain
 
@@ -92,12 +92,11 @@ async def read_body_as(kind: type[Body], request: web.Request) -> tuple[Body, by
 
 def decode(kind: type[Body], body: bytes) -> Body:
     """``body`` as a ``kind``; raises BadRequest (or TooLarge for a list that is too long) naming the member."""
+    refuse_deep(body)
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         raise refusal_of(str(error), kind) from None
-    except RecursionError:
-        raise BadRequest("the JSON is nested too deeply", code="malformed_body") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadRequest("the body is not JSON in UTF-8", code="malformed_body") from None
 
