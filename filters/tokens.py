@@ -41,7 +41,9 @@ def fold(text: str) -> str:
 def words(folded: str) -> set[str]:
     """The words of a text that was folded."""
     if unspaced_scripts.has_unspaced(folded):
-        return _spaced_words(unspaced_scripts.blank_unspaced(folded)) | unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
+        return _spaced_words(unspaced_scripts.blank_unspaced(folded)) | unspaced_scripts.grams(
+            unspaced_scripts.find_runs(folded)
+        )
     return _spaced_words(folded)
 
 
@@ -59,7 +61,10 @@ def word_spans(folded: str) -> Iterator[tuple[int, int]]:
 def words_cut_at_marks(folded: str) -> list[str]:
     """The words of a text when it is cut at every mark, whatever stands between blanks; in no order."""
     if unspaced_scripts.has_unspaced(folded):
-        return [*_WORDS.findall(unspaced_scripts.blank_unspaced(folded)), *unspaced_scripts.grams(unspaced_scripts.find_runs(folded))]
+        return [
+            *_WORDS.findall(unspaced_scripts.blank_unspaced(folded)),
+            *unspaced_scripts.grams(unspaced_scripts.find_runs(folded)),
+        ]
     return _WORDS.findall(folded)
 
 
@@ -70,7 +75,9 @@ def words_in_order(folded: str) -> list[str]:
     """
     if folded.isascii():
         return _WORDS.findall(folded)
-    return (_WORDS_EMOJIS_AND_CHARACTERS if unspaced_scripts.has_unspaced(folded) else _WORDS_AND_EMOJIS).findall(folded)
+    return (_WORDS_EMOJIS_AND_CHARACTERS if unspaced_scripts.has_unspaced(folded) else _WORDS_AND_EMOJIS).findall(
+        folded
+    )
 
 
 def _spaced_words(folded: str) -> set[str]:

@@ -120,6 +120,9 @@ UNSPACED_SCRIPTS = (
     r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17d7\u17dc-\u17dd"
     r"\u17e0-\u17e9\u17f0-\u17f9\u3005-\u3007\u3021-\u302d\u3038-\u303b\u3041-\u3096\u3099-\u309a\u309d-\u309f"
     r"\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"
-    r"\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001affe\U0001b000-\U0001b167\U00020000-\U0003fffd"
+    r"\uf900-\ufaff\uff66-\uff9f\U000116d0-\U000116e3\U0001aff0-\U0001affe\U0001b000-\U0001b167\U00020000-\U0003fffd"
 )
-"""Letters, marks and digits of scripts that put no blank between words: Han, kana, Thai, Lao, Khmer and Myanmar."""
+"""Letters, marks and digits of scripts that put no blank between words: Han, kana, Thai, Lao, Khmer and Myanmar.
+
+The digits of Myanmar in Unicode 16 (Python 3.14) are named too, so that all Pythons cut a text alike.
+"""

@@ -77,7 +77,11 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     key_set = RemoteKeySet(config.jwt_jwks_url, verifier) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
-    app[app_keys.AUTH], app[app_keys.PASSWORDS], app[app_keys.READINESS_CHECK] = verifier, passwords, _readiness(hub, feed)
+    app[app_keys.AUTH], app[app_keys.PASSWORDS], app[app_keys.READINESS_CHECK] = (
+        verifier,
+        passwords,
+        _readiness(hub, feed),
+    )
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set
     app[app_keys.SUBSCRIPTION_PARSER] = subscriptions
@@ -141,7 +145,9 @@ async def _run_background_services(services: BackgroundServices, config: Config)
     """What is done behind requests, until cancelled; a server without receivers looks after the log's end only."""
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="receivers")
-        group.create_task(services.repair_loop.run(config.repair_seconds if config.job_workers else 0), name="caretaker")
+        group.create_task(
+            services.repair_loop.run(config.repair_seconds if config.job_workers else 0), name="caretaker"
+        )
         group.create_task(services.trimmer.run(), name="trimmer")
 
 

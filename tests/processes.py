@@ -21,8 +21,22 @@ def alive(pid: int) -> bool:
 
 def children(pid: int) -> list[int]:
     """The ids of the processes that it has started and that run."""
+    if Path("/proc/self/stat").exists():
+        return [child for child in _processes() if _parent(child) == pid and alive(child)]
     asked = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [child for child in map(int, asked.stdout.split()) if alive(child)]
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def _parent(pid: int) -> int | None:
+    """The process that started it; None if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def cpu_seconds(pid: int) -> float:

@@ -44,7 +44,11 @@ HASHTAG = OperatorSpec("", "#tag", words.parse_keyword, "the hashtag, exactly", 
 MENTION = OperatorSpec("", "@login", words.parse_keyword, "the mention of this user", "@ada")
 CASHTAG = OperatorSpec("", "$tag", words.parse_keyword, "the cashtag, exactly", "$TEA")
 PHRASE = OperatorSpec(
-    "", '"words"', words.parse_phrase, "these words right behind each other, whatever marks stand between", '"green tea"'
+    "",
+    '"words"',
+    words.parse_phrase,
+    "these words right behind each other, whatever marks stand between",
+    '"green tea"',
 )
 PROXIMITY = OperatorSpec(
     "",
@@ -78,7 +82,11 @@ _NAMED_OPERATORS = (
         'url:"example.com/tea"',
     ),
     OperatorSpec(
-        "conversation_id", "id", attributes.parse_conversation, "in the thread that this status began", "conversation_id:12"
+        "conversation_id",
+        "id",
+        attributes.parse_conversation,
+        "in the thread that this status began",
+        "conversation_id:12",
     ),
     OperatorSpec(
         "bio", 'word or "phrase"', words.parse_bio, "the author said so of themselves when it was posted", "bio:barista"
@@ -118,7 +126,12 @@ _NAMED_OPERATORS = (
         standalone=False,
     ),
     OperatorSpec(
-        "has", ", ".join(attributes.HAS_VALUES), attributes.parse_has, "it has one of these", "has:media", standalone=False
+        "has",
+        ", ".join(attributes.HAS_VALUES),
+        attributes.parse_has,
+        "it has one of these",
+        "has:media",
+        standalone=False,
     ),
     OperatorSpec(
         "lang",

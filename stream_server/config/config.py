@@ -106,8 +106,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log_max_seconds", 7 * 86400.0, "s", "Entries older than this leave the log, about; 0 is no bound.", 0),
     Setting("log_max_bytes", 2**30, "bytes", "About as much of Redis' memory as the log may take; 0 is no bound.", 0),
     Setting("timeline_max", 1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000),
-    Setting("fanout_batch_size", 1000, "people", "Timelines a post reaches in one pass; the first is in the call.", 1, 10_000),
-    Setting("job_workers", 1, "tasks", "Job workers in each server process; 0 leaves jobs to the `worker` command.", 0, 64),
+    Setting(
+        "fanout_batch_size",
+        1000,
+        "people",
+        "Timelines a post reaches in one pass; the first is in the call.",
+        1,
+        10_000,
+    ),
+    Setting(
+        "job_workers", 1, "tasks", "Job workers in each server process; 0 leaves jobs to the `worker` command.", 0, 64
+    ),
     Setting("repair_seconds", 3600.0, "s", "How often timelines and counters are looked over; 0 is never.", 0),
     Setting("ring_bytes", 64 * 2**20, "bytes", "Recent entries each worker keeps in memory for returning clients.", 0),
     Setting("ring_seconds", 600.0, "s", "Age of the oldest entry kept in memory.", 0),

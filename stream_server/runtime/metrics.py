@@ -43,7 +43,9 @@ WATCHED_METRICS: tuple[WatchedMetric, ...] = (
         "stream_server_events_recovered_total", "counter", "Entries read from the log because no message came."
     ),
     WatchedMetric("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
-    WatchedMetric("stream_server_slow_client_demotions_total", "counter", "Times that a live client was too slow to stay live."),
+    WatchedMetric(
+        "stream_server_slow_client_demotions_total", "counter", "Times that a live client was too slow to stay live."
+    ),
     WatchedMetric("stream_server_filter_failures_total", "counter", "Times that a filter raised instead of answering."),
     WatchedMetric(
         "stream_server_subscriptions_without_keys", "gauge", "Subscriptions without keys: each event asks all of them."

@@ -75,7 +75,9 @@ USED: dict[str, Callable[[Kept], object]] = {
     "write_timeout_seconds": lambda kept: kept.limits.write_timeout_seconds,
     "behind_max_entries": lambda kept: kept.limits.far_behind_entries,
     "slow_window_seconds": lambda kept: kept.limits.slow_window_seconds,
-    "client_buffer_bytes": lambda kept: kept.hub.flusher._limits.max_bytes + kept.app[app_keys.CONFIG].send_buffer_bytes,
+    "client_buffer_bytes": lambda kept: (
+        kept.hub.flusher._limits.max_bytes + kept.app[app_keys.CONFIG].send_buffer_bytes
+    ),
     "ring_bytes": lambda kept: kept.hub.ring._max_bytes,
     "ring_seconds": lambda kept: kept.hub.ring._max_age_ms / 1000,
     "canary_seconds": lambda kept: kept.feed.canary_seconds,

@@ -38,4 +38,6 @@ class Rollbacks:
         if not told:
             return None
         start, *word = told
-        return RecordedRollback(redis_position.parse_cursor(start), redis_position.parse_reply_position(word[0]) if word else None)
+        return RecordedRollback(
+            redis_position.parse_cursor(start), redis_position.parse_reply_position(word[0]) if word else None
+        )

@@ -71,7 +71,9 @@ def to_api_error(error: ResponseError) -> ApiError:
 def write_error_to_api_error(error: ResponseError) -> ApiError:
     """The same for a script that writes: one that was stopped in its middle may have written."""
     return (
-        timeout_budget.outcome_unknown_error() if any(text in str(error) for text in ACL_DENIED_TEXTS) else to_api_error(error)
+        timeout_budget.outcome_unknown_error()
+        if any(text in str(error) for text in ACL_DENIED_TEXTS)
+        else to_api_error(error)
     )
 
 

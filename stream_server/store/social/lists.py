@@ -45,11 +45,15 @@ class Lists:
         self, uid: str, list_id: str, changes: Mapping[str, str | bool], idempotency_key: IdempotencyKey
     ) -> bytes:
         """Change ``name``, ``description`` or ``private``, as JSON; what is so already is no event."""
-        fields = text_fields.hash_fields_with_json(**{name: word for name, word in changes.items() if isinstance(word, str)})
+        fields = text_fields.hash_fields_with_json(
+            **{name: word for name, word in changes.items() if isinstance(word, str)}
+        )
         for name, flag in changes.items():
             if isinstance(flag, bool):
                 fields += (name, _flag_text(flag))
-        return text_fields.json_of_reply(await self._scripts.write("list_update", idempotency_key, uid, list_id, *fields))
+        return text_fields.json_of_reply(
+            await self._scripts.write("list_update", idempotency_key, uid, list_id, *fields)
+        )
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
         """Nobody sees it any more; its timeline is cleared away by a job."""

@@ -55,4 +55,6 @@ class Relations:
     async def _list_common(self, relation: str, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
         key, second = keys.key_for(relation, uid), keys.key_for(relation, other)
         name = f"common-{relation}:{uid}:{other}"
-        return await read_page(self._scripts, "common_users_page", key, page_request, viewer, uid, other, second, list_name=name)
+        return await read_page(
+            self._scripts, "common_users_page", key, page_request, viewer, uid, other, second, list_name=name
+        )

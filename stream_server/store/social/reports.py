@@ -46,7 +46,9 @@ class Reports:
         Raises NotFound for what the reporter may not see, BadRequest for oneself.
         """
         told = msgspec.json.encode(note)
-        answer = await self._scripts.write("report_create", idempotency_key, uid, user or "", status or "", reason, told)
+        answer = await self._scripts.write(
+            "report_create", idempotency_key, uid, user or "", status or "", reason, told
+        )
         report, _, which = answer.value.partition(b" ")
         if answer.is_repeat:
             return await self.get(uid, report.decode()), which == b"new"

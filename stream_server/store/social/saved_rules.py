@@ -73,7 +73,9 @@ class StoredRules:
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
     ) -> list[str]:
         """Keep these no longer; gives the ids of those that were there."""
-        answer = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
+        answer = await self._scripts.write(
+            "saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids)
+        )
         return _parse_outcome_words(answer.value)[1]
 
     async def remove_one(self, uid: str, rule_id: str, idempotency_key: IdempotencyKey) -> None:

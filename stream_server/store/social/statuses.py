@@ -47,7 +47,9 @@ class Statuses:
         belongs elsewhere. A repost of a repost is one of its original; a status with words of its own is an
         original, also when it quotes.
         """
-        answer = await self._scripts.write("status_post", idempotency_key, uid, *_post_arguments(draft, self._detect_language))
+        answer = await self._scripts.write(
+            "status_post", idempotency_key, uid, *_post_arguments(draft, self._detect_language)
+        )
         if answer.is_repeat:
             return await self._read_earlier_reply(uid, position_of(answer))
         status: bytes

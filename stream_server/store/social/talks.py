@@ -78,4 +78,6 @@ class Talks:
 
         Raises NotFound also for a message that is not there.
         """
-        return text_fields.json_of_reply(await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id))
+        return text_fields.json_of_reply(
+            await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id)
+        )

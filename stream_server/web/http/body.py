@@ -1,6 +1,7 @@
 """Reading a body within bounds: of size, of time, of encoding."""
 
 import asyncio
+import re
 
 from aiohttp import hdrs, web
 
@@ -8,6 +9,13 @@ from stream_server.errors import BadRequest, TooLarge, UnsupportedMediaType
 
 BODY_TIMEOUT_SECONDS = 15.0
 """A body that is not whole after this long is given up, however busily it trickles."""
+
+MAX_JSON_DEPTH = 200
+"""Deepest JSON that the server reads. Python's own limit is about a thousand levels, and tens of thousands in 3.14."""
+
+_JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+
+_BRACKET = re.compile(rb"[\[\]{}]")
 
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
@@ -48,3 +56,17 @@ async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
     if request.content_type != "application/json" or charset not in {"utf-8", "utf8"}:
         raise UnsupportedMediaType("send application/json in UTF-8", param="Content-Type")
     return await read_body(request, max_bytes)
+
+
+def refuse_deep_json(body: bytes) -> None:
+    """Raise BadRequest for JSON that is nested deeper than :data:`MAX_JSON_DEPTH`.
+
+    The check counts brackets outside of strings. Most bodies have too few brackets to need it.
+    """
+    if body.count(b"[") + body.count(b"{") <= MAX_JSON_DEPTH:
+        return
+    depth = 0
+    for bracket in _BRACKET.findall(_JSON_STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_JSON_DEPTH:
+            raise BadRequest("the JSON is nested too deeply", code="malformed_body")

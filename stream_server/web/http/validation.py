@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from stream_server.errors import ApiError, BadRequest, TooLarge
 from stream_server.web.http.app_keys import CONFIG
-from stream_server.web.http.body import read_json_body
+from stream_server.web.http.body import read_json_body, refuse_deep_json
 from stream_server.web.http.validation_wording import describe_violation
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
@@ -96,12 +96,11 @@ async def read_body_as(body_type: type[BodyType], request: web.Request) -> tuple
 
 def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:
     """``body`` as a ``body_type``; raises BadRequest (or TooLarge for a list that is too long) naming the member."""
+    refuse_deep_json(body)
     try:
         return msgspec.json.decode(body, type=body_type)
     except msgspec.ValidationError as error:
         raise to_api_error(str(error), body_type) from None
-    except RecursionError:
-        raise BadRequest("the JSON is nested too deeply", code="malformed_body") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadRequest("the body is not JSON in UTF-8", code="malformed_body") from None
 

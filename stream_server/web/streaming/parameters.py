@@ -7,13 +7,12 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
-from stream_server.web.http.body import read_body
+from stream_server.web.http.body import read_body, refuse_deep_json
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 
 TICKET_PARAMETER = "ticket"
 """Beside the parameters in the URL of a GET; who asks is settled before these are read."""
-
 
 _NO_SEPARATORS: Mapping[str, str] = {}
 
@@ -73,6 +72,7 @@ async def _read_body_pairs(
 
 
 def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    refuse_deep_json(body)
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

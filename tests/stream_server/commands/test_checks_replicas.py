@@ -52,7 +52,9 @@ async def test_sentinels() -> None:
             assert await store.users.create_many([("ann", "Ann")], IdempotencyKey.generate())
         first = watched.sentinels[0]
         few = await doctor_checks.check_sentinels(f"redis+sentinel://127.0.0.1:{first.port}/main", PATIENCE)
-        unknown = await doctor_checks.check_sentinels(f"redis+sentinel://u:hunter22@127.0.0.1:{first.port}/other", PATIENCE)
+        unknown = await doctor_checks.check_sentinels(
+            f"redis+sentinel://u:hunter22@127.0.0.1:{first.port}/other", PATIENCE
+        )
         watched.sentinels[1].kill()
         fewer = await doctor_checks.check_sentinels(watched.url, PATIENCE)
         for sentinel in watched.sentinels:

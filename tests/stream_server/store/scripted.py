@@ -45,7 +45,7 @@ class ScriptedRedis:
         """No connection comes any more; those that are there stay."""
         assert self._server is not None
         self._server.close()
-        self._path.unlink()
+        self._path.unlink(missing_ok=True)  # from Python 3.13 on the server removes it itself
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._serve, self._path)

@@ -82,7 +82,9 @@ def spoken(message: ControlMessage) -> bytes:
 
 def test_a_sign_of_life_is_an_empty_line() -> None:
     """So is the first message, with which the head of the answer leaves."""
-    assert spoken(messages.heartbeat_message(AT, 0, 0)) == spoken(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
+    assert (
+        spoken(messages.heartbeat_message(AT, 0, 0)) == spoken(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
+    )
 
 
 @pytest.mark.parametrize(
