@@ -48,8 +48,8 @@ VISIBILITY_CHANGE_KINDS = RELATION_KINDS | GROUP_KINDS | ACCOUNT_STATUS_KINDS
 class Hub:
     """The clients of one worker process.
 
-    ``now_ms`` is the wall clock; ``lag_ms`` and ``log_available`` are the feed's to set: how far it is known to be
-    behind the log, and whether the log can be read; it loads ``account_status`` too. ``read_viewer`` reads a user's graph,
+    ``now_ms`` is the wall clock; ``lag_ms`` returns how far the feed is behind the log; the feed loads
+    ``account_status`` too. ``read_viewer`` reads a user's graph,
     ``read_rule`` a rule's text.
     """
 
@@ -60,6 +60,7 @@ class Hub:
         head: Position,
         *,
         now_ms: Callable[[], int],
+        lag_ms: Callable[[], int] = lambda: 0,
         read_relations: Callable[[str], Awaitable[RelationSnapshot]],
         parse_rule: Callable[[str], "Rule"],
     ) -> None:
@@ -70,8 +71,8 @@ class Hub:
         self.background_tasks = BackgroundTasks()
         self.rollback_notices = RollbackNotices(self)
         self.flusher = Flusher(self._write_limits())
-        self.log_available = asyncio.Event()
-        self.lag_ms: Callable[[], int] = lambda: 0
+        self.lag_ms = lag_ms
+        self.wait_for_log = log.wait_until_readable
         self.now_ms = now_ms
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
         self.account_status = AccountStatus()
@@ -329,13 +330,6 @@ class Hub:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self.registry.empty.wait()
-
-    async def wait_for_log(self, timeout_seconds: float) -> None:
-        """Until the log can be read again, but no longer than ``timeout_seconds``; a member's end interrupts its waiting."""
-        self.log_available.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds):
-                await self.log_available.wait()
 
     # Coming and going.
 
