@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from stream_server.web.http.validation import DisplayName, Id, Login, check_name
+from stream_server.web.http.fields import DisplayName, Id, Login, check_name
 
 MAX_ACCOUNTS = 1000
 

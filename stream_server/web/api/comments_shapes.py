@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from stream_server.web.api.statuses_shapes import StatusEntities, check_control_characters
-from stream_server.web.http.validation import Cursor, Id, Login, Timestamp
+from stream_server.web.api.statuses_shapes import StatusEntities
+from stream_server.web.http.fields import Cursor, Id, Login, Timestamp, check_text
 
 
 class NewComment(msgspec.Struct, forbid_unknown_fields=True):
@@ -15,7 +15,7 @@ class NewComment(msgspec.Struct, forbid_unknown_fields=True):
     message: Annotated[str, Meta(min_length=1)]
 
     def __post_init__(self) -> None:
-        check_control_characters(self.message)
+        check_text("message", self.message, allowed_controls="\n\t")
 
 
 class Comment(msgspec.Struct):

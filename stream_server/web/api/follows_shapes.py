@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from stream_server.web.http.validation import Id
+from stream_server.web.http.fields import Id
 
 MAX_FOLLOW_BATCH = 200
 

@@ -5,9 +5,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.api.lists_shapes import Description, check_description_text
-from stream_server.web.http.fields import PatchBody
-from stream_server.web.http.validation import Cursor, DisplayName, Id, NonNegativeInt, Timestamp, check_name
+from stream_server.web.http.fields import (
+    Cursor,
+    Description,
+    DisplayName,
+    Id,
+    NonNegativeInt,
+    PatchBody,
+    Timestamp,
+    check_name,
+    check_text,
+)
 
 GroupKind = Annotated[
     Literal["public", "private", "announcement"],
@@ -27,7 +35,7 @@ class NewGroup(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_description_text(self.description)
+        check_text("description", self.description, allowed_controls="\n")
 
 
 class GroupChanges(PatchBody):
@@ -40,7 +48,7 @@ class GroupChanges(PatchBody):
         if self.name is not UNSET:
             check_name(self.name)
         if self.description is not UNSET:
-            check_description_text(self.description)
+            check_text("description", self.description, allowed_controls="\n")
 
 
 class Group(msgspec.Struct):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stream_server.web.http.validation import NonNegativeInt
+from stream_server.web.http.fields import NonNegativeInt
 
 
 class LikeCount(msgspec.Struct):

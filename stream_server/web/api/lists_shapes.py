@@ -1,21 +1,21 @@
 """Lists of people."""
 
-import unicodedata
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.http.fields import PatchBody
-from stream_server.web.http.validation import Cursor, DisplayName, Id, NonNegativeInt, Timestamp, check_name
-
-Description = Annotated[str, Meta(max_length=200, description="up to 200 code points; lines, no other controls")]
-
-
-def check_description_text(description: str) -> None:
-    """Raises ValueError for one that has control characters other than line feeds."""
-    if any(unicodedata.category(c) == "Cc" and c != "\n" for c in description):
-        raise ValueError("`description`: no control characters but line feed")
+from stream_server.web.http.fields import (
+    Cursor,
+    Description,
+    DisplayName,
+    Id,
+    NonNegativeInt,
+    PatchBody,
+    Timestamp,
+    check_name,
+    check_text,
+)
 
 
 class NewList(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,7 +27,7 @@ class NewList(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_description_text(self.description)
+        check_text("description", self.description, allowed_controls="\n")
 
 
 class ListChanges(PatchBody):
@@ -41,7 +41,7 @@ class ListChanges(PatchBody):
         if self.name is not UNSET:
             check_name(self.name)
         if self.description is not UNSET:
-            check_description_text(self.description)
+            check_text("description", self.description, allowed_controls="\n")
 
 
 class List(msgspec.Struct):

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.web.api.comments_shapes import Comment
 from stream_server.web.api.statuses_shapes import Status
 from stream_server.web.api.users_shapes import User
-from stream_server.web.http.validation import Cursor, Id, NonNegativeInt, Timestamp
+from stream_server.web.http.fields import Cursor, Id, NonNegativeInt, Timestamp
 
 UnreadNumber = Annotated[
     NonNegativeInt, Meta(description="above the read mark; beyond 100, hidden ones are counted too")

@@ -1,6 +1,5 @@
 """Reports, decisions and suspensions."""
 
-import unicodedata
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,8 +9,8 @@ from stream_server.errors import BadRequest
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.statuses_shapes import Status
 from stream_server.web.api.users_shapes import User
+from stream_server.web.http.fields import Cursor, Id, Timestamp, check_text
 from stream_server.web.http.paging_shapes import PageQuery
-from stream_server.web.http.validation import Cursor, Id, Timestamp
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
 ReportNote = Annotated[str, Meta(max_length=500, description="no control characters but line feed and tab")]
@@ -26,7 +25,7 @@ class NewReport(msgspec.Struct, forbid_unknown_fields=True):
     note: ReportNote = ""
 
     def __post_init__(self) -> None:
-        _check_note(self.note)
+        check_text("note", self.note, allowed_controls="\n\t")
         if self.user is None and self.status is None:
             raise BadRequest("give a user or a status", code="missing_parameter", param="user")
         if self.user is not None and self.status is not None:
@@ -40,7 +39,7 @@ class Decision(msgspec.Struct, forbid_unknown_fields=True):
     note: Annotated[ReportNote, Meta(description="why, for other administrators")] = ""
 
     def __post_init__(self) -> None:
-        _check_note(self.note)
+        check_text("note", self.note, allowed_controls="\n\t")
 
 
 class ReportsQuery(PageQuery, frozen=True, forbid_unknown_fields=True):
@@ -90,8 +89,3 @@ class SuspensionState(msgspec.Struct):
     """How it stands now."""
 
     suspended: bool
-
-
-def _check_note(note: str) -> None:
-    if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in note):
-        raise ValueError("`note`: no control characters but line feed and tab")

@@ -1,6 +1,5 @@
 """Rules: what a user has saved, and what they would match."""
 
-import unicodedata
 from typing import Annotated
 
 import msgspec
@@ -9,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from filters.rules.parser import MAX_RULE_CHARS
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER
 from stream_server.web.api.statuses_shapes import NewStatus, Status, TextSpan
-from stream_server.web.http.validation import Id, Login, NonNegativeInt, Timestamp
+from stream_server.web.http.fields import Id, Login, NonNegativeInt, Timestamp, check_text
 
 MAX_PREVIEW_MINUTES = 1440
 """A day."""
@@ -26,12 +25,6 @@ RuleText = Annotated[
 RuleTag = Annotated[str, Meta(max_length=120, description="told with what the rule matches; no control characters")]
 
 
-def check_tag(tag: str) -> None:
-    """Raises ValueError for a tag that a line on a screen cannot show."""
-    if any(unicodedata.category(c) == "Cc" for c in tag):
-        raise ValueError("`tag`: no control characters")
-
-
 class NewRule(msgspec.Struct, forbid_unknown_fields=True):
     """A rule that is to be saved."""
 
@@ -39,7 +32,7 @@ class NewRule(msgspec.Struct, forbid_unknown_fields=True):
     tag: RuleTag = ""
 
     def __post_init__(self) -> None:
-        check_tag(self.tag)
+        check_text("tag", self.tag)
 
 
 class NewRules(msgspec.Struct, forbid_unknown_fields=True):

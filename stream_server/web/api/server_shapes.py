@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.http.error_shapes import ErrorDetail
-from stream_server.web.http.validation import NonNegativeInt
+from stream_server.web.http.fields import NonNegativeInt
 
 
 class LivenessAnswer(msgspec.Struct):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from stream_server.web.api.users_shapes import OwnUser
-from stream_server.web.http.validation import Secret
+from stream_server.web.http.fields import Secret
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):

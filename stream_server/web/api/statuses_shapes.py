@@ -1,13 +1,12 @@
 """Statuses: post and read."""
 
-import unicodedata
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.store.social import status_draft
-from stream_server.web.http.validation import (
+from stream_server.web.http.fields import (
     Cursor,
     HttpUrl,
     Id,
@@ -19,15 +18,10 @@ from stream_server.web.http.validation import (
     Timestamp,
     check_meta,
     check_name,
+    check_text,
 )
 
 MAX_MEDIA = 4
-
-
-def check_control_characters(message: str) -> None:
-    """Raises ValueError for a text with characters that a line on a screen cannot show."""
-    if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in message):
-        raise ValueError("`message`: no control characters but line feed and tab")
 
 
 class GeoPoint(status_draft.StatusLocation, frozen=True, forbid_unknown_fields=True):
@@ -47,7 +41,7 @@ class NamedPlace(status_draft.StatusPlace, frozen=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         check_name(self.name)
         if self.box is not None and (self.box[1] >= self.box[3] or self.box[0] == self.box[2]):
-            raise ValueError("`box`: south must be below north, and west not equal to east")
+            raise ValueError("`box` must have south below north, and west different from east")
 
 
 class MediaLink(status_draft.StatusMedia, frozen=True, forbid_unknown_fields=True):
@@ -71,7 +65,7 @@ class NewStatus(msgspec.Struct, forbid_unknown_fields=True):
     group: Annotated[Id, Meta(description="where it is posted; a reply is posted where its status is")] | None = None
 
     def __post_init__(self) -> None:
-        check_control_characters(self.message)
+        check_text("message", self.message, allowed_controls="\n\t")
         if self.meta is not None:
             check_meta(self.meta)
 

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.api.statuses_shapes import check_control_characters
-from stream_server.web.http.validation import Cursor, DisplayName, Id, Login, Timestamp, check_name
+from stream_server.web.http.fields import Cursor, DisplayName, Id, Login, Timestamp, check_name, check_text
 
 MAX_OTHERS = 49
 MAX_MESSAGE_CHARS = 2000
@@ -31,9 +30,7 @@ class NewTalkMessage(msgspec.Struct, forbid_unknown_fields=True):
     message: Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE_CHARS)]
 
     def __post_init__(self) -> None:
-        check_control_characters(self.message)
-        if not self.message.strip():
-            raise ValueError("`message`: not only white space")
+        check_text("message", self.message, allowed_controls="\n\t", may_be_blank=False)
 
 
 class TalkReadMark(msgspec.Struct, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.api.users_shapes import AvailabilityQuery, NewUser, UserChanges
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, PASSWORDS, STORE
+from stream_server.web.http.fields import LOGIN_PATTERN
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.paging_shapes import IdsQuery
 from stream_server.web.http.responses import created_response, encode_response, json_response, list_response
@@ -47,7 +48,7 @@ async def get(request: web.Request) -> web.Response:
 async def get_by_login(request: web.Request) -> web.Response:
     """``GET /v1/users/by-login/{login}``: one user, by a login in any case of letters."""
     login = request.match_info["login"]
-    if not validation.LOGIN_PATTERN.fullmatch(login):
+    if not LOGIN_PATTERN.fullmatch(login):
         raise NotFound("there is no such user")
     return json_response(await request.app[STORE].users.get_by_login(request[CLAIMS].sub, login))
 

@@ -1,13 +1,11 @@
 """Users: sign up, look up, change, and lists of them."""
 
-import unicodedata
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.http.fields import PatchBody
-from stream_server.web.http.validation import (
+from stream_server.web.http.fields import (
     Cursor,
     DisplayName,
     Email,
@@ -17,8 +15,10 @@ from stream_server.web.http.validation import (
     Login,
     NonNegativeInt,
     Password,
+    PatchBody,
     Timestamp,
     check_name,
+    check_text,
 )
 
 Bio = Annotated[str, Meta(min_length=1, max_length=500, description="1 to 500 code points; lines, no other controls")]
@@ -65,9 +65,9 @@ class UserChanges(PatchBody):
         if self.name is not UNSET:
             check_name(self.name)
         if isinstance(self.bio, str):
-            _check_printable("bio", self.bio, allowed_controls="\n")
+            check_text("bio", self.bio, allowed_controls="\n", may_be_blank=False)
         if isinstance(self.place, str):
-            _check_printable("place", self.place)
+            check_text("place", self.place, may_be_blank=False)
 
 
 class User(msgspec.Struct):
@@ -111,9 +111,3 @@ class UserPage(msgspec.Struct):
     users: list[ListedUser]
     next: Cursor | None
     prev: Cursor | None
-
-
-def _check_printable(member: str, text: str, *, allowed_controls: str = "") -> None:
-    """Raises ValueError for words that are blank or have control characters, but for those in ``allowed_controls``."""
-    if not text.strip() or any(unicodedata.category(c) == "Cc" and c not in allowed_controls for c in text):
-        raise ValueError(f"`{member}`: not blank, no control characters")

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from stream_server.errors import BadRequest
 from stream_server.store import pagination as pages
-from stream_server.web.http.validation import Id
+from stream_server.web.http.fields import Id
 
 MAX_IDS = 200
 """Of users or statuses in one call."""

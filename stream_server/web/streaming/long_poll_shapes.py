@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from stream_server.web.http.validation import Cursor
+from stream_server.web.http.fields import Cursor
 
 
 class PolledEvents(msgspec.Struct):
