@@ -84,10 +84,9 @@ from stream_server.web.api.users_shapes import (
 from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.http.app_keys import ROUTES
 from stream_server.web.http.paging_shapes import IdsQuery, NumberedPageQuery, PageQuery
-from stream_server.web.openapi import document
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, RedisRoundTrips, Route
 from stream_server.web.streaming import long_poll, stream
-from stream_server.web.streaming.long_poll_shapes import PolledEvents
+from stream_server.web.streaming.long_poll import PolledEvents
 
 PASSWORD_TRIPS = RedisRoundTrips(
     2, "one before the password is hashed, which costs more than all of Redis, and one after it"
@@ -103,7 +102,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=LivenessAnswer),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,)),
     Route("GET", "/metrics", server.metrics, NO_TOKEN, media_type="text/plain"),
-    Route("GET", "/openapi.json", document.openapi_document, NO_TOKEN, response=OpenApiDocument),
+    Route("GET", "/openapi.json", server.openapi_document, NO_TOKEN, response=OpenApiDocument),
     Route(
         "POST",
         "/v1/users",

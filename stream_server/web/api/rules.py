@@ -22,9 +22,10 @@ from stream_server.web.api.rules_shapes import (
     RulesQuery,
 )
 from stream_server.web.http import query, validation
-from stream_server.web.http.app_keys import CLAIMS, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 
 async def list_saved(request: web.Request) -> web.Response:

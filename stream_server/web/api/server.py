@@ -4,8 +4,9 @@ from aiohttp import hdrs, web
 
 from stream_server import __version__
 from stream_server.runtime.metrics import CONTENT_TYPE
-from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK
-from stream_server.web.http.responses import encode_response
+from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK, ROUTES
+from stream_server.web.http.responses import encode_response, json_response
+from stream_server.web.openapi.document import encoded_document
 
 
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
@@ -37,3 +38,8 @@ async def index(request: web.Request) -> web.Response:  # noqa: ARG001 - a handl
     streams = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
     about = {"name": "stream-server", "version": __version__, "docs": "docs/api.md", "openapi": "/openapi.json"}
     return encode_response({**about, **begin, **streams})
+
+
+async def openapi_document(request: web.Request) -> web.Response:
+    """``GET /openapi.json``: an OpenAPI 3.1 description of all routes except those of the dialects."""
+    return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))

@@ -18,10 +18,11 @@ from stream_server.web.dialects import v2_rule_answers
 from stream_server.web.dialects.v2_query import read_bool, read_int, read_v2_query
 from stream_server.web.dialects.v2_rule_answers import RefusedRule
 from stream_server.web.http import validation
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
 from stream_server.web.http.body import read_json_body
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 RULES_BODY_FACTOR = 16
 """A body may be so many times a write's: a thousand rules of a thousand characters are a megabyte."""
