@@ -55,7 +55,14 @@ ROUTE_TABLE: tuple[Route, ...] = (
         round_trips=PASSWORD_TRIPS,
     ),
     Route("GET", "/v1/users", users.get_many, "read", IdsQuery, response=users.UsersById),
-    Route("GET", "/v1/users/available", users.check_available, NO_TOKEN, users.AvailabilityQuery, response=users.Availability),
+    Route(
+        "GET",
+        "/v1/users/available",
+        users.check_available,
+        NO_TOKEN,
+        users.AvailabilityQuery,
+        response=users.Availability,
+    ),
     Route("GET", "/v1/users/me", users.get_me, "read", response=users.OwnUser),
     Route("PATCH", "/v1/users/me", users.update, "write", body=users.UserChanges, response=users.OwnUser),
     Route(
@@ -87,9 +94,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
         round_trips=FOLLOW_TRIPS,
     ),
     Route("GET", "/v1/users/me/requests", follows.list_received_requests, "read", PageQuery, response=users.UserPage),
-    Route(
-        "GET", "/v1/users/me/requests/sent", follows.list_sent_requests, "read", PageQuery, response=users.UserPage
-    ),
+    Route("GET", "/v1/users/me/requests/sent", follows.list_sent_requests, "read", PageQuery, response=users.UserPage),
     Route(
         "PUT",
         "/v1/users/me/requests/{id}",
@@ -100,7 +105,9 @@ ROUTE_TABLE: tuple[Route, ...] = (
     ),
     Route("DELETE", "/v1/users/me/requests/{id}", follows.refuse_request, "write", response=follows.FollowRequestState),
     Route("GET", "/v1/users/me/blocks", blocks.list_blocks, "read", PageQuery, response=users.UserPage),
-    Route("PUT", "/v1/users/me/blocks/{id}", blocks.block, "write", response=blocks.BlockState, round_trips=FOLLOW_TRIPS),
+    Route(
+        "PUT", "/v1/users/me/blocks/{id}", blocks.block, "write", response=blocks.BlockState, round_trips=FOLLOW_TRIPS
+    ),
     Route("DELETE", "/v1/users/me/blocks/{id}", blocks.unblock, "write", response=blocks.BlockState),
     Route("GET", "/v1/users/me/mutes", blocks.list_mutes, "read", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/users/me/mutes/{id}", blocks.mute, "write", response=blocks.MuteState),
@@ -109,7 +116,13 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/users/{id}", users.get, "read", response=users.User),
     Route("GET", "/v1/users/{id}/followers", follows.list_followers, "read", PageQuery, response=users.UserPage),
     Route("GET", "/v1/users/{id}/following", follows.list_following, "read", PageQuery, response=users.UserPage),
-    Route("GET", "/v1/users/{id}/relationship/{other}", relations.get_relationship, "read", response=relations.RelationshipState),
+    Route(
+        "GET",
+        "/v1/users/{id}/relationship/{other}",
+        relations.get_relationship,
+        "read",
+        response=relations.RelationshipState,
+    ),
     Route(
         "GET",
         "/v1/users/{id}/common-following/{other}",
@@ -158,12 +171,41 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PUT", "/v1/users/me/favorites/{id}", likes.add_favorite, "write", response=likes.FavoriteState),
     Route("DELETE", "/v1/users/me/favorites/{id}", likes.remove_favorite, "write", response=likes.FavoriteState),
     Route("GET", "/v1/users/me/favorites/{id}", likes.get_favorite, "read", response=likes.FavoriteState),
-    Route("POST", "/v1/statuses/{id}/comments", comments.post, "write", body=comments.NewComment, response=comments.Comment, status=201),
-    Route("GET", "/v1/statuses/{id}/comments", comments.list_under_status, "read", PageQuery, response=comments.CommentPage),
+    Route(
+        "POST",
+        "/v1/statuses/{id}/comments",
+        comments.post,
+        "write",
+        body=comments.NewComment,
+        response=comments.Comment,
+        status=201,
+    ),
+    Route(
+        "GET",
+        "/v1/statuses/{id}/comments",
+        comments.list_under_status,
+        "read",
+        PageQuery,
+        response=comments.CommentPage,
+    ),
     Route("GET", "/v1/comments/{id}", comments.get, "read", response=comments.Comment),
     Route("DELETE", "/v1/comments/{id}", comments.delete, "write", status=204),
-    Route("GET", "/v1/notifications", notifications.list_notifications, "read", PageQuery, response=notifications.NotificationPage),
-    Route("PUT", "/v1/notifications/read", notifications.mark_read, "write", body=notifications.ReadMark, response=notifications.UnreadCount),
+    Route(
+        "GET",
+        "/v1/notifications",
+        notifications.list_notifications,
+        "read",
+        PageQuery,
+        response=notifications.NotificationPage,
+    ),
+    Route(
+        "PUT",
+        "/v1/notifications/read",
+        notifications.mark_read,
+        "write",
+        body=notifications.ReadMark,
+        response=notifications.UnreadCount,
+    ),
     Route(
         "POST",
         "/v1/reports",
@@ -175,7 +217,14 @@ ROUTE_TABLE: tuple[Route, ...] = (
         other_statuses=(200,),
     ),
     Route("GET", "/v1/reports/{id}", reports.get, "read", response=reports.Report),
-    Route("GET", "/v1/admin/reports", reports.list_reports, "admin", reports.ReportsQuery, response=reports.AdminReportPage),
+    Route(
+        "GET",
+        "/v1/admin/reports",
+        reports.list_reports,
+        "admin",
+        reports.ReportsQuery,
+        response=reports.AdminReportPage,
+    ),
     Route(
         "PATCH",
         "/v1/admin/reports/{id}",
@@ -191,7 +240,14 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/users/{id}/lists", lists.list_owned, "read", PageQuery, response=lists.ListPage),
     Route("GET", "/v1/users/{id}/listed", lists.list_memberships, "read", PageQuery, response=lists.ListPage),
     Route(
-        "POST", "/v1/lists", lists.create, "write", body=lists.NewList, response=lists.List, status=201, extra_error_statuses=(413,)
+        "POST",
+        "/v1/lists",
+        lists.create,
+        "write",
+        body=lists.NewList,
+        response=lists.List,
+        status=201,
+        extra_error_statuses=(413,),
     ),
     Route("GET", "/v1/lists/{id}", lists.get, "read", response=lists.List),
     Route("PATCH", "/v1/lists/{id}", lists.update, "write", body=lists.ListChanges, response=lists.List),
@@ -207,7 +263,12 @@ ROUTE_TABLE: tuple[Route, ...] = (
         round_trips=FOLLOW_TRIPS,
     ),
     Route(
-        "DELETE", "/v1/lists/{id}/members/{uid}", lists.remove_member, "write", response=lists.List, round_trips=FOLLOW_TRIPS
+        "DELETE",
+        "/v1/lists/{id}/members/{uid}",
+        lists.remove_member,
+        "write",
+        response=lists.List,
+        round_trips=FOLLOW_TRIPS,
     ),
     Route("GET", "/v1/users/me/groups", groups.list_own, "read", PageQuery, response=groups.GroupPage),
     Route(
@@ -233,9 +294,23 @@ ROUTE_TABLE: tuple[Route, ...] = (
         extra_error_statuses=(413,),
         me_parameter="uid",
     ),
-    Route("DELETE", "/v1/groups/{id}/members/{uid}", groups.remove_member, "write", response=groups.Group, me_parameter="uid"),
     Route(
-        "POST", "/v1/talks", talks.open_talk, "write", body=talks.NewTalk, response=talks.Talk, status=201, other_statuses=(200,)
+        "DELETE",
+        "/v1/groups/{id}/members/{uid}",
+        groups.remove_member,
+        "write",
+        response=groups.Group,
+        me_parameter="uid",
+    ),
+    Route(
+        "POST",
+        "/v1/talks",
+        talks.open_talk,
+        "write",
+        body=talks.NewTalk,
+        response=talks.Talk,
+        status=201,
+        other_statuses=(200,),
     ),
     Route("GET", "/v1/talks", talks.list_own, "read", PageQuery, response=talks.TalkPage),
     Route("GET", "/v1/talks/{id}", talks.get, "read", response=talks.Talk),
@@ -250,7 +325,9 @@ ROUTE_TABLE: tuple[Route, ...] = (
     ),
     Route("GET", "/v1/talks/{id}/messages", talks.list_messages, "read", PageQuery, response=talks.TalkMessagePage),
     Route("GET", "/v1/talks/{id}/messages/{message}", talks.get_message, "read", response=talks.TalkMessage),
-    Route("PUT", "/v1/talks/{id}/read", talks.mark_read, "write", body=talks.TalkReadMark, response=talks.TalkReadState),
+    Route(
+        "PUT", "/v1/talks/{id}/read", talks.mark_read, "write", body=talks.TalkReadMark, response=talks.TalkReadState
+    ),
     Route(
         "GET",
         "/v1/timelines/home",
@@ -260,12 +337,54 @@ ROUTE_TABLE: tuple[Route, ...] = (
         response=timelines.StatusPage,
         round_trips=RANKED_TIMELINE_TRIPS,
     ),
-    Route("GET", "/v1/users/me/mentions", timelines.mention_timeline, "read", NumberedPageQuery, response=timelines.StatusPage),
-    Route("GET", "/v1/users/me/favorites", timelines.favorite_statuses, "read", NumberedPageQuery, response=timelines.StatusPage),
-    Route("GET", "/v1/users/{id}/statuses", timelines.profile_timeline, "read", NumberedPageQuery, response=timelines.StatusPage),
-    Route("GET", "/v1/users/{id}/likes", timelines.liked_statuses, "read", NumberedPageQuery, response=timelines.StatusPage),
-    Route("GET", "/v1/statuses/{id}/reposts", timelines.list_reposts, "read", NumberedPageQuery, response=timelines.StatusPage),
-    Route("GET", "/v1/statuses/{id}/replies", timelines.list_replies, "read", NumberedPageQuery, response=timelines.StatusPage),
+    Route(
+        "GET",
+        "/v1/users/me/mentions",
+        timelines.mention_timeline,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
+    Route(
+        "GET",
+        "/v1/users/me/favorites",
+        timelines.favorite_statuses,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
+    Route(
+        "GET",
+        "/v1/users/{id}/statuses",
+        timelines.profile_timeline,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
+    Route(
+        "GET",
+        "/v1/users/{id}/likes",
+        timelines.liked_statuses,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
+    Route(
+        "GET",
+        "/v1/statuses/{id}/reposts",
+        timelines.list_reposts,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
+    Route(
+        "GET",
+        "/v1/statuses/{id}/replies",
+        timelines.list_replies,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
     Route(
         "GET",
         "/v1/statuses/{id}/conversation",
@@ -274,7 +393,14 @@ ROUTE_TABLE: tuple[Route, ...] = (
         NumberedPageQuery,
         response=timelines.StatusPage,
     ),
-    Route("GET", "/v1/tags/{tag}/statuses", timelines.hashtag_timeline, "read", NumberedPageQuery, response=timelines.StatusPage),
+    Route(
+        "GET",
+        "/v1/tags/{tag}/statuses",
+        timelines.hashtag_timeline,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
     Route(
         "GET",
         "/v1/lists/{id}/statuses",
@@ -284,9 +410,26 @@ ROUTE_TABLE: tuple[Route, ...] = (
         response=timelines.StatusPage,
         round_trips=TIMELINE_TRIPS,
     ),
-    Route("GET", "/v1/groups/{id}/statuses", timelines.group_timeline, "read", NumberedPageQuery, response=timelines.StatusPage),
-    Route("POST", "/v1/admin/users", users.create_accounts, "admin", body=users.NewAccounts, response=users.AccountResults),
-    Route("POST", "/v1/streams/ticket", tickets.issue_ticket, "stream", response=tickets.Ticket, status=201, is_write=False),
+    Route(
+        "GET",
+        "/v1/groups/{id}/statuses",
+        timelines.group_timeline,
+        "read",
+        NumberedPageQuery,
+        response=timelines.StatusPage,
+    ),
+    Route(
+        "POST", "/v1/admin/users", users.create_accounts, "admin", body=users.NewAccounts, response=users.AccountResults
+    ),
+    Route(
+        "POST",
+        "/v1/streams/ticket",
+        tickets.issue_ticket,
+        "stream",
+        response=tickets.Ticket,
+        status=201,
+        is_write=False,
+    ),
     Route("GET", "/v1/rules", rules.list_saved, "stream", rules.RulesQuery, response=rules.RuleList),
     Route(
         "POST",
@@ -300,7 +443,9 @@ ROUTE_TABLE: tuple[Route, ...] = (
         extra_error_statuses=(409, 413),
     ),
     Route("DELETE", "/v1/rules/{id}", rules.delete, "stream", status=204),
-    Route("POST", "/v1/rules/delete", rules.delete_many, "stream", body=rules.RuleDeletion, response=rules.DeletedRules),
+    Route(
+        "POST", "/v1/rules/delete", rules.delete_many, "stream", body=rules.RuleDeletion, response=rules.DeletedRules
+    ),
     Route(
         "POST",
         "/v1/rules/explain",
@@ -335,7 +480,9 @@ ROUTE_TABLE: tuple[Route, ...] = (
         is_streaming=True,
         accepts_ticket=True,
     ),
-    Route("POST", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents, is_streaming=True),
+    Route(
+        "POST", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents, is_streaming=True
+    ),
     Route(
         "GET", "/1.1/statuses/filter.json", v1.filter_stream, "stream", None, is_streaming=True, dialect=v1.V1_DIALECT
     ),

@@ -15,7 +15,7 @@ PrivateFlag = Annotated[bool, Meta(description="present only if the caller is on
 
 
 class RelationshipState(msgspec.Struct):
-    """The relationship of ``{id}`` to ``{other}``. ``blocking`` and ``muting`` say what the caller does to the other."""
+    """The relationship of ``{id}`` to ``{other}``. ``blocking`` and ``muting`` say what the caller does."""
 
     following: bool
     followed_by: bool

@@ -18,9 +18,7 @@ from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import created_response, json_response, page_response
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
-ReportNote = Annotated[
-    str, Meta(max_length=500, description="no control characters other than line feed and tab")
-]
+ReportNote = Annotated[str, Meta(max_length=500, description="no control characters other than line feed and tab")]
 
 
 class NewReport(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,7 +38,10 @@ class NewReport(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Decision(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``PATCH /v1/admin/reports/{id}``: ``removed`` deletes the status, ``suspended`` suspends its author."""
+    """The body of ``PATCH /v1/admin/reports/{id}``.
+
+    The outcome ``removed`` deletes the status, ``suspended`` suspends its author.
+    """
 
     outcome: ReportOutcome
     note: Annotated[ReportNote, Meta(description="the reason, for other administrators")] = ""

@@ -178,9 +178,7 @@ async def add(request: web.Request) -> web.Response:
     new_rules, body = await validation.read_body_as(NewRules, request)
     texts = await _canonical_rules(request, new_rules)
     key, dry_run = read_idempotency_key(request, body), new_rules.dry_run
-    outcomes = await request.app[STORE].rules.add(
-        request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run
-    )
+    outcomes = await request.app[STORE].rules.add(request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run)
     _refuse_duplicates(outcomes)
     answers = [RuleAnswer(text, tag) for text, tag in texts] if dry_run else [_created_rule(one) for one in outcomes]
     return encode_response(CreatedRules(answers, dry_run), status=200 if dry_run else 201)

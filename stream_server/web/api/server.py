@@ -9,9 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server import __version__
 from stream_server.runtime.metrics import CONTENT_TYPE
 from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK, ROUTES
-from stream_server.web.http.responses import ErrorDetail
 from stream_server.web.http.fields import NonNegativeInt
-from stream_server.web.http.responses import encode_response, json_response
+from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
 from stream_server.web.openapi.document import encoded_document
 
 

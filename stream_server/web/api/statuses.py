@@ -39,7 +39,7 @@ class GeoPoint(StatusLocation, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedPlace(StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A named place. ``box`` is west, south, east, north in degrees; west > east means that it crosses longitude 180."""
+    """A named place. ``box`` is west, south, east, north in degrees; west > east crosses longitude 180."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     country: (
@@ -69,7 +69,7 @@ class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     in_reply_to: Id | None = None
     origin: Id | None = None
     lang: Language | None = None
-    media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = []
+    media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = msgspec.field(default_factory=list)
     meta: dict[str, Any] | None = None
     group: (
         Annotated[Id, Meta(description="the group to post in; a reply always goes to the group of its parent")] | None

@@ -74,7 +74,7 @@ async def list_replies(request: web.Request) -> web.Response:
 
 
 async def list_conversation(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}/conversation``: list all statuses of the thread that a status belongs to, oldest first."""
+    """``GET /v1/statuses/{id}/conversation``: list the statuses of the thread of a status, oldest first."""
     return await paging.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_conversation)
 
 

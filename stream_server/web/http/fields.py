@@ -114,7 +114,7 @@ def check_meta(meta: dict[str, Any]) -> None:
 
 
 def nesting_depth(value: object) -> int:
-    """Return how many objects and lists are nested in ``value``. The loop goes level by level, so depth costs no stack."""
+    """Return how many objects and lists are nested in ``value``. The loop goes level by level to save stack."""
     level, depth = [value], 0
     while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1

@@ -84,7 +84,7 @@ def to_api_error(text: str, struct_type: type) -> ApiError:
 
 
 def _join_path(path: str, member: str) -> str:
-    """Return the path of ``member`` as clients write it, ``location.lat``. Long unknown names are cut at 64 characters."""
+    """Return the path of ``member`` as clients write it, ``location.lat``. Names are cut at 64 characters."""
     return f"{path}.{member[:64]}" if path else member[:64]
 
 
