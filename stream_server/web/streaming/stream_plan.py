@@ -20,8 +20,9 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 
