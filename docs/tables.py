@@ -13,7 +13,7 @@ import msgspec
 
 from filters.base import Filter
 from filters.registry import Registry
-from stream_server.config.config import SETTINGS
+from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact
 from stream_server.events.visibility import decide_visibility as decided

@@ -17,9 +17,9 @@ from filters.rules.rule import Rule
 from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
 from stream_server.errors import ApiError
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
 from stream_server.events.trial_status import ANONYMOUS_STATUS, make_trial_status, trial_event
-from stream_server.events.view import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 
 EPILOG = """
 \b

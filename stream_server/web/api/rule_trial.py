@@ -6,9 +6,9 @@ import msgspec
 
 from filters.event import Event
 from stream_server.errors import NotFound
-from stream_server.events.entry import EPOCH_MS
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.position import EPOCH_MS
 from stream_server.events.trial_status import make_trial_status, trial_event
-from stream_server.events.view import AuthorSnapshot, EntryFacts
 from stream_server.store.store import Store
 from stream_server.web.api.statuses import NewStatus
 from stream_server.web.http.fields import Id, Login, NonNegativeInt

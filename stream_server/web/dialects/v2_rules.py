@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from filters.error import ParameterError
 from stream_server.errors import BadRequest
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rules import RuleTag
 from stream_server.web.dialects import v2_rule_answers
