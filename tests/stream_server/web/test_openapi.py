@@ -124,13 +124,13 @@ def test_a_route_says_what_it_answers(row: Route) -> None:
     shapes = document()["components"]["responses"]
     for status in statuses - {row.status, *row.other_statuses}:
         (media,) = shapes[str(status)]["content"].items()
-        assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/Refusal"}})
+        assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/ErrorResponse"}})
 
 
 def test_every_code_of_a_refusal_is_told() -> None:
     """In the shape as an enumeration, and beside its status."""
     made = document()["components"]
-    assert made["schemas"]["Problem"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
+    assert made["schemas"]["ErrorDetail"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
     for code, status in STATUS_BY_CODE.items():
         assert f"`{code}`" in made["responses"][str(status)]["description"]
 
@@ -182,5 +182,5 @@ async def test_a_handler_gets_the_query_of_its_row_only() -> None:
     request = make_mocked_request("GET", "/?count=7&page=2")
     request[app_keys.QUERY] = query.read_query(request, paging.NumberedPageQuery)
     assert query.parsed_query(request, paging.PageQuery).page_request() == Asked(7, None, None, 2)
-    with pytest.raises(TypeError, match="Wanted"):
+    with pytest.raises(TypeError, match="AvailabilityQuery"):
         query.parsed_query(request, users_shapes.AvailabilityQuery)
