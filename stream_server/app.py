@@ -13,7 +13,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.events.language import LanguageDetector, detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.log_reader import LogReader

@@ -14,7 +14,7 @@ from filters.rule import MAX_RULES
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.track import MAX_PHRASE_BYTES, MAX_PHRASES
 from stream_server import __version__
-from stream_server.config.config import SETTINGS
+from stream_server.config.settings import SETTINGS
 from stream_server.store import keys
 from stream_server.web.http.http_connection import MAX_REQUEST_LINE_BYTES
 from stream_server.web.routes import ROUTE_TABLE

@@ -1,27 +1,37 @@
-"""Tickets: what opens one stream within 30 seconds, the only credential that a URL may carry.
+"""Tickets: a ticket opens one stream within 30 seconds. It is the only credential that a URL may carry.
 
-A browser's EventSource cannot set a header. Its page asks for a ticket with the token in a header, and opens the stream
-with the ticket: a URL ends in logs and histories, and what is found there is used up. The stream is the token's: it
-has its scopes, and ends with it.
+A browser's EventSource cannot set headers. Its page requests a ticket with the token in a header, and opens the stream
+with the ticket in the URL. URLs end up in logs and histories, so a ticket works only once. The stream has the scopes of
+the token, and ends with it. ``web.http.authentication`` reads and redeems tickets.
 """
 
 import secrets
+from typing import Annotated
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.authentication import ticket_digest
 from stream_server.web.http.responses import encode_response
 
 TICKET_BYTES = 32
+"""Random bytes of a ticket."""
+
 TICKET_TTL_SECONDS = 30
+"""Lifetime of a ticket, in seconds."""
+
+
+class Ticket(msgspec.Struct):
+    """A single-use credential that opens one stream from a URL."""
+
+    ticket: Annotated[str, Meta(description="for `?ticket=`; valid once")]
+    expires_in: Annotated[int, Meta(ge=1, description="seconds")]
 
 
 async def issue_ticket(request: web.Request) -> web.Response:
-    """``POST /v1/streams/ticket``: a ticket that opens one stream in the place of the token, within 30 seconds."""
-    ticket = secrets.token_urlsafe(TICKET_BYTES)
-    await request.app[STORE].tickets.store(
-        ticket_digest(ticket), msgspec.json.encode(request[CLAIMS]), TICKET_TTL_SECONDS
-    )
+    """``POST /v1/streams/ticket``: issue a ticket that opens one stream instead of the token, within 30 seconds."""
+    ticket, claims = secrets.token_urlsafe(TICKET_BYTES), msgspec.json.encode(request[CLAIMS])
+    await request.app[STORE].tickets.store(ticket_digest(ticket), claims, TICKET_TTL_SECONDS)
     return encode_response({"ticket": ticket, "expires_in": TICKET_TTL_SECONDS}, status=201)

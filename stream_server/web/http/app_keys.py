@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from aiohttp import web
 
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.runtime.metrics import Metrics

@@ -11,8 +11,8 @@ from stream_server.errors import BadRequest
 from stream_server.store import pagination as pages
 from stream_server.web.http import query
 from stream_server.web.http.app_keys import CLAIMS
+from stream_server.web.http.fields import Id
 from stream_server.web.http.responses import page_response
-from stream_server.web.http.validation import Id
 
 MAX_IDS = 200
 """Most ids in the query of one request, and most items on one page."""

@@ -13,7 +13,7 @@ from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB
 from stream_server.web.http.drain import reject_when_draining
-from stream_server.web.http.validation import Cursor
+from stream_server.web.http.fields import Cursor
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, close_at_expiry

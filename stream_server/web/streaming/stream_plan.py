@@ -16,7 +16,7 @@ from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.group import Framing
 from stream_server.hub.hub import Hub

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.events.language import detect_language
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.runtime.metrics import Metrics
