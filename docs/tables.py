@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
 def settings() -> str:
-    """Return the settings: flag, environment variable, default, unit, help, and whether a reload applies a new value."""
+    """Return the settings with flag, variable, default, unit and help, and whether a reload applies a new value."""
     rows = (
         (
             f"`{s.flag}`", f"`{s.environment_variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,

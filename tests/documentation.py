@@ -1,7 +1,7 @@
 """Run the fenced code blocks of a documentation page as a reader would run them.
 
-``sh`` blocks run in bash with small stand-ins for commands that would not end or would change the machine. ``python`` blocks
-run as programs. Blocks in other languages are checked by their syntax, see ``test_documentation.py``.
+``sh`` blocks run in bash with small stand-ins for commands that would not end or would change the machine.
+``python`` blocks run as programs. Blocks in other languages are checked by their syntax, see ``test_documentation.py``.
 """
 
 import json
@@ -25,7 +25,9 @@ STREAM_SECONDS = 2
 PROGRAM_SECONDS = 4
 """A program that still runs after this many seconds reads a stream without an error."""
 
-_FENCE = re.compile(r"(?P<comment><!-- not run: [^\n]+ -->\n)?^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S)
+_FENCE = re.compile(
+    r"(?P<comment><!-- not run: [^\n]+ -->\n)?^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 _CURL = """#!/bin/bash
 # A stream has no end: -N reads it for a moment. Any other request must succeed, unless the block shows a refusal.

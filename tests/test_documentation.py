@@ -18,10 +18,10 @@ from stream_server.client import ApiClient
 from stream_server.config.config import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.routes import ROUTE_TABLE
-from tests.documentation import ROOT, Block, Reader, blocks, last_json, same_shape, shape
+from tests.documentation import Block, Reader, blocks, last_json, same_shape, shape
 from tests.end_to_end import nginx
 from tests.end_to_end.api import mint
-from tests.end_to_end.server import Server
+from tests.end_to_end.server import ROOT, Server
 
 PAGES = [
     ROOT / "README.md",
@@ -64,7 +64,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 @pytest.mark.extended
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_the_examples_of_a_page_run(page: Path, reader: Reader) -> None:
-    """Shell and Python blocks succeed in order. A JSON block after a shell block has the structure of its last answer."""
+    """Shell and Python blocks succeed in order. A JSON block has the structure of the last answer before it."""
     output = ""
     for block in blocks(page):
         if block.language == "sh":
