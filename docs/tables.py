@@ -16,7 +16,7 @@ import msgspec
 from filters.base import Filter
 from filters.registry import Registry
 from stream_server.cli import cli
-from stream_server.config.config import SETTINGS
+from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.runtime.metrics import WATCHED_METRICS

@@ -15,7 +15,7 @@ import yaml
 
 from stream_server.cli import cli
 from stream_server.client import ApiClient
-from stream_server.config.config import SETTINGS
+from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.routes import ROUTE_TABLE
 from tests.documentation import Block, Reader, blocks, last_json, same_shape, shape

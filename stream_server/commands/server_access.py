@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
 from stream_server.security.tokens import TokenAuthority, load_or_create_secret

@@ -21,7 +21,9 @@ from itertools import chain, takewhile
 from typing import NamedTuple
 
 from stream_server.errors import ApiError, Unavailable
-from stream_server.events.entry import LOG_START, Entry, MalformedEntry, Position, parse_published
+from stream_server.events.entry import Entry, parse_published
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkHealth
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog, LogLookup

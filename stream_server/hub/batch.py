@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 
 if TYPE_CHECKING:
     from stream_server.hub.client import Client

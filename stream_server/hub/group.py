@@ -7,7 +7,8 @@ import msgspec
 
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
-from stream_server.events.entry import EncodeEntry, Entry, Position
+from stream_server.events.entry import EncodeEntry, Entry
+from stream_server.events.position import Position
 from stream_server.hub.batch import Batch, Recipient
 from stream_server.hub.messages import ControlMessage
 from stream_server.hub.visibility.private_view import PrivateView

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 from filters.base import FilterFailure
 from filters.index_keys import user_key
 from filters.subscription_index import SubscriptionIndex
-from stream_server.events.entry import (
-    CREATION_KINDS,
-    FOLLOWERS_PREFIX,
-    INTERNAL_KINDS,
-    PUBLIC_AUDIENCE,
-    Entry,
-    MalformedEntry,
-    Position,
-)
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.kinds import CREATION_KINDS, FOLLOWERS_PREFIX, INTERNAL_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.background_tasks import BackgroundTasks

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.group import ClientGroup

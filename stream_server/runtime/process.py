@@ -23,8 +23,9 @@ import msgspec
 import uvloop
 
 from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
-from stream_server.config.config import Config, load_again, worker_environment
+from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
+from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.runtime import logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis

@@ -10,7 +10,7 @@ import msgspec
 
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.events.redis_position import make_position
 from stream_server.feed.feed import Feed
 from stream_server.feed.log_reader import LogReader

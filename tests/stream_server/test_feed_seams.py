@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.feed.feed import Feed, LinkLost
 from tests.stream_server.feeding import Node, Pen
 from tests.waiting import eventually

@@ -7,7 +7,10 @@ from typing import NamedTuple, Protocol
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
-from stream_server.events.entry import CREATION_KINDS, PUBLIC_AUDIENCE, EncodeEntry, Entry, MalformedEntry, Position
+from stream_server.events.entry import EncodeEntry, Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.position import Position
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler

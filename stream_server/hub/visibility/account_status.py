@@ -2,7 +2,9 @@
 
 from collections.abc import Collection
 
-from stream_server.events.entry import CREATION_KINDS, LOG_START, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS
+from stream_server.events.position import LOG_START, Position
 
 
 class AccountStatus:

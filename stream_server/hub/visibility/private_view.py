@@ -9,14 +9,9 @@ remembered for its end: a delete or an ``uncomment`` must come to whoever was sh
 from collections.abc import MutableSet
 
 from filters.subscription import Subscription
-from stream_server.events.entry import (
-    CREATION_KINDS,
-    DELETION_KINDS,
-    FOLLOWERS_PREFIX,
-    PUBLIC_AUDIENCE,
-    Entry,
-    Position,
-)
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE
+from stream_server.events.position import Position
 from stream_server.hub.visibility.viewer import Viewer
 
 MAX_REMEMBERED_SUBJECTS = 4096

@@ -5,7 +5,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from stream_server.events import redis_position
-from stream_server.events.entry import CHANNELS, LOG_START, PUBLIC_AUDIENCE, Entry, Position, make_entry
+from stream_server.events.entry import Entry, make_entry
+from stream_server.events.kinds import CHANNELS, PUBLIC_AUDIENCE
+from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PageSizer
 from stream_server.store.redis import server_info
@@ -72,7 +74,7 @@ class EventLog:
         self.invalid_rows = 0
 
     async def head(self) -> Position:
-        """The last entry; :data:`~stream_server.events.entry.LOG_START` while there is none."""
+        """The last entry; :data:`~stream_server.events.position.LOG_START` while there is none."""
         (rows,) = await self._redis.execute(READ_LAST_ROWS)
         self.page_sizer.record_rows(rows)
         return _first_position(rows) or LOG_START

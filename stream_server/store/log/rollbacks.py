@@ -7,7 +7,7 @@ too lie below lost ones, so that neither tells what a client has seen. A feed th
 from typing import NamedTuple
 
 from stream_server.events import redis_position
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.redis.scripts import Scripts
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from aiohttp import web
 
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.runtime.metrics import Metrics
@@ -14,12 +14,10 @@ from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
 from stream_server.web.route import Route
-from stream_server.web.streaming.subscription_parser import SubscriptionParser
 
 CONFIG = web.AppKey("config", Config)
 STORE = web.AppKey("store", Store)
 HUB = web.AppKey("hub", Hub)
-SUBSCRIPTION_PARSER = web.AppKey("subscriptions", SubscriptionParser)
 AUTH = web.AppKey("auth", TokenAuthority)
 KEY_SET = web.AppKey("key_set", RemoteKeySet)
 """There only where the settings name a key set's URL."""

@@ -4,6 +4,7 @@ import asyncio
 
 from aiohttp import web
 
+from stream_server.errors import Unavailable
 from stream_server.web.http.app_keys import HUB, SHUTDOWN
 from stream_server.web.http.http_connection import HttpRunner
 
@@ -25,3 +26,14 @@ async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, ti
     await hub.wait_until_empty(ends - clock())  # a stream that was just beginning is told goodbye as well
     await hub.background_tasks.cancel_all()
     await runner.cleanup()
+
+
+def reject_when_draining(request: web.Request) -> None:
+    """Raises Unavailable for a stream or a poll that would begin now: it would only be told goodbye.
+
+    Asked before the token is looked at, since a ticket would be used up, and once more when all is planned, which is
+    the last moment for a refusal. When to come back is spread as it is for those who are sent away.
+    """
+    if request.app[HUB].is_stopping:
+        message = "this server is stopping; ask again, another one answers"
+        raise Unavailable(message, retry_after=request.app[SHUTDOWN].next_retry_after())

@@ -16,8 +16,7 @@ from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.web.http.app_keys import CONFIG
-from stream_server.web.http.middleware import http_exception_to_api_error
-from stream_server.web.http.responses import error_response
+from stream_server.web.http.responses import error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
 
 HEADER_TIMEOUT_SECONDS = 15.0

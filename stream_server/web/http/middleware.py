@@ -18,29 +18,24 @@ from stream_server.errors import (
     BadRequest,
     Forbidden,
     InternalError,
-    MethodNotAllowed,
     NotFound,
     TooLarge,
-    Unauthorized,
 )
-from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
-from stream_server.web.api import tickets
 from stream_server.web.http.app_keys import (
-    AUTH,
     CLAIMS,
     CONFIG,
     HUB,
-    KEY_SET,
     METRICS,
     QUERY,
     REQUEST_ID,
     ROUTES,
     STORE,
 )
-from stream_server.web.http.drain_check import reject_when_draining
+from stream_server.web.http.authentication import authenticate
+from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
-from stream_server.web.http.responses import SERVER_NAME, error_response
+from stream_server.web.http.responses import SERVER_NAME, error_response, http_exception_to_api_error
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 
 logger = logging.getLogger(__name__)
@@ -104,7 +99,7 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
     if route.is_streaming:
         reject_when_draining(request)
     if route.scope != NO_TOKEN:
-        request[CLAIMS] = await _authenticate(request, route)
+        request[CLAIMS] = await authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in request[CLAIMS].scopes:
             raise Forbidden(f"this needs the scope {route.scope}")
     if route.query is not None:
@@ -148,52 +143,6 @@ def _parameter_error(error: ParameterError) -> ApiError:
     kind = TooLarge if STATUS_BY_CODE[error.code] == 413 else BadRequest
     column = error.column if isinstance(error, RuleError) else None
     return kind(error.message, code=error.code, param=error.param, column=column)
-
-
-def http_exception_to_api_error(method: str, error: web.HTTPException) -> ApiError | None:
-    """Our name for what aiohttp refuses by itself; None for a 5xx."""
-    if error.status == 404:
-        return NotFound("there is nothing at this path")
-    if error.status == 405:
-        return MethodNotAllowed(f"{method} is not possible here"[:64], code="method_not_allowed")
-    if error.status == 413:
-        return TooLarge("the request is too large")
-    if error.status == 417:
-        return BadRequest("only 100-continue can be expected", param="Expect")
-    return BadRequest("the request cannot be understood", code="malformed_body") if error.status < 500 else None
-
-
-async def _authenticate(request: web.Request, route: Route) -> Claims:
-    """The claims of the request's token, if it is valid here and now; raises Unauthorized, Forbidden ``suspended``."""
-    claims = await _read_claims(request, route)
-    standing = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
-    if not standing.user_exists:
-        raise Unauthorized("the token's user does not exist")
-    if standing.revoked:
-        raise Unauthorized("the token was revoked", code="token_revoked")
-    if standing.suspended:
-        raise Forbidden("this account is suspended", code="suspended")
-    return claims
-
-
-async def _read_claims(request: web.Request, route: Route) -> Claims:
-    """What the token says, or the ticket where the row takes one; whether that still stands is another question."""
-    ticket = tickets.read_ticket(request) if route.accepts_ticket else None
-    if ticket is not None:
-        return await tickets.redeem_ticket(request, ticket)
-    token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
-    if KEY_SET in request.app:
-        await request.app[KEY_SET].ensure_key_for(token)
-    return request.app[AUTH].verify(token, time.time())
-
-
-def read_bearer_token(request: web.Request) -> str:
-    """The token in the Authorization header (RFC 6750 §2.1), the only place where a token is looked for."""
-    given = request.headers.getall(hdrs.AUTHORIZATION, [])
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthorized("send `Authorization: Bearer <token>`")
-    return token.strip()
 
 
 def _record_metrics(request: web.Request, response: web.StreamResponse, seconds: float) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from aiohttp import web
@@ -13,7 +14,6 @@ from stream_server.errors import BadRequest
 from stream_server.web.http.app_keys import QUERY
 from stream_server.web.http.validation import to_api_error
 from stream_server.web.route import Route
-from stream_server.web.streaming.parameters import query_pairs
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
 
@@ -22,6 +22,21 @@ TOKEN_PARAMETERS = frozenset({"access_token", "token"})
 
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
+
+
+def query_pairs(request: web.Request) -> list[tuple[str, str]]:
+    """The query's names and values; raises BadRequest where it is not UTF-8."""
+    return parse_pairs(request.rel_url.raw_query_string)
+
+
+def parse_pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
+    except UnicodeDecodeError:
+        message = "percent-encoded bytes are not UTF-8"
+    except ValueError:
+        message = "too many parameters"
+    raise BadRequest(message, code="malformed_body")
 
 
 def check_parameter_names(request: web.Request, route: Route) -> None:

@@ -2,11 +2,20 @@
 
 import math
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 from aiohttp import hdrs, web
+from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.errors import ApiError
+from stream_server.errors import (
+    STATUS_BY_CODE,
+    ApiError,
+    BadRequest,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+)
 
 SERVER_NAME = "stream-server"
 
@@ -19,6 +28,21 @@ JSON_HEADERS = {
 
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """What RFC 6750 §3.1 calls our refusals, by status."""
+
+
+class ErrorDetail(msgspec.Struct):
+    """What was wrong: ``code`` is for programs, ``message`` for people; ``param`` names who is at fault."""
+
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(STATUS_BY_CODE)})]
+    message: str
+    param: Annotated[str, Meta(description="a query parameter, a body member or a header")] | UnsetType = UNSET
+    column: Annotated[int, Meta(ge=1, description="where in a rule, in code points")] | UnsetType = UNSET
+
+
+class ErrorResponse(msgspec.Struct):
+    """Every answer that is not 2xx."""
+
+    error: ErrorDetail
 
 
 class _CreatedObject(msgspec.Struct):
@@ -71,3 +95,16 @@ def _bearer_challenge(error: ApiError, *, token_sent: bool) -> str:
         return f'Bearer realm="{SERVER_NAME}"'
     told = error.message.replace("\\", "").replace('"', "'")
     return f'Bearer realm="{SERVER_NAME}", error="{BEARER_ERRORS[error.status]}", error_description="{told}"'
+
+
+def http_exception_to_api_error(method: str, error: web.HTTPException) -> ApiError | None:
+    """Our name for what aiohttp refuses by itself; None for a 5xx."""
+    if error.status == 404:
+        return NotFound("there is nothing at this path")
+    if error.status == 405:
+        return MethodNotAllowed(f"{method} is not possible here"[:64], code="method_not_allowed")
+    if error.status == 413:
+        return TooLarge("the request is too large")
+    if error.status == 417:
+        return BadRequest("only 100-continue can be expected", param="Expect")
+    return BadRequest("the request cannot be understood", code="malformed_body") if error.status < 500 else None

@@ -6,11 +6,9 @@ from inspect import getmodule
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from stream_server import __version__
-from stream_server.web.http.app_keys import ROUTES
-from stream_server.web.http.responses import json_response
+from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.openapi.operation import (
     Json,
     build_operation,
@@ -20,17 +18,11 @@ from stream_server.web.openapi.operation import (
     portable_schema,
 )
 from stream_server.web.route import Route
-from stream_server.web.streaming.parameters import TICKET_PARAMETER
 
 API_DESCRIPTION = (
     "A real-time streaming API: write over HTTP, and every client whose filters match hears of it. "
     "Unknown parameters and members are refused, by name; answers may gain members."
 )
-
-
-async def openapi_document(request: web.Request) -> web.Response:
-    """``GET /openapi.json``: this description of all routes but the dialects'."""
-    return json_response(_encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))
 
 
 def build_document(rows: tuple[Route, ...]) -> Json:
@@ -69,7 +61,7 @@ def build_document(rows: tuple[Route, ...]) -> Json:
 
 
 @cache
-def _encoded_document(rows: tuple[Route, ...]) -> bytes:
+def encoded_document(rows: tuple[Route, ...]) -> bytes:
     return msgspec.json.encode(build_document(rows))
 
 

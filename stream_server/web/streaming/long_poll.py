@@ -1,21 +1,35 @@
 """``/v1/events``: the same events by long polling, one answer a request, with the same cursors."""
 
+from typing import Annotated, Any
+
+import msgspec
 from aiohttp import hdrs, web
+from msgspec import Meta
 
 from stream_server.errors import BadRequest
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, SUBSCRIPTION_PARSER
-from stream_server.web.http.drain_check import reject_when_draining
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB
+from stream_server.web.http.drain import reject_when_draining
+from stream_server.web.http.fields import Cursor
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, close_at_expiry
 from stream_server.web.streaming.stream_plan import plan_stream, pop_number
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 WAIT_SECONDS_BOUNDS = (25.0, 0.0, 60.0)
 LIMIT_BOUNDS = (100.0, 1.0, 1000.0)
+
+
+class PolledEvents(msgspec.Struct):
+    """The events that matched, and where to go on; ``more`` says that there were more than ``limit``."""
+
+    events: Annotated[list[dict[str, Any]], Meta(description="messages as a stream sends them, one object each")]
+    cursor: Cursor
+    more: bool
 
 
 async def poll_events(request: web.Request) -> web.Response:

@@ -1,18 +1,16 @@
 """The parameters of a stream, wherever they stand: query, form or JSON; each once, each a text."""
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qsl
 
 import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
+from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.body import read_body, refuse_deep_json
+from stream_server.web.http.query import parse_pairs, query_pairs
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
-
-TICKET_PARAMETER = "ticket"
-"""Beside the parameters in the URL of a GET; who asks is settled before these are read."""
 
 _NO_SEPARATORS: Mapping[str, str] = {}
 
@@ -41,28 +39,13 @@ async def read_stream_parameters(
     return parameters
 
 
-def query_pairs(request: web.Request) -> list[tuple[str, str]]:
-    """The query's names and values; raises BadRequest where it is not UTF-8."""
-    return _parse_pairs(request.rel_url.raw_query_string)
-
-
-def _parse_pairs(text: str) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
-    except UnicodeDecodeError:
-        message = "percent-encoded bytes are not UTF-8"
-    except ValueError:
-        message = "too many parameters"
-    raise BadRequest(message, code="malformed_body")
-
-
 async def _read_body_pairs(
     request: web.Request, max_bytes: int, separators: Mapping[str, str]
 ) -> list[tuple[str, str]]:
     body = await read_body(request, max_bytes)
     if request.content_type == FORM_MEDIA_TYPE:
         try:
-            return _parse_pairs(body.decode("utf-8"))
+            return parse_pairs(body.decode("utf-8"))
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
     if request.content_type == "application/json":

@@ -19,14 +19,15 @@ from stream_server.hub.group import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID, SUBSCRIPTION_PARSER
-from stream_server.web.http.drain_check import reject_when_draining
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 STREAM_BODY_FACTOR = 4
 """A stream's parameters may be so many times a write's body: 5,000 ids are 90 KB."""

@@ -13,15 +13,16 @@ from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.group import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from stream_server.errors import BadRequest, InvalidCursor
-from stream_server.events.entry import EPOCH_MS, LOG_START, Position
+from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub.messages import Gap
 from stream_server.store.log.event_log import EventLog, LogLookup
 

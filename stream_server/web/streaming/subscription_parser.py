@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from aiohttp import web
+
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
@@ -53,3 +55,7 @@ class SubscriptionParser:
 
     def _parse_rule(self, text: str) -> Rule:
         return Rule.parse(text, self.registry)
+
+
+SUBSCRIPTION_PARSER = web.AppKey("subscriptions", SubscriptionParser)
+"""The app's parser."""

@@ -3,10 +3,10 @@
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.web.api.groups_shapes import NewGroup
-from stream_server.web.api.statuses_shapes import NewStatus
-from stream_server.web.api.talks_shapes import NewTalk
-from stream_server.web.api.users_shapes import NewUser
+from stream_server.web.api.groups import NewGroup
+from stream_server.web.api.statuses import NewStatus
+from stream_server.web.api.talks import NewTalk
+from stream_server.web.api.users import NewUser
 from stream_server.web.http.validation import decode_body
 
 USER = '{"login": "%s", "name": "Ada", "email": "%s", "password": "correct horse"}'
