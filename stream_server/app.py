@@ -13,7 +13,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.events.language import LanguageDetector, detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
@@ -21,10 +21,10 @@ from stream_server.feed.log_reader import LogReader
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
-from stream_server.jobs.repair_loop import RepairLoop
-from stream_server.runtime import supervisor
+from stream_server.runtime import listening
 from stream_server.runtime.metrics import Metrics
 from stream_server.security import tokens
 from stream_server.security.key_set import RemoteKeySet
@@ -35,7 +35,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, drain, http_connection, middleware
-from stream_server.web.streaming.subscription_parser import SubscriptionParser
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     )
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set
-    app[app_keys.SUBSCRIPTION_PARSER] = subscriptions
+    app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     duties = _make_background_services(store, config)
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, duties.trimmer, newer)
@@ -122,7 +122,7 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
     async with running_application(config) as app:
         runner = http_connection.make_runner(app)
         await runner.setup()
-        site = web.SockSite(runner, listen(), backlog=supervisor.LISTEN_BACKLOG)
+        site = web.SockSite(runner, listen(), backlog=listening.LISTEN_BACKLOG)
         await site.start()
         gc.freeze()  # what is there now stays: no collection needs to look at it again
         try:

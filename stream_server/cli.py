@@ -18,7 +18,7 @@ from stream_server.commands.serve import serve
 from stream_server.commands.tail import tail
 from stream_server.commands.token import token
 from stream_server.commands.worker import worker
-from stream_server.config.config import InvalidSetting
+from stream_server.config.settings import InvalidSetting
 
 EPILOG = """
 \b

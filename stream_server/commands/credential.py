@@ -9,7 +9,7 @@ import click
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ from stream_server.commands import doctor_checks, server_access, setting_options
 from stream_server.commands.doctor_checks import CheckResult, CheckState
 from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.runtime import run_file
 
 MARKS = {CheckState.GOOD: ("✓", "green"), CheckState.ADVICE: ("!", "yellow"), CheckState.BROKEN: ("✗", "bold red")}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stream_server.client import ApiClient, ClientFailure, RequestRefused
-from stream_server.config.config import Config, InvalidSetting
+from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
 from stream_server.errors import ApiError
 from stream_server.events import language

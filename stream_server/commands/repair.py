@@ -14,7 +14,7 @@ from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.worker import WORKER_SETTINGS
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store.jobs.repair import RepairFinding
 

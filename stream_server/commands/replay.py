@@ -20,7 +20,7 @@ from stream_server.commands.recording import RecordedStatus, UnreadableLine
 from stream_server.commands.replay_summary import ReplaySummary
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 
 MAX_SHOWN_LINES = 20
 """Lines that were not posted are told one by one up to so many, then only counted."""

@@ -17,9 +17,9 @@ from filters.rules.rule import Rule
 from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
 from stream_server.errors import ApiError
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
 from stream_server.events.trial_status import ANONYMOUS_STATUS, make_trial_status, trial_event
-from stream_server.events.view import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 
 EPILOG = """
 \b
@@ -107,7 +107,7 @@ def _check_members(
     What is not ends the command, named by its option, or as a member of the file.
     """
     # Here, since the server's rooms take a while to import and the other commands need none of them.
-    from stream_server.web.api.rules_shapes import TrialStatus  # noqa: PLC0415 - see above
+    from stream_server.web.api.rule_trial import TrialStatus  # noqa: PLC0415 - see above
     from stream_server.web.http import validation  # noqa: PLC0415 - see above
 
     try:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from stream_server.config.config import SETTINGS, Setting
+from stream_server.config.settings import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -9,7 +9,7 @@ from stream_server.commands import server_access, setting_options
 from stream_server.commands.duration import DurationType
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 
 SCOPES = ("read", "write", "stream", "firehose", "admin")
 

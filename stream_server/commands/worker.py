@@ -13,7 +13,7 @@ from rich.text import Text
 
 from stream_server.commands import server_access, setting_options
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits

@@ -9,84 +9,15 @@ An entry is decoded at most once a process, and framed at most once a framing: w
 computed is kept on the entry, which all its receivers share.
 """
 
-import re
-from datetime import UTC, datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from filters.event import Event
-from filters.kind import KINDS, PERSONAL_KINDS
-from stream_server.events.view import NO_FACTS, EntryFacts, EntryView, ShownIds, WireFields, make_view
-from stream_server.events.view import MalformedEntry as MalformedEntry  # noqa: PLC0414 - whoever reads entries meets it here
-
-EPOCH_MS = 1_704_067_200_000
-"""2024-01-01T00:00:00Z: ids count from here, so that they fit the 53 bits of a double until 2093."""
-
-PUBLIC_AUDIENCE = "public"
-"""The audience of what everyone may see; entries that only steer the server (revocation) have ``-``."""
-
-FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
-"""How the other audiences begin: the followers of a user, the members of a group, and nobody but these users."""
-
-INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
-"""The kinds that steer the server instead of being delivered; a ``rollback`` says what the log has lost: a ``gap``."""
-
-DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
-"""The kinds that bring something, each with the kind that takes it back and must reach whoever was shown it."""
-
-CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
-
-ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
-
-CHANNELS = tuple(f"events:{kind}" for kind in ALL_KINDS)
-"""One channel a kind, so that a plain Redis listener may SUBSCRIBE to one of them."""
-
-_KNOWN_KINDS = frozenset(ALL_KINDS)
-
-
-class Position(NamedTuple):
-    """A place on the log: the entry's (ms, seq) and its contiguous number n, in log order."""
-
-    ms: int
-    seq: int
-    n: int
-
-    @property
-    def entry_id(self) -> str:
-        """The Redis stream id, ``<ms>-<seq>``."""
-        return f"{self.ms}-{self.seq}"
-
-    @property
-    def cursor(self) -> str:
-        """What clients hold, opaque to them: ``<ms>-<seq>.<n>``."""
-        return f"{self.ms}-{self.seq}.{self.n}"
-
-    @property
-    def status_number(self) -> int:
-        """The id of a status made at this place, as a number: ids order as the log does."""
-        return (self.ms - EPOCH_MS) * 4096 + self.seq
-
-    def previous(self) -> "Position":
-        """The place just below this one: from there, this entry is the next."""
-        if self.n == 1:
-            return LOG_START
-        ms, seq = (self.ms, self.seq - 1) if self.seq else (self.ms - 1, 4095)
-        return Position(ms, seq, self.n - 1)
-
-
-LOG_START = Position(0, 0, 0)
-"""Before the first entry of an empty log."""
-
-
-def created_ms(number: int) -> int:
-    """When what has this id was made, in ms since 1970: ids are times."""
-    return EPOCH_MS + (number >> 12)
-
-
-def format_iso_time(ms: int) -> str:
-    """``ms`` since 1970 as ISO 8601 in UTC with milliseconds, the one form of time on the wire."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
+from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, USERS_PREFIX
+from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
+from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
@@ -126,8 +57,6 @@ class _EntryBody(msgspec.Struct):
     wire: msgspec.Raw
     facts: EntryFacts = NO_FACTS
 
-
-_NUMBERS = re.compile(rb"(\d{1,15})-(\d{1,6})\.(\d{1,15})")
 
 _decode_body = msgspec.json.Decoder(_EntryBody).decode
 _decode_wire = msgspec.json.Decoder(WireFields).decode
@@ -240,7 +169,7 @@ class Entry:
     def lost_range(self) -> tuple[Position, Position]:
         """What a ``rollback`` says is gone: all after the first place up to the second; raises MalformedEntry."""
         told = self._decode_internal(_LostRange)
-        start, to = (_NUMBERS.fullmatch(cursor.encode()) for cursor in (told.start, told.to))
+        start, to = (POSITION_PATTERN.fullmatch(cursor.encode()) for cursor in (told.start, told.to))
         if start is None or to is None:
             raise MalformedEntry("what is lost lies between two places")
         return Position(*map(int, start.groups())), Position(*map(int, to.groups()))
@@ -336,7 +265,7 @@ def parse_published(message: bytes) -> Entry:
         entry = make_entry(entry_id, n, kind, audience, body)
     except ValueError as error:
         raise MalformedEntry("not '<id> <n> <kind> <audience> <json>'") from error
-    if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in _KNOWN_KINDS:
+    if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in KNOWN_KINDS:
         raise MalformedEntry("of another time, or of no kind that is known")
     _ = entry.event
     return entry
@@ -344,7 +273,7 @@ def parse_published(message: bytes) -> Entry:
 
 def make_entry(entry_id: bytes, n: bytes, kind: bytes, audience: bytes, body: bytes) -> Entry:
     """The entry with these raw fields; raises ValueError where a number or a name is none."""
-    numbers = _NUMBERS.fullmatch(entry_id + b"." + n)
+    numbers = POSITION_PATTERN.fullmatch(entry_id + b"." + n)
     if numbers is None:
         raise ValueError("an entry is named by '<ms>-<seq>' and counted by a number")
     if not kind.replace(b"_", b"a").isalpha() or b"\n" in body or b"\r" in body:

@@ -11,144 +11,7 @@ import msgspec
 
 from filters.entities import NO_ENTITIES, Cashtag, Entities, Hashtag, Mention, Url, extract_entities
 from filters.event import Event
-
-
-class MalformedEntry(ValueError):
-    """Bytes on a channel or the log that are no entry of ours: counted and skipped, never fatal."""
-
-
-class _Mention(msgspec.Struct):
-    login: str
-    indices: tuple[int, int]
-    id: str | None = None
-
-
-class _Tag(msgspec.Struct):
-    text: str
-    indices: tuple[int, int]
-
-
-class _Url(msgspec.Struct):
-    url: str
-    display_url: str
-    expanded_url: str
-    indices: tuple[int, int]
-
-
-class _Entities(msgspec.Struct):
-    mentions: list[_Mention] = []
-    hashtags: list[_Tag] = []
-    cashtags: list[_Tag] = []
-    urls: list[_Url] = []
-
-
-class _Location(msgspec.Struct):
-    lon: float
-    lat: float
-
-
-class _Place(msgspec.Struct):
-    name: str | None = None
-    country: str | None = None
-    box: tuple[float, float, float, float] | None = None
-
-
-class _Media(msgspec.Struct):
-    type: str
-
-
-class StatusFields(msgspec.Struct):
-    """As much of a status as the filters look at."""
-
-    id: str
-    uid: str
-    login: str | None = None
-    message: str = ""
-    lang: str | None = None
-    entities: _Entities = msgspec.field(default_factory=_Entities)
-    location: _Location | None = None
-    place: _Place | None = None
-    media: list[_Media] = []
-    conversation: str | None = None
-    in_reply_to_uid: str | None = None
-    origin: str | None = None
-    original: "StatusFields | None" = None
-
-
-class _User(msgspec.Struct):
-    id: str
-    login: str | None = None
-
-
-class _Comment(msgspec.Struct):
-    id: str
-    uid: str
-    login: str | None = None
-    message: str = ""
-    entities: _Entities | None = None
-
-
-class _Message(msgspec.Struct):
-    uid: str
-
-
-class _Notification(msgspec.Struct):
-    source: _User
-    status: StatusFields | None = None
-    comment: _Comment | None = None
-
-
-class _OwnerFields(msgspec.Struct):
-    uid: str
-
-
-class WireFields(msgspec.Struct):
-    """As much of what clients get as is looked at here."""
-
-    status: StatusFields | None = None
-    source: _User | None = None
-    target: _User | None = None
-    user: _User | None = None
-    comment: _Comment | None = None
-    message: _Message | None = None
-    notification: _Notification | None = None
-    group: _OwnerFields | None = None
-    listed: _OwnerFields | None = msgspec.field(name="list", default=None)
-
-
-class AuthorSnapshot(msgspec.Struct, frozen=True):
-    """A user as everybody saw them when they posted; ``signup`` is ISO 8601."""
-
-    id: str
-    login: str
-    name: str = ""
-    bio: str | None = None
-    url: str | None = None
-    place: str | None = None
-    lang: str | None = None
-    protected: bool = False
-    followers: int = 0
-    following: int = 0
-    posts: int = 0
-    signup: str = ""
-
-
-class EntryFacts(msgspec.Struct, frozen=True):
-    """What is for matching and for other renderings, and in no message of ours.
-
-    ``status`` and ``comment`` are as they were, where what takes them back says the ids only. ``author`` is who wrote
-    the status, ``original_author`` who wrote what it repeats or quotes, both as they were when it was posted;
-    ``reply_to_login`` is the login of whom it answers.
-    """
-
-    status: StatusFields | None = None
-    comment: _Comment | None = None
-    author: AuthorSnapshot | None = None
-    original_author: AuthorSnapshot | None = None
-    reply_to_login: str | None = None
-
-
-NO_FACTS = EntryFacts()
+from stream_server.events.entry_fields import EntitiesFields, EntryFacts, MalformedEntry, StatusFields, WireFields
 
 _NO_MEDIA: frozenset[str] = frozenset()
 
@@ -378,7 +241,7 @@ def _check_numeric_id(subject: str) -> None:
         raise MalformedEntry("the id of a status or of a comment is a decimal number")
 
 
-def _to_entities(found: _Entities) -> Entities:
+def _to_entities(found: EntitiesFields) -> Entities:
     if not (found.mentions or found.hashtags or found.cashtags or found.urls):
         return NO_ENTITIES
     return Entities(

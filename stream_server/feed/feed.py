@@ -15,7 +15,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from stream_server.errors import ApiError
-from stream_server.events.entry import LOG_START, Entry, MalformedEntry, Position, parse_published
+from stream_server.events.entry import Entry, parse_published
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub

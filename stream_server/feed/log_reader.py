@@ -10,7 +10,9 @@ from contextlib import suppress
 from functools import partial
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Entry, MalformedEntry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import LOG_START, Position
 from stream_server.events.view import NOTHING_SHOWN, ShownIds
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.store.log.event_log import EventLog, LogLookup

@@ -14,7 +14,7 @@ from itertools import chain, takewhile
 from typing import NamedTuple
 
 from stream_server.errors import ApiError, Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkLost
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog, LogLookup

@@ -16,7 +16,7 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from stream_server.config.config import Config, InvalidSetting
+from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 
 LEEWAY_SECONDS = 10

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stream_server.errors import ApiError
-from stream_server.events.entry import Position
 from stream_server.events.language import LanguageDetector, detect_nothing
+from stream_server.events.position import Position
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.runner import JobRunner

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 import pytest
 import redis
 
-from stream_server.events.entry import format_iso_time
+from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
 from tests.redis_process import RedisProcess

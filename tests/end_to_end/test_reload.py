@@ -112,14 +112,15 @@ async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> No
     """By the command and in the log; what flags and environment say is not the file's to change."""
     async with site(own_folder, SELDOM) as here:
         outcome = await here.reload(
-            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\npass_size = 3\ntimeline_max = 9\n'
+            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\nfanout_batch_size = 3\ntimeline_max = 9\n'
         )
         assert outcome.code == 1
-        assert "holds jwt_secret, so nobody else may read it" in outcome.err
+        assert "holds jwt_secret, so other users must not be able to read it" in outcome.err
         here.file.chmod(0o600)
         outcome = await asyncio.to_thread(run, "reload", "--data-dir", here.server.data)
-        assert outcome.out == "reloaded: nothing differs\nthese need a restart: timeline_max, fanout_batch_size\n"
-        lines = [line for line in here.server.log.splitlines() if "these need a restart" in line]
+        expected = "reloaded: no setting changed\nthese settings need a restart: timeline_max, fanout_batch_size\n"
+        assert outcome.out == expected
+        lines = [line for line in here.server.log.splitlines() if "these settings need a restart" in line]
         assert len(lines) == 1
         assert '"level":"warning"' in lines[0]
         assert "hunter22" not in here.server.log + outcome.out + outcome.err

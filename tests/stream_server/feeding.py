@@ -10,14 +10,14 @@ import msgspec
 
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from stream_server.events.entry import LOG_START, Position
-from stream_server.store.redis.positions import make_position
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
+from stream_server.store.redis.positions import make_position
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE, eventually
@@ -131,7 +131,9 @@ class Node:
 
     def __init__(self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any) -> None:
         self.store = Store(
-            url, verify_feed=lambda: self.feed.detector.recheck(), **{"timeout_seconds": PATIENCE, **store}
+            url,
+            verify_feed=lambda: self.feed.detector.recheck(),  # noqa: PLW0108 - the feed is made later
+            **{"timeout_seconds": PATIENCE, **store},
         )
         self._canary_seconds = canary_seconds
         self._limits = limits

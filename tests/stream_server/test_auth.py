@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.config.config import InvalidSetting
+from stream_server.config.settings import InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security.tokens import ALGORITHMS, TokenAuthority, load_or_create_secret, signing_secret
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed import feed as feed_module
 from stream_server.feed.link_health import BACKOFF_SECONDS
 from stream_server.store import keys

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed.log_reader import LogReader
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PAGE_BYTES

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.store import keys
 from tests.redis_process import RedisProcess

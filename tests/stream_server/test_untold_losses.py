@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.feed.link_health import LinkLost
 from stream_server.store import keys
 from stream_server.store.log.event_log import LogLookup

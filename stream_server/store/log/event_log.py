@@ -7,7 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stream_server.events.entry import CHANNELS, LOG_START, PUBLIC_AUDIENCE, Entry, Position, make_entry
+from stream_server.events.entry import Entry, make_entry
+from stream_server.events.kinds import CHANNELS, PUBLIC_AUDIENCE
+from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PageSizer
 from stream_server.store.redis import positions, server_info

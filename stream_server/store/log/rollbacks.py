@@ -7,7 +7,7 @@ that remembers the lost entries records the rollback once. Clients that return w
 
 from typing import NamedTuple
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.redis import positions
 from stream_server.store.redis.scripts import Scripts

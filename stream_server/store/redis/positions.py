@@ -1,6 +1,6 @@
 """Log positions as Redis replies contain them."""
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 
 
 def make_position(entry_id: bytes, n: bytes) -> Position:

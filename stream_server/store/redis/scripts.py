@@ -17,7 +17,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from stream_server.errors import InternalError, Unavailable
 from stream_server.events import visibility
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import positions, timeout_budget

@@ -6,8 +6,8 @@ import msgspec
 from aiohttp import web
 
 from filters.rules.rule import Rule
-from stream_server.events.entry import Position, format_iso_time
-from stream_server.hub.catchup.reader import Delivery
+from stream_server.events.position import Position, format_iso_time
+from stream_server.hub.delivery import Delivery
 from stream_server.hub.preview import PreviewResult, RulePreview
 from stream_server.store.log.event_log import EventLog
 from stream_server.web.http.app_keys import HUB, STORE

@@ -6,7 +6,7 @@ All here are pure functions of what an entry says: nothing is looked up. Texts a
 
 import hashlib
 
-from stream_server.events.view import AuthorSnapshot, EntryFacts
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.status_text import Json, StatusText, place_id, status_text
 from stream_server.web.dialects.v1_user import format_timestamp, parse_iso_ms, render_user
 

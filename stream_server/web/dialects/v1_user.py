@@ -9,8 +9,8 @@ from functools import lru_cache
 from time import gmtime
 
 from filters.entities import Url, extract_entities
-from stream_server.events.entry import created_ms
-from stream_server.events.view import AuthorSnapshot
+from stream_server.events.entry_fields import AuthorSnapshot
+from stream_server.events.position import created_ms
 from stream_server.web.dialects.status_text import Json
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

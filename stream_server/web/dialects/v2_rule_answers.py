@@ -8,7 +8,7 @@ import binascii
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from stream_server.events.entry import format_iso_time
+from stream_server.events.position import format_iso_time
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, StoredRule
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX, InvalidValue

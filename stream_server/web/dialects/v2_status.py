@@ -7,7 +7,7 @@ out, as X does. Indices count code points, and texts are as they were written: `
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from stream_server.events.view import AuthorSnapshot
+from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.web.dialects.status_text import Json, place_id, status_text
 from stream_server.web.dialects.v2_fields import FieldSelection
 

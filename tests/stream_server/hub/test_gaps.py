@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 

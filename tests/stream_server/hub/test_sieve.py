@@ -8,7 +8,9 @@ import pytest
 
 from filters.firehose import Firehose
 from filters.subscription import Subscription
-from stream_server.events.entry import EPOCH_MS, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.position import EPOCH_MS, Position
 from stream_server.hub.catchup import replay_index as sieves
 from stream_server.hub.catchup.replay_index import BLOCK_ENTRIES, ReplayIndex, ReplayQuery
 from stream_server.hub.catchup.ring import Ring
@@ -222,6 +224,6 @@ def _live_through(world: World, chance: random.Random) -> list[Position]:
 
 async def _heard(world: World, since: Position, params: dict[str, Any]) -> list[dict[str, object]]:
     stream, socket = world.open(since, **params)
-    await eventually(lambda: stream.client.group is not None, what="it is live")
+    await eventually(lambda: stream.client in world.hub.live, what="it is live")
     stream.connection_lost()
     return socket.messages()[1:]

@@ -12,7 +12,9 @@ from filters.rule import SavedRules
 from filters.rules.named_rule import NamedRule
 from filters.rules.rule import Rule
 from filters.subscription import Subscription
-from stream_server.events.entry import EPOCH_MS, LOG_START, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.client import SubscribeRequest

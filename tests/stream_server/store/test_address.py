@@ -3,7 +3,7 @@
 import pytest
 
 from stream_server.config import config
-from stream_server.config.config import InvalidSetting
+from stream_server.config.settings import InvalidSetting
 from stream_server.store.redis import address
 from stream_server.store.redis.address import InvalidRedisUrl
 from stream_server.store.redis.client import RedisClient

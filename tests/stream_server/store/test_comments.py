@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from stream_server.errors import Forbidden, NotFound
-from stream_server.events.entry import format_iso_time
+from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest

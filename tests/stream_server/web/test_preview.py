@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry import EPOCH_MS, Position
+from stream_server.events.position import EPOCH_MS, Position
 from stream_server.hub.preview import PreviewResult
 from stream_server.store import keys
 from stream_server.store.store import Store

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.view import AuthorSnapshot, EntryFacts
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_status import render_tweet
 from tests.filters.data import FOLDER
 from tests.stream_server.web.dialects.written import status

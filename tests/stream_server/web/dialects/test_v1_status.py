@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.view import AuthorSnapshot, EntryFacts
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_status import render_delete, render_tweet
 from stream_server.web.dialects.v1_user import format_timestamp, render_user
 from tests.stream_server.web.dialects.written import EMPTY, status

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub import disconnect, messages
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice

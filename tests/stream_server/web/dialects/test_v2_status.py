@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.events.view import AuthorSnapshot
+from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.web.dialects import v2_fields
 from stream_server.web.dialects.v2_fields import FieldSelection
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
