@@ -17,7 +17,7 @@ from stream_server.web.http.app_keys import CONFIG
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, supports_chunked
 
-V1_PARAMETERS = web.RequestKey("given", dict[str, str])
+V1_PARAMETERS = web.RequestKey("v1_parameters", dict[str, str])
 """The request's parameters, read once. Authentication may need them before the handler, to find the token."""
 
 FILTER_PARAMETERS = ("track", "follow", "locations")
