@@ -10,7 +10,7 @@ from filters.sample import Sample
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.ears import word
 from tests.end_to_end.server import Server
-from tests.stream_server.web.dialects.crlf import Listener
+from tests.stream_server.web.dialects.line_listener import Listener
 
 FILTER, SAMPLE, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "sample", "firehose"))
 

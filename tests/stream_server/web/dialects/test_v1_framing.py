@@ -10,7 +10,7 @@ from stream_server.events.position import Position
 from stream_server.hub import disconnect, messages
 from stream_server.hub.messages import ControlMessage, Gap
 from stream_server.web.dialects.v1_framing import V1FramingOptions, encode_delimited, encode_plain, select_v1_framing
-from tests.stream_server.web.dialects.written import status
+from tests.stream_server.web.dialects.status_json import status
 
 AT = Position(1_795_197_600_000, 0, 7)
 NOW_MS = 1_795_197_600_005

@@ -7,7 +7,7 @@ import pytest
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_status import render_delete, render_tweet
 from stream_server.web.dialects.v1_user import format_timestamp, render_user
-from tests.stream_server.web.dialects.written import EMPTY, status
+from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 ADA = AuthorSnapshot(
     id="2", login="ada", name="Ada L", bio="see tea.com and more", url="https://www.ada.example/", place="London",

@@ -10,7 +10,7 @@ from filters.event import Event
 from filters.sample import Sample
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
-from tests.stream_server.web.dialects.crlf import Listener
+from tests.stream_server.web.dialects.line_listener import Listener
 
 SEARCH = "/2/tweets/search/stream"
 RULES = SEARCH + "/rules"

@@ -12,7 +12,7 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET_FIELDS, FieldSelection, read_fields
 from stream_server.web.dialects.v2_framing import TweetEncoder, select_v2_framing
-from tests.stream_server.web.dialects.written import status
+from tests.stream_server.web.dialects.status_json import status
 
 AT = Position(1_795_197_600_000, 0, 7)
 

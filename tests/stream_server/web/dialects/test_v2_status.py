@@ -6,7 +6,7 @@ from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.web.dialects import v2_fields
 from stream_server.web.dialects.v2_fields import FieldSelection
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
-from tests.stream_server.web.dialects.written import EMPTY, status
+from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 ADA = AuthorSnapshot(
     id="2", login="ada", name="Ada L", bio="counts", url="https://ada.example", place="London", followers=7,

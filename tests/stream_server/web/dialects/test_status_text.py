@@ -1,7 +1,7 @@
 """What a status says to clients that know no wordless repost."""
 
 from stream_server.web.dialects.status_text import StatusText, place_id, status_text
-from tests.stream_server.web.dialects.written import EMPTY, status
+from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 
 def test_a_status_says_its_words() -> None:

@@ -9,7 +9,7 @@ import pytest
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_status import render_tweet
 from tests.filters.data import FOLDER
-from tests.stream_server.web.dialects.written import status
+from tests.stream_server.web.dialects.status_json import status
 
 Json = dict[str, Any]
 
