@@ -29,7 +29,8 @@ def test_a_plain_status_has_three_members_unless_more_are_asked_for() -> None:
         "text": "tea",
         "edit_history_tweet_ids": ["10"],
     }
-    assert render_tweet(status(lang="und"), FieldSelection().tweet | {"lang", "geo", "entities", "attachments", "source"}) == {
+    fields = FieldSelection().tweet | {"lang", "geo", "entities", "attachments", "source"}
+    assert render_tweet(status(lang="und"), fields) == {
         "id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "lang": "und",
     }  # fmt: skip
 
