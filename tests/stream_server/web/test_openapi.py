@@ -54,7 +54,7 @@ def test_pairs_are_bounded_without_a_schema_that_is_false() -> None:
     """Too long and too short ones are refused, in words that generators of clients can read."""
     made = document()
     assert "'items': False" not in str(made)
-    indices = jsonschema_rs.validator_for(made["components"]["schemas"]["Tag"]["properties"]["indices"])
+    indices = jsonschema_rs.validator_for(made["components"]["schemas"]["TagEntity"]["properties"]["indices"])
     assert [indices.is_valid(list(range(count))) for count in range(4)] == [False, False, True, False]
 
 
