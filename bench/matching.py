@@ -143,9 +143,7 @@ def _cost(match: Matcher, feed: Iterator[Facts], at_once: int, seconds: float) -
 
 
 def costs(make: Callable[[World, int], list[Filter]], clients: int) -> tuple[float, float, float, float]:
-    """Return microseconds to add and to remove one subscription, its bytes in the index, and the bytes of its filter.
-
-    """
+    """Return microseconds to add and to remove a subscription, its bytes in the index, and its filter's bytes."""
     world = World(SEED)
     make(world, 10)  # what the process loads once must not count for each subscription
     tracemalloc.start()

@@ -108,7 +108,7 @@ class World:
             point = (random.uniform(-180, 180), random.uniform(-90, 90)) if random.random() < located else None
             text = "" if silent else self._text(random, home)
             facts = {"lang": random.choice(("en", "de", None)), "followers": int(random.paretovariate(0.7))}
-            found.append({"author": author, "people": frozenset((author,)), "text": text, "point": point, **facts})
+            found.append({"author": author, "user_ids": frozenset((author,)), "text": text, "point": point, **facts})
         return found
 
     def _home(self, client: int) -> int:
