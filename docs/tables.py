@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
 def settings() -> str:
-    """Return the settings: flag, environment variable, default, unit, help, and whether a reload applies a new value."""
+    """Return the settings with flag, variable, default, unit and help, and whether a reload applies a new value."""
     rows = (
         (
             f"`{s.flag}`", f"`{s.environment_variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
@@ -92,9 +92,7 @@ def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, 
 def _format_options(command: click.Command) -> str:
     """Return the visible options of a command that are no settings."""
     flags = {setting.flag for setting in SETTINGS}
-    options = (
-        option.opts[0] for option in command.params if isinstance(option, click.Option) and not option.hidden
-    )
+    options = (option.opts[0] for option in command.params if isinstance(option, click.Option) and not option.hidden)
     return ", ".join(f"`{option}`" for option in options if option not in flags)
 
 
