@@ -33,7 +33,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, drain, http_connection, middleware
-from stream_server.web.streaming.subscription_parser import SubscriptionParser
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     )
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set
-    app[app_keys.SUBSCRIPTION_PARSER] = subscriptions
+    app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     duties = _make_background_services(store, config)
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, duties.trimmer, newer)

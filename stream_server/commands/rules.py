@@ -107,7 +107,7 @@ def _check_members(
     What is not ends the command, named by its option, or as a member of the file.
     """
     # Here, since the server's rooms take a while to import and the other commands need none of them.
-    from stream_server.web.api.rules_shapes import TrialStatus  # noqa: PLC0415 - see above
+    from stream_server.web.api.rule_trial import TrialStatus  # noqa: PLC0415 - see above
     from stream_server.web.http import validation  # noqa: PLC0415 - see above
 
     try:

@@ -112,7 +112,7 @@ async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> No
     """By the command and in the log; what flags and environment say is not the file's to change."""
     async with site(own_folder, SELDOM) as here:
         outcome = await here.reload(
-            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\npass_size = 3\ntimeline_max = 9\n'
+            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\nfanout_batch_size = 3\ntimeline_max = 9\n'
         )
         assert outcome.code == 1
         assert "holds jwt_secret, so other users must not be able to read it" in outcome.err

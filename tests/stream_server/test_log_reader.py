@@ -123,10 +123,11 @@ async def test_a_replica_that_has_less_is_passed_over(node: Node, pen: Pen, monk
     read = node.store.log.read
     away = False
 
-    async def behind(after: Position, count: int, *, sure: bool = False) -> Any:
-        if not sure and away:
+    async def behind(after: Position, count: int, *, from_primary: bool = False) -> Any:
+        if not from_primary and away:
             raise Unavailable("not near", retry_after=1)
-        return [entry for entry in await read(after, count, from_primary=sure) if sure or entry.position.n != 3]
+        entries = await read(after, count, from_primary=from_primary)
+        return [entry for entry in entries if from_primary or entry.position.n != 3]
 
     monkeypatch.setattr(node.store.log, "read", behind)
     for silent in (False, True):

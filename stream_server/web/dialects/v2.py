@@ -24,7 +24,7 @@ from stream_server.web.dialects.v2_problem import (
 )
 from stream_server.web.dialects.v2_query import read_int, read_v2_query
 from stream_server.web.http.app_keys import HUB, STORE
-from stream_server.web.http.middleware import read_bearer_token
+from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.stream import open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from stream_server.web.dialects.v2_problem import InvalidValue
-from stream_server.web.streaming.parameters import query_pairs
+from stream_server.web.http.query import query_pairs
 
 
 def read_v2_query(request: web.Request) -> dict[str, str]:

@@ -13,15 +13,17 @@ from filters.error import ParameterError
 from stream_server.errors import BadRequest
 from stream_server.events.position import Position
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
-from stream_server.web.api.rules_shapes import RuleTag, check_tag
+from stream_server.web.api.rules import RuleTag
 from stream_server.web.dialects import v2_rule_answers
 from stream_server.web.dialects.v2_query import read_bool, read_int, read_v2_query
 from stream_server.web.dialects.v2_rule_answers import RefusedRule
 from stream_server.web.http import validation
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
 from stream_server.web.http.body import read_json_body
+from stream_server.web.http.fields import check_text
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 RULES_BODY_FACTOR = 16
 """A body may be so many times a write's: a thousand rules of a thousand characters are a megabyte."""
@@ -34,7 +36,7 @@ class V2NewRule(msgspec.Struct):
     tag: RuleTag = ""
 
     def __post_init__(self) -> None:
-        check_tag(self.tag)
+        check_text("tag", self.tag)
 
 
 class V2RuleDeletion(msgspec.Struct):
