@@ -6,16 +6,16 @@ supported versions. It imports code with newer syntax after it has checked the v
 
 import sys
 
-SERVES = ((3, 11), (3, 12), (3, 13), (3, 14))
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 """Supported Python versions."""
 
 
 def refusal() -> str:
     """Return why this Python version is not supported; empty if it is."""
-    if sys.version_info[:2] in SERVES:
+    if sys.version_info[:2] in SUPPORTED:
         return ""
-    this = f"{sys.executable} is Python {sys.version_info[0]}.{sys.version_info[1]}"
-    return f"stream-server needs Python 3.11 to 3.14, and {this}. Name another: make PYTHON=python3.13\n"
+    running = f"{sys.executable} is Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return f"stream-server needs Python 3.11 to 3.14, and {running}. To use another one: make PYTHON=python3.13\n"
 
 
 def main() -> int:

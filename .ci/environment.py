@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT))  # stream_server.downloads is used before anything is installed
+sys.path.append(str(ROOT))  # to import stream_server.downloads before anything is installed
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 @contextmanager
 def alone() -> Iterator[None]:
     """Hold a lock, so ``make run`` and ``make test`` in two terminals do not build the same folder at once."""
-    descriptor = os.open(ROOT, os.O_RDONLY)  # the folder itself is locked, so no lock file is left about
+    descriptor = os.open(ROOT, os.O_RDONLY)  # a lock on the folder itself leaves no lock file
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -107,7 +107,7 @@ def prepare(*, same: bool) -> None:
         import venv
     except ImportError:
         raise Failed("this Python lacks its venv module: apt install python3-venv") from None
-    venv.create(VENV, clear=True, symlinks=True, with_pip=False)  # clears what a broken attempt left
+    venv.create(VENV, clear=True, symlinks=True, with_pip=False)  # `clear` removes the rest of a failed attempt
 
 
 def fetched_uv() -> bool:
@@ -204,7 +204,7 @@ def uv(*arguments: str | Path, strict: bool = False) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", *left_out}}
     if configured := index.configured(os.environ):
         environ["UV_DEFAULT_INDEX"] = configured
-    environ.setdefault("UV_SYSTEM_CERTS", "true")  # trust what this Python, and so the fetch of uv, trusted
+    environ.setdefault("UV_SYSTEM_CERTS", "true")  # trust the same certificates as this Python
     run([UV, *arguments], environ)
 
 
@@ -218,7 +218,7 @@ def run(command: list[str | Path], environ: dict[str, str]) -> None:
             if not line.startswith(NOISE):
                 say("  " + line.rstrip())
     if child.returncode:
-        raise Failed(f"{Path(command[0]).name} ended with {child.returncode}; what it said stands above.")
+        raise Failed(f"{Path(command[0]).name} ended with {child.returncode}; its output is above.")
 
 
 def say(text: str) -> None:

@@ -12,12 +12,12 @@ VERSION = "0.13.8"
 PROGRAM = f"uv-{VERSION}.data/scripts/uv"
 """Path of the program inside the wheel."""
 
-# The one for aarch64 is a static file that serves glibc and musl.
+# The wheel for aarch64 contains a static program for both glibc and musl.
 UV = Pinned(
     "uv",
     "uv",
     VERSION,
-    "pip does it, which takes longer",
+    "pip installs the packages, which takes longer",
     {
         name: Wheel(f"py3-none-{tag}", digest, PROGRAM)
         for name, tag, digest in (

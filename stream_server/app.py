@@ -218,6 +218,7 @@ def _load_filters() -> Registry:
 def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
     """Return the check behind ``/readyz``: ready means that the feed works and the server is not stopping."""
     def ready() -> tuple[bool, dict[str, object]]:
+        """Return whether the server is ready, and the details that ``/readyz`` shows."""
         is_ready = feed.is_ready and not hub.is_stopping
         return is_ready, {"lag_ms": feed.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
 

@@ -18,7 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-PUBLIC = "https://" + "pypi" + ".org/simple/"  # for a machine that names none; one that does is always obeyed
+PUBLIC = "https://" + "pypi" + ".org/simple/"  # used only if the machine configures no index
 
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 """Environment variables that name an index, the strongest first."""
@@ -48,7 +48,7 @@ def configured(environ: Mapping[str, str], files: list[Path] | None = None) -> s
             return NAME.sub("", value)
     found = ""
     for path in pip_files(environ) if files is None else files:
-        found = index_of(path) or found  # pip's later file wins over its earlier ones
+        found = index_of(path) or found  # a later pip file wins over an earlier one
     return found
 
 
@@ -86,7 +86,7 @@ def opened(url: str, index: str) -> Iterator[Any]:
     if urllib.parse.urlsplit(bare)[:2] == urllib.parse.urlsplit(index_bare)[:2]:
         credentials = credentials or of_index
     try:
-        request = urllib.request.Request(bare, headers={"Accept": ACCEPT})  # noqa: S310 - the user named this index
+        request = urllib.request.Request(bare, headers={"Accept": ACCEPT})  # noqa: S310 - the user configured this index
         if credentials:
             request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - see above
@@ -113,14 +113,14 @@ def sentence(url: str, error: Exception) -> str:
         )
     if isinstance(error, urllib.error.HTTPError):
         return f"The package index answered {error.code} for {url}."
-    return f"The package index at {host} cannot be reached: {reason}. Another one can be named in UV_DEFAULT_INDEX."
+    return f"The package index at {host} cannot be reached: {reason}. To use another one, set UV_DEFAULT_INDEX."
 
 
 def link(index: str, project: str, filename: str) -> str:
     """Return the URL of one file of a project; empty if the index does not offer it."""
     page = index.rstrip("/") + f"/{project}/"
     if page.startswith("file:"):
-        page += "index.html"  # a folder on disk has no server to add it
+        page += "index.html"  # a folder on disk has no server that would add it
     with opened(page, index) as answer:
         kind, base, body = answer.headers.get("Content-Type", ""), answer.url, answer.read()
         offered = from_json(body) if "json" in kind else from_html(body)

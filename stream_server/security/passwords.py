@@ -61,7 +61,7 @@ class Passwords:
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Run ``work`` in the thread; raises :class:`Unavailable` if too many hashes wait."""
         if self._pending >= MAX_PENDING_HASHES:
-            raise Unavailable("too many are logging in right now", retry_after=2)
+            raise Unavailable("too many concurrent log-ins; try again", retry_after=2)
         self._pending += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -115,7 +115,7 @@ class TokenAuthority:
         Raises :class:`Unavailable` if the server has only a public key.
         """
         if self._private is None:
-            raise Unavailable("tokens are minted elsewhere: this server only verifies them")
+            raise Unavailable("this server only verifies tokens; it cannot issue them")
         issued = int(now)
         claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds)
         payload = {
@@ -167,11 +167,11 @@ class TokenAuthority:
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
         if "crit" in header:
-            raise Unauthorized("the token's `crit` names extensions that are not understood here")
+            raise Unauthorized("the token's `crit` names extensions that this server does not support")
         try:
             body = self._jws.decode(token, self._verification_key(header), algorithms=[self.algorithm])
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Unauthorized("the token's signature is not valid here") from None
+            raise Unauthorized("the token's signature is not valid") from None
         return _parse_payload(body)
 
     def _read_header(self, token: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class TokenAuthority:
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Unauthorized("the token is no JSON Web Token") from None
+            raise Unauthorized("the token is not a JSON Web Token") from None
         if header.get("alg") != self.algorithm:
             raise Unauthorized(f"the token must be signed with {self.algorithm}")
         return header
@@ -194,12 +194,12 @@ class TokenAuthority:
         if self._keys_by_kid is None:
             return self._public
         if not self._has_key_set:
-            raise Unavailable("the keys that tokens are verified with cannot be reached", retry_after=5)
+            raise Unavailable("the key set is not available yet", retry_after=5)
         kid = header.get("kid")
         if kid is None and len(self._keys_by_kid) == 1:
             return next(iter(self._keys_by_kid.values()))
         if kid not in self._keys_by_kid:
-            raise Unauthorized("the token's key (`kid`) is not known here")
+            raise Unauthorized("the token's key (`kid`) is unknown")
         return self._keys_by_kid[kid]
 
     def _check_claims(self, payload: _Payload, now: float) -> None:
@@ -219,7 +219,7 @@ class TokenAuthority:
         }
         for claim, wrong in faults.items():
             if wrong:
-                raise Unauthorized(f"the token's `{claim}` is not accepted here")
+                raise Unauthorized(f"the token's `{claim}` is not acceptable")
 
 
 def signing_secret(config: Config) -> str:
@@ -241,7 +241,7 @@ def load_or_create_secret(data_dir: str) -> str:
     if not path.exists():
         _write_exclusively(path, secrets.token_urlsafe(48))
     if path.stat().st_mode & 0o077:
-        raise InvalidSetting(f"{path} can be read by others: remove it (all tokens end), or `chmod 600` it")
+        raise InvalidSetting(f"other users can read {path}: remove it (this ends all tokens), or `chmod 600` it")
     return path.read_text(encoding="ascii").strip()
 
 
@@ -279,7 +279,7 @@ def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
         raise InvalidSetting(f"--jwt-algorithm must be one of {', '.join(ALGORITHMS)}")
     if algorithm == "HS256":
         if config.jwt_key_file or config.jwt_jwks_url:
-            raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need another --jwt-algorithm than HS256")
+            raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need an --jwt-algorithm other than HS256")
         return (_hmac_key(config.jwt_secret or secret),) * 2
     if config.jwt_secret:
         raise InvalidSetting(f"--jwt-secret is a key of HS256, not of {algorithm}")
@@ -292,7 +292,7 @@ def _hmac_key(text: str) -> bytes:
     """Return the HMAC key. A public key is refused, because everybody could sign with it (CVE-2022-29217)."""
     key = text.encode()
     if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
-        raise InvalidSetting("--jwt-secret holds a public or private key: that is no secret of HS256")
+        raise InvalidSetting("--jwt-secret holds a public or private key, which must not be the secret of HS256")
     if len(key) < MIN_SECRET_BYTES:
         raise InvalidSetting(f"--jwt-secret must be {MIN_SECRET_BYTES} bytes or more")
     return key
@@ -311,14 +311,14 @@ def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
     except (OSError, ValueError, TypeError) as error:
         raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
     if not isinstance(private, PRIVATE_KEY_TYPES[algorithm]):
-        raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
+        raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     return private, _check_public_key(private.public_key(), algorithm)
 
 
 def _check_public_key(key: Any, algorithm: str) -> Any:
     """Return ``key`` if it fits the algorithm and is long enough; raises :class:`InvalidSetting` otherwise."""
     if not isinstance(key, PUBLIC_KEY_TYPES[algorithm]):
-        raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
+        raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         raise InvalidSetting(f"an RSA key must have {MIN_RSA_BITS} bits or more")
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name != "secp256r1":
@@ -331,7 +331,7 @@ def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
     try:
         listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
-        raise ValueError("no key set (RFC 7517)") from None
+        raise ValueError("the document is not a key set (RFC 7517)") from None
     found = {}
     for item in listed if isinstance(listed, list) else ():
         key = _parse_jwk(item, algorithm)
