@@ -5,7 +5,7 @@ All functions are pure. Clients with the same framing share the same bytes objec
 
 from stream_server.errors import NotAcceptable
 from stream_server.events.entry import Entry
-from stream_server.hub.group import Framing
+from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 
 SSE = "text/event-stream"

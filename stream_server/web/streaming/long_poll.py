@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from stream_server.errors import BadRequest
 from stream_server.hub import messages
-from stream_server.hub.catchup.reader import Delivery
+from stream_server.hub.delivery import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB

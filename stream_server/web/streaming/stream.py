@@ -15,7 +15,7 @@ from stream_server import __version__
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.client import Client
-from stream_server.hub.group import Framing
+from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
