@@ -9,7 +9,7 @@ from filters.index_keys import Key
 from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.events.entry import LOG_START, Entry, MalformedEntry, Position
-from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice, rollback_gap
 from stream_server.hub.visibility.private_view import PrivateView
@@ -22,7 +22,10 @@ SLOW_WARNING_INTERVAL_SECONDS = 300.0
 """Shortest time in seconds between two `falling_behind` warnings on one stream, as in Twitter's API."""
 
 FILTER_DISABLED = "filter_disabled"
-"""Code of the `warning` for a stream with a filter or rule that raised. That filter or rule matches nothing from then on."""
+"""Code of the `warning` for a stream with a filter or rule that raised.
+
+That filter or rule matches nothing from then on.
+"""
 
 
 class SubscribeRequest(NamedTuple):
@@ -83,8 +86,8 @@ class Client:
 
     __slots__ = (
         "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason",
-        "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake", "overflowed",
-        "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
+        "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake",
+        "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
     )  # fmt: skip
 
     def __init__(
@@ -119,7 +122,10 @@ class Client:
 
     @property
     def group_key(self) -> Hashable:
-        """Key of the client's group. Clients with equal keys share frames; a client with a private view has its own group."""
+        """Key of the client's group.
+
+        Clients with equal keys share frames; a client with a private view has its own group.
+        """
         if self.private_view is not None:
             return self.request.connection_id
         return self.subscription.canonical_form, self.request.framing
@@ -148,6 +154,18 @@ class Client:
         if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
             return True
         return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules
+
+    def accept_gap(self, gap: Gap) -> bool:
+        """Move the position to the end of a gap. Return whether the stream may continue.
+
+        If the gap may have hidden a change of the followed users or saved rules, the client is disconnected with
+        `resync` and the return value is False.
+        """
+        self.position = gap.end
+        if self.is_outdated_by_gap(gap.end):
+            self.disconnect(RESYNC)
+            return False
+        return True
 
     def knows_rollback(self, start: Position, end: Position) -> bool:
         """Whether the client was told that the log lost the entries after ``start``, up to ``end`` at least."""
@@ -225,7 +243,10 @@ class Client:
             self.on_wake()
 
     def detach(self) -> None:
-        """Drop the wake callback. Its owner refers to this client, and the cycle would wait for the garbage collector."""
+        """Drop the wake callback.
+
+        Its owner refers to this client, and the cycle would wait for the garbage collector.
+        """
         self.on_wake = _ignore_wake
 
 

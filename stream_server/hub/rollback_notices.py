@@ -61,7 +61,7 @@ class RollbackNotices:
             unaware = [client for client in group.memberships if not client.knows_rollback(start, end)]
             if unaware and len(unaware) == len(group.memberships):
                 self._queue_gap(group, rollback_gap(rollback_entry))
-            else:  # the clients share frames with others that know of the loss, so let them read the entry by themselves
+            else:  # they share frames with clients that know of the loss, so let them read the entry by themselves
                 for client in unaware:
                     self._live.demote(client)
 
