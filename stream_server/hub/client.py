@@ -79,7 +79,7 @@ class Client:
         position: Last entry scanned for this client, matched or not. While live it equals the hub's head.
         subscription: Its current filters. Saved rules change, and filters that raised are disabled.
         private_view: Its private view, None while it sees the public view.
-        last_rollback: The last rollback that the client was told of: the position after which the log continues, and
+        last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log continues, and
             the last position that was lost.
         disconnect_reason: Why its stream is to end, None while it goes on.
     """
@@ -150,7 +150,7 @@ class Client:
         return self._search_keys
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Whether a gap up to ``gap_end`` may have hidden a change of the followed users or of the saved rules."""
+        """Return whether a gap up to ``gap_end`` may have hidden a change of the followed users or of the saved rules."""
         if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
             return True
         return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules
@@ -168,7 +168,7 @@ class Client:
         return True
 
     def knows_rollback(self, start: Position, end: Position) -> bool:
-        """Whether the client was told that the log lost the entries after ``start``, up to ``end`` at least."""
+        """Return whether the client was sent a `gap` for entries lost after ``start``, up to ``end`` at least."""
         return self.last_rollback is not None and self.last_rollback[0] == start and end <= self.last_rollback[1]
 
     def unseen_rollback_gap(self, rollback_entry: Entry) -> Gap | None:
@@ -176,7 +176,7 @@ class Client:
         return None if self.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)
 
     def is_changed_by_rules_entry(self, entry: Entry) -> bool:
-        """Whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
+        """Return whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
         if entry.kind != "rules" or entry.position.n <= self.request.rules_read_at.n or not self.uses_saved_rules:
             return False
         try:

@@ -59,7 +59,7 @@ class CatchUpPage(NamedTuple):
         deliveries: What the client receives.
         end_position: Last position scanned.
         gap: What is missing before the deliveries, None if nothing.
-        notice: What the stream is told at ``end_position``: its filters changed, or the log reports a rollback. The
+        notice: Notice for the stream at ``end_position``: its filters changed, or the log reports a rollback. The
             page ends there.
         rules_entry: A ``rules`` entry at ``end_position`` that has still to be applied to the client.
     """
@@ -158,7 +158,7 @@ class CatchUpReader:
     ) -> CatchUpPage:
         """Return the page of those ``entries`` that the client receives.
 
-        The page ends early where the client's filters change, where it has to be told of a rollback, and when the time
+        The page ends early where the client's filters change, where the client needs a `gap` for a rollback, and when the time
         is over. Otherwise it ends at the last entry, or at ``scanned_to`` if no other entry up to there can match.
         """
         client.use_private_view_if_needed()
