@@ -79,8 +79,8 @@ class Client:
         position: Last entry scanned for this client, matched or not. While live it equals the hub's head.
         subscription: Its current filters. Saved rules change, and filters that raised are disabled.
         private_view: Its private view, None while it sees the public view.
-        last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log continues, and
-            the last position that was lost.
+        last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
+            continues, and the last position that was lost.
         disconnect_reason: Why its stream is to end, None while it goes on.
     """
 
@@ -150,7 +150,7 @@ class Client:
         return self._search_keys
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Return whether a gap up to ``gap_end`` may have hidden a change of the followed users or of the saved rules."""
+        """Return whether a gap up to ``gap_end`` may have hidden a change of followed users or saved rules."""
         if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
             return True
         return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules

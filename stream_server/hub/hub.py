@@ -42,7 +42,7 @@ class Hub:
         catchup_reader: Reads pages for clients that catch up, long polls and previews.
         preview_slots: Semaphore for concurrent previews.
         log_available: Set by the feed while the log can be read.
-        lag_ms: Set by the feed: returns how far this worker is known to be behind the log, in ms.
+        lag_ms: Returns how far this worker is known to be behind the log, in ms.
         now_ms: The wall clock, in ms since 1970.
     """
 
@@ -55,12 +55,13 @@ class Hub:
         now_ms: Callable[[], int],
         read_relations: Callable[[str], Awaitable[RelationSnapshot]],
         parse_rule: Callable[[str], Rule],
+        lag_ms: Callable[[], int] | None = None,
     ) -> None:
         self.counters = HubCounters()
         self.registry = ClientRegistry()
         self.background_tasks = BackgroundTasks()
         self.log_available = asyncio.Event()
-        self.lag_ms: Callable[[], int] = lambda: 0
+        self.lag_ms: Callable[[], int] = lag_ms or (lambda: 0)
         self.now_ms = now_ms
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)

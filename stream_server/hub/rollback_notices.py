@@ -51,7 +51,7 @@ class RollbackNotices:
         self._disconnect_personal_clients()
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Send a `gap` to the live clients to which `move_head` has not sent one for this loss. Raises `MalformedEntry`.
+        """Send a `gap` to the live clients that `move_head` sent none for this loss. Raises `MalformedEntry`.
 
         The positions of the clients stay as they are, because this hub has sent none of the lost entries.
         """

@@ -39,17 +39,28 @@ class RelationSnapshot(Protocol):
     """A user's relations, read in one step: ids with the begin of each relation (ms since 1970), and the head."""
 
     @property
-    def following(self) -> Mapping[str, int]: ...
+    def following(self) -> Mapping[str, int]:
+        """The users whom the user follows."""
+
     @property
-    def blocks(self) -> Mapping[str, int]: ...
+    def blocks(self) -> Mapping[str, int]:
+        """The users whom the user blocks."""
+
     @property
-    def blockers(self) -> Mapping[str, int]: ...
+    def blockers(self) -> Mapping[str, int]:
+        """The users who block the user."""
+
     @property
-    def mutes(self) -> Mapping[str, int]: ...
+    def mutes(self) -> Mapping[str, int]:
+        """The users whom the user mutes."""
+
     @property
-    def groups(self) -> Mapping[str, int]: ...
+    def groups(self) -> Mapping[str, int]:
+        """The groups of which the user is a member."""
+
     @property
-    def head(self) -> Position: ...
+    def head(self) -> Position:
+        """The head of the log when they were read."""
 
 
 class Viewer:
