@@ -7,14 +7,14 @@ from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
 
-MOST = 10_000
+MAX_CHARACTERS = 10_000
 
 
 class MinLength(Filter):
     """Narrows a stream to long texts; a delete passes exactly where its post did, since it carries its text here."""
 
     name: ClassVar[str] = "min_length"
-    role: ClassVar[Role] = "narrow"
+    role: ClassVar[Role] = "narrowing"
     help: ClassVar[str] = "A number: only texts of so many characters or more."
 
     def __init__(self, characters: int) -> None:
@@ -22,9 +22,9 @@ class MinLength(Filter):
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        """The filter for a decimal number from 1 to :data:`MOST`."""
-        if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 5 and 1 <= int(value) <= MOST):
-            raise ParameterError(f"min_length takes a number from 1 to {MOST}", param="min_length")
+        """The filter for a decimal number from 1 to :data:`MAX_CHARACTERS`."""
+        if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 5 and 1 <= int(value) <= MAX_CHARACTERS):
+            raise ParameterError(f"min_length takes a number from 1 to {MAX_CHARACTERS}", param="min_length")
         return cls(int(value))
 
     @property
