@@ -1,1 +1,1 @@
-"""The parameter ``min_length`` for stream-server: only posts of so many characters or more."""
+"""The parameter ``min_length`` for stream-server: only posts of at least this many characters."""
