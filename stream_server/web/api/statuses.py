@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from stream_server.errors import BadRequest
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.web.api.statuses_shapes import NewStatus
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.store.social import status_draft
+from stream_server.store.social import statuses
 from stream_server.web.http.validation import (
     Cursor,
     HttpUrl,
@@ -30,14 +30,14 @@ def check_control_characters(message: str) -> None:
         raise ValueError("`message`: no control characters but line feed and tab")
 
 
-class GeoPoint(status_draft.StatusLocation, frozen=True, forbid_unknown_fields=True):
+class GeoPoint(statuses.StatusLocation, frozen=True, forbid_unknown_fields=True):
     """A point, in degrees (WGS 84)."""
 
     lon: Longitude
     lat: Latitude
 
 
-class NamedPlace(status_draft.StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class NamedPlace(statuses.StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A named place; ``box`` is west, south, east, north, with west > east across the date line."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -50,7 +50,7 @@ class NamedPlace(status_draft.StatusPlace, frozen=True, forbid_unknown_fields=Tr
             raise ValueError("`box`: south must be below north, and west not equal to east")
 
 
-class MediaLink(status_draft.StatusMedia, frozen=True, forbid_unknown_fields=True):
+class MediaLink(statuses.StatusMedia, frozen=True, forbid_unknown_fields=True):
     """A link to what the author shows; it is not fetched."""
 
     url: HttpUrl
