@@ -22,7 +22,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers, RepairLoop
-from stream_server.runtime import supervisor
+from stream_server.runtime import listening
 from stream_server.runtime.metrics import Metrics
 from stream_server.security import tokens
 from stream_server.security.key_set import RemoteKeySet
@@ -115,7 +115,7 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
     async with running_application(config) as app:
         runner = http_connection.make_runner(app)
         await runner.setup()
-        site = web.SockSite(runner, listen(), backlog=supervisor.LISTEN_BACKLOG)
+        site = web.SockSite(runner, listen(), backlog=listening.LISTEN_BACKLOG)
         await site.start()
         gc.freeze()  # what is there now stays: no collection needs to look at it again
         try:

@@ -63,7 +63,7 @@ def _request_reload(data_dir: str) -> RunFile:
     left = run_file.read(data_dir)
     if left is None:
         raise CommandFailure(f"no server is running on the data folder {data_dir}", UNREACHABLE)
-    if not left.born or run_file.process_started_at(left.pid) != left.born:
+    if not left.started_at or run_file.process_started_at(left.pid) != left.started_at:
         raise CommandFailure(f"the server that left its note in {data_dir} runs no more", UNREACHABLE)
     _send_sighup(left.pid)
     ends = time.monotonic() + REPLY_TIMEOUT_SECONDS
@@ -86,6 +86,6 @@ def _send_sighup(pid: int) -> None:
 
 def _print_outcome(left: RunFile) -> None:
     if left.refused:
-        raise CommandFailure("; ".join(left.told))
-    for sentence in left.told:
+        raise CommandFailure("; ".join(left.messages))
+    for sentence in left.messages:
         click.echo(sentence)

@@ -9,7 +9,7 @@ from stream_server.commands.exit_codes import UNREACHABLE, CommandFailure
 from stream_server.config import config
 from stream_server.errors import Unavailable
 from stream_server.runtime.embedded_redis import EmbeddedRedisError
-from stream_server.runtime.supervisor import CannotListen
+from stream_server.runtime.listening import CannotListen
 from stream_server.store.store import RedisTooOld
 
 EPILOG = """

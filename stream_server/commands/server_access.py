@@ -31,9 +31,8 @@ _NO_KEY_NAMED = (
 
 def server_address(url: str | None, config: Config) -> str:
     """Where the server is: ``url``, else what its note says, else the address of the settings."""
-    left = run_file.read(config.data_dir) if config.data_dir else None
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    return url or (left.address if left is not None else f"http://{host}:{config.port}")
+    running = run_file.read(config.data_dir) if config.data_dir else None
+    return url or (run_file.server_url(config) if running is None else running.url)
 
 
 def with_server_redis(config: Config, *, needs_key: bool = False) -> Config:

@@ -1,8 +1,8 @@
-"""What the hub knows of a client: what it asked for, where it stands, and how to reach its socket."""
+"""A client as the hub knows it: what it asked for, its position, and how to reach its socket."""
 
 import math
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
@@ -12,36 +12,42 @@ from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import DisconnectReason
-from stream_server.hub.messages import ControlMessage, StreamNotice
+from stream_server.hub.framing import Framing
+from stream_server.hub.messages import ControlMessage, Gap, StreamNotice, rollback_gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 
-if TYPE_CHECKING:
-    from stream_server.hub.group import ClientGroup, Framing
-
 FALLING_BEHIND = "falling_behind"
-"""The ``warning`` of a stream that reads too slowly; at 100 percent it is live no more, and reads on from the log."""
+"""Code of the `warning` for a stream that reads too slowly. At 100 percent the stream leaves live and catches up."""
 
 SLOW_WARNING_INTERVAL_SECONDS = 300.0
-"""A stream is told at most so often that it falls behind, as Twitter did."""
+"""Shortest time in seconds between two `falling_behind` warnings on one stream, as in Twitter's API."""
 
 FILTER_DISABLED = "filter_disabled"
-"""The ``warning`` of a stream one of whose filters, or of whose rules, has raised: that matches nothing any more."""
+"""Code of the `warning` for a stream with a filter or rule that raised. That filter or rule matches nothing from then on."""
 
 
 class SubscribeRequest(NamedTuple):
-    """One request for events: who asks, for what, in which framing, from where.
+    """One request for events.
 
-    ``viewer`` is what the asking user may see, None where everybody is given the same; ``private_view`` is there from the
-    beginning where the filter is the user's own. ``rules_read_at`` is the head at which the user's saved rules were
-    read, if the subscription has them. The stream ends at ``until``, if that is said.
+    Attributes:
+        connection_id: Id of the connection, also in `hello`.
+        user_id: Id of the user.
+        jti: Id of the user's token.
+        subscription: Filters of the request.
+        framing: Framing of the stream.
+        position: Position after which the stream begins.
+        viewer: What the user may see. None for an impersonal stream, which is the same for every user.
+        private_view: Set from the beginning if the filter depends on the user (`follow=@me`, `/v1/stream/user`).
+        rules_read_at: Head at which the user's saved rules were read, if the subscription has them.
+        until: Position at which the stream ends, None for a stream without an end.
     """
 
     connection_id: str
     user_id: str
     jti: str
     subscription: Subscription
-    framing: "Framing"
+    framing: Framing
     position: Position
     viewer: Viewer | None = None
     private_view: PrivateView | None = None
@@ -50,27 +56,37 @@ class SubscribeRequest(NamedTuple):
 
 
 def _unknown_zero() -> float:
-    """Nothing is known of whoever only reads."""
+    """Return 0: the kernel's numbers are unknown, for example because the client has no socket."""
     return 0
 
 
 class Client:
-    """A client of the hub; ``group`` is None while it catches up.
+    """A client of the hub, live or catching up.
 
-    ``position`` is the last entry *scanned* for it, matched or not; while it is live that is the hub's head.
-    ``joined_at_number`` is the head's number when it went live. ``write`` never waits, ``buffered_bytes`` is in bytes,
-    ``on_wake`` is called when the hub has something to say: frames were refused, or it is over. ``is_poll`` says that
-    it refuses everything, so that it is no slow client; ``overflowed``, that it has since it was last told; ``must_show_progress``,
-    that it is to take a byte before it is live again; ``is_peer_dead``, that its machine is gone without a word.
-    ``kernel_unacked_bytes`` and ``peer_silent_seconds`` are the kernel's word, see ``Sink``; they cost a system call.
-    ``last_rollback`` is the last loss of the log's end that it was told of: where the log goes on, and up to where it was lost.
-    ``private_view`` is None as long as its view is everybody's. ``subscription`` is what it asks for by now: saved rules
-    change, and filters fail.
+    Attributes:
+        request: The request that opened it.
+        write: Hands bytes to the socket. Never waits.
+        buffered_bytes: Returns the bytes that were handed over and not yet taken by the kernel. May raise
+            `RuntimeError` if the transport is closed.
+        on_wake: Called when the client needs a task: frames did not fit, the hub demoted it, or its stream is to end.
+        kernel_unacked_bytes: Returns the bytes in the kernel that the peer has not acknowledged (a system call).
+        peer_silent_seconds: Returns the seconds since the peer acknowledged anything (a system call), see `Sink`.
+        is_poll: Whether it is a long poll or a preview. It takes no bytes, so it is never counted as a slow client.
+        overflowed: Whether frames did not fit since the last `falling_behind` warning.
+        must_show_progress: Whether the peer has to take a byte before the client may go live again.
+        is_peer_dead: Whether the peer acknowledged nothing for a whole write timeout.
+        position: Last entry scanned for this client, matched or not. While live it equals the hub's head.
+        subscription: Its current filters. Saved rules change, and filters that raised are disabled.
+        private_view: Its private view, None while it sees the public view.
+        last_rollback: The last rollback that the client was told of: the position after which the log continues, and
+            the last position that was lost.
+        disconnect_reason: Why its stream is to end, None while it goes on.
     """
 
     __slots__ = (
-        "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason", "group", "is_peer_dead", "is_poll", "joined_at_number", "kernel_unacked_bytes",
-        "last_rollback", "must_show_progress", "on_wake", "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
+        "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason",
+        "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake", "overflowed",
+        "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
     )  # fmt: skip
 
     def __init__(
@@ -100,49 +116,51 @@ class Client:
         self.position = request.position
         self.subscription = request.subscription
         self.private_view = request.private_view
-        self.group: ClientGroup | None = None
-        self.joined_at_number = 0
         self.last_rollback: tuple[Position, Position] | None = None
         self.disconnect_reason: DisconnectReason | None = None
 
     @property
     def group_key(self) -> Hashable:
-        """Clients with equal keys share their frames; who has a filter or a view of their own, shares with nobody."""
-        ask = self.request
-        return ask.connection_id if self.private_view is not None else (self.subscription.canonical_form, ask.framing)
+        """Key of the client's group. Clients with equal keys share frames; a client with a private view has its own group."""
+        if self.private_view is not None:
+            return self.request.connection_id
+        return self.subscription.canonical_form, self.request.framing
 
     @property
     def uses_saved_rules(self) -> bool:
-        """Whether it goes by saved rules, which change."""
+        """Whether the subscription uses the saved rules of its user, which can change."""
         return self.subscription.find_base(SavedRules.name) is not None
 
     @property
     def search_keys(self) -> frozenset[Key] | None:
-        """Keys of which each event that it asks for has one; None where every event has to be looked at.
+        """Keys such that every matching event has at least one of them. None if every event has to be tested.
 
-        Worked out once: the filters are what they were made, but for those that follow a graph or saved rules.
+        Computed once per subscription, because filters do not change. Filters that follow the graph and saved rules
+        do change, so for them the value is None.
         """
         if self.private_view is not None or self.uses_saved_rules:
             return None
         if self._search_keys_subscription is not self.subscription:
-            self._search_keys_subscription, self._search_keys = (
-                self.subscription,
-                _compute_search_keys(self.subscription),
-            )
+            self._search_keys_subscription = self.subscription
+            self._search_keys = _compute_search_keys(self.subscription)
         return self._search_keys
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Whether a gap up to ``gap_end`` may have held a change of what it asks for."""
+        """Whether a gap up to ``gap_end`` may have hidden a change of the followed users or of the saved rules."""
         if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
             return True
         return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules
 
     def knows_rollback(self, start: Position, end: Position) -> bool:
-        """Whether it was told that the log lost what came after ``start``, up to ``end`` at least."""
+        """Whether the client was told that the log lost the entries after ``start``, up to ``end`` at least."""
         return self.last_rollback is not None and self.last_rollback[0] == start and end <= self.last_rollback[1]
 
+    def unseen_rollback_gap(self, rollback_entry: Entry) -> Gap | None:
+        """Return the gap that a ``rollback`` entry reports, None if the client knows it. Raises `MalformedEntry`."""
+        return None if self.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)
+
     def is_changed_by_rules_entry(self, entry: Entry) -> bool:
-        """Whether this entry changes the saved rules that this stream goes by; one that is malformed changes none."""
+        """Whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
         if entry.kind != "rules" or entry.position.n <= self.request.rules_read_at.n or not self.uses_saved_rules:
             return False
         try:
@@ -151,7 +169,7 @@ class Client:
             return False  # counted when it was published
 
     def disable_filter(self, failed: FilterFailure, position: Position) -> StreamNotice:
-        """From this position on do without what has failed; gives what to tell."""
+        """Disable the filter or rule that failed, from ``position`` on. Return the warning for the stream."""
         self.subscription = self.subscription.without_failed(failed)
         members: dict[str, object] = {"code": FILTER_DISABLED, "filter": failed.filter.name}
         if failed.rule_id is not None:
@@ -159,16 +177,19 @@ class Client:
         return StreamNotice("warning", position, members)
 
     def slow_warning(self, position: Position, unsent_share: float, now: float) -> StreamNotice | None:
-        """What to tell a stream of whose bound ``unsent_share`` is unsent (1 is all); None if it was told of late."""
+        """Return a `falling_behind` warning, None if the last one is less than five minutes old.
+
+        ``unsent_share`` is the used share of the client's buffer: 1 means full. ``now`` is in seconds.
+        """
         if now < self._next_warning_at:
             return None
         self._next_warning_at = now + SLOW_WARNING_INTERVAL_SECONDS
         return StreamNotice("warning", position, {"code": FALLING_BEHIND, "percent": min(100, int(unsent_share * 100))})
 
     def unacked_bytes(self) -> float:
-        """Bytes handed over that the client's machine has not acknowledged, wherever they wait.
+        """Return the bytes that the peer has not acknowledged, in this process and in the kernel.
 
-        None where the transport is closed already, which is noticed by itself.
+        Return 0 if the transport is closed already: its `connection_lost` follows anyway.
         """
         try:
             return self.buffered_bytes() + self.kernel_unacked_bytes()
@@ -176,59 +197,64 @@ class Client:
             return 0
 
     def has_buffered_bytes(self) -> bool:
-        """Whether bytes wait in this process: the kernel takes no more."""
+        """Return whether bytes wait in this process because the kernel's buffer is full."""
         try:
             return self.buffered_bytes() > 0
         except RuntimeError:
             return False
 
     def send_control(self, message: ControlMessage) -> None:
-        """Write a message to this one client; nothing where the stream's protocol has no word for it."""
-        data = self.request.framing.encode_control(message)
+        """Write a control message to this client only. Write nothing if the protocol has no such message."""
+        data = self.request.framing.wrap_control(message)
         if data:
-            self.write(self.request.framing.wrap(data))
+            self.write(data)
 
     def use_private_view_if_needed(self) -> None:
-        """Have a view of one's own from here on, if something personal concerns the user; it is not given up again."""
+        """Switch to a private view if the user no longer sees the public view. The client keeps it until it ends."""
         viewer = self.request.viewer
         if self.private_view is None and viewer is not None and not viewer.sees_public_view:
             self.use_private_view()
 
     def use_private_view(self) -> None:
-        """Have a view of one's own from here on."""
+        """Switch to a private view from the current position on. An impersonal stream is left unchanged."""
         if self.request.viewer is not None:
             self.private_view = PrivateView(self.request.viewer, self.position)
 
     def disconnect(self, reason: DisconnectReason) -> None:
-        """End this client's stream; the first reason holds."""
+        """End this client's stream. The first reason wins; later calls do nothing."""
         if self.disconnect_reason is None:
             self.disconnect_reason = reason
             self.on_wake()
 
     def detach(self) -> None:
-        """Wake nobody any more: whom it woke holds it, and a circle lives until some later garbage collection."""
+        """Drop the wake callback. Its owner refers to this client, and the cycle would wait for the garbage collector."""
         self.on_wake = _ignore_wake
 
 
 def _ignore_wake() -> None:
-    """Nobody is woken who is gone."""
+    """Do nothing: the owner of the client is gone."""
 
 
 def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None]) -> Client:
-    """A member for whoever only reads: it takes no byte, so every frame is refused, which wakes it where it stands."""
+    """Return a client for a long poll or a preview.
+
+    It has no room for any frame, so the first frame demotes it: it is woken and keeps its position.
+    """
     return Client(request, _discard_bytes, _infinite_bytes, on_wake, is_poll=True)
 
 
 def _discard_bytes(data: bytes) -> None:
-    """Nothing is written where nothing is taken."""
+    """Ignore the bytes: a client without a socket takes none."""
 
 
 def _infinite_bytes() -> float:
+    """Return infinity, so that no frame fits."""
     return math.inf
 
 
 def _compute_search_keys(subscription: Subscription) -> frozenset[Key] | None:
+    """Return the candidate keys of a subscription, None if it has none or a filter raises."""
     try:
         return subscription.candidate_keys()
-    except Exception:  # noqa: BLE001 - a third party's filter may raise anything; then it is asked about every event
+    except Exception:  # noqa: BLE001 - a third party's filter may raise anything; then every event is tested
         return None

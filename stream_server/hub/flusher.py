@@ -16,7 +16,8 @@ from collections import deque
 from time import perf_counter
 
 from stream_server.hub.batch import Batch, WriteLimits
-from stream_server.hub.group import ClientGroup, WrapBytes
+from stream_server.hub.framing import WrapBytes
+from stream_server.hub.group import ClientGroup
 
 MAX_SLICE_WRITES = 512
 """Writes in one turn of the loop, about 4 ms of it: then others have theirs."""
@@ -99,7 +100,7 @@ class Flusher:
         """Send now, whole, what waits or is on its way in this group."""
         self.seal_group(group)
         for batch in self._batches:
-            if batch.group is group:
+            if batch.memberships is group.memberships:
                 self._write_batch(batch, batch.remaining_count)
 
     def _append_batch(self, group: ClientGroup, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> None:

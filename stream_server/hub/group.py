@@ -1,54 +1,36 @@
-"""The live clients that ask the same: one entry in the index, one list of frames, one joined write."""
+"""The live clients with equal subscriptions and framings: one index entry, one list of frames, one joined write."""
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import msgspec
-
-from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
-from stream_server.events.entry import EncodeEntry, Entry
+from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.batch import Batch, Recipient
-from stream_server.hub.messages import ControlMessage
+from stream_server.hub.batch import Batch
+from stream_server.hub.delivery import Delivery, encode_matched
+from stream_server.hub.framing import Framing, WrapBytes
+from stream_server.hub.membership import Memberships
 from stream_server.hub.visibility.private_view import PrivateView
-
-if TYPE_CHECKING:
-    from stream_server.hub.client import Client
-
-
-class EncodeControl(Protocol):
-    """How one control message becomes bytes; none at all where the protocol has no word for it."""
-
-    def __call__(self, control: ControlMessage, /) -> bytes: ...
-
-
-class WrapBytes(Protocol):
-    """How a joined write becomes bytes on the socket (a chunk of HTTP/1.1, or nothing for 1.0)."""
-
-    def __call__(self, data: bytes, /) -> bytes: ...
-
-
-class Framing(NamedTuple):
-    """One way of writing a stream; two clients with equal framings can share every byte."""
-
-    name: str
-    encode_entry: EncodeEntry
-    encode_control: EncodeControl
-    wrap: WrapBytes
 
 
 class ClientGroup:
-    """Its members, and the frames that wait for the next flush.
+    """The live clients that share every frame, and the frames that wait for the next flush.
 
-    ``private_view`` is the view that its one member has of its own. Others share the view of everybody whom nothing
-    personal concerns; ``is_impersonal`` says that they asked for what is the same for all, and given to all.
-    ``resume_position`` is the position before the first waiting frame: where a member that refuses them goes on.
+    Attributes:
+        key: Key of the group (`Client.group_key`).
+        subscription: The subscription that all its clients have.
+        framing: The framing that all its clients have.
+        private_view: The private view of its only client. None in a shared group, whose clients see the public view.
+        is_impersonal: Whether the subscription gives every user the same entries, whatever the user may see.
+        memberships: Its clients.
+        pending_frames: Frames that wait for the next flush.
+        resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take
+            the frames catches up from here.
+        next_heartbeat_at: Time of the next heartbeat, in seconds of the loop's clock.
     """
 
     __slots__ = (
-        "_encode_entry", "_pending_control_count", "_recipients", "_reports_matches", "clients", "framing", "is_impersonal", "key", "membership_version", "next_heartbeat_at",
-        "pending_frames", "private_view", "resume_position", "subscription",
+        "_encode_entry", "_pending_control_count", "_reports_matches", "framing", "is_impersonal", "key",
+        "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -61,93 +43,67 @@ class ClientGroup:
         self._reports_matches = subscription.reports_matches
         self.private_view = private_view
         self.is_impersonal = subscription.viewer_independent
-        self.clients: dict[Client, None] = {}
-        self.membership_version = 0
-        self._recipients: tuple[Recipient, ...] | None = None
+        self.memberships = Memberships()
         self.pending_frames: list[bytes] = []
         self._pending_control_count = 0
         self.resume_position: Position | None = None
         self.next_heartbeat_at = 0.0
 
-    def add_client(self, client: "Client") -> None:
-        """``client`` is live here from now on."""
-        self.clients[client] = None
-        self._membership_changed()
-
-    def remove_client(self, client: "Client") -> None:
-        """``client`` is not live here any more."""
-        del self.clients[client]
-        self._membership_changed()
-
-    def _membership_changed(self) -> None:
-        self.membership_version += 1
-        self._recipients = None
-
     def queue_entry(self, entry: Entry, previous_head: Position) -> bool:
-        """Let ``entry`` wait for the next flush; True if it is the first to wait. ``previous_head`` is the head before it.
+        """Add ``entry`` to the frames that wait for the next flush. Return whether it is the first of them.
 
-        Raises Failed where a filter that has to name what matched raises.
+        ``previous_head`` is the head before the entry. Raises `FilterFailure` if the subscription reports what matched
+        and one of its filters raises.
         """
         frame = entry.frame(
             self._encode_entry, encode_matched(self.subscription, entry) if self._reports_matches else None
         )
         if not frame:
             return False
-        self.pending_frames.append(frame)  # as below, without a call: this runs once per matching group and event
+        self.pending_frames.append(
+            frame
+        )  # `_queue_frame` without the call: this runs once per matching group and event
         if self.resume_position is not None:
             return False
         self.resume_position = previous_head
         return True
 
+    def queue_delivery(self, delivery: Delivery, previous_head: Position) -> bool:
+        """Add the delivery for the group's only client. Return whether it is the first waiting frame."""
+        return self._queue_frame(delivery.frame(self._encode_entry), previous_head)
+
     def queue_control_frame(self, frame: bytes, previous_head: Position) -> bool:
-        """Let bytes that are no event wait for the next flush; True if they are the first. No bytes need not wait."""
+        """Add an encoded control message to the waiting frames. Return whether it is the first of them.
+
+        An empty ``frame`` is ignored: the protocol has no such message.
+        """
+        self._pending_control_count += bool(frame)
+        return self._queue_frame(frame, previous_head)
+
+    def _queue_frame(self, frame: bytes, previous_head: Position) -> bool:
+        """Add a frame, unless it is empty. Return whether it is the first waiting frame."""
         if not frame:
             return False
         self.pending_frames.append(frame)
-        self._pending_control_count += 1
         if self.resume_position is not None:
             return False
         self.resume_position = previous_head
         return True
 
     def take_batch(self, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> Batch:
-        """The waiting frames as one write to all present members.
+        """Return the waiting frames as one batch for all present clients.
 
-        ``wrapped_cache`` holds what was wrapped for other groups of the same flush: at low rates most have one frame, the same.
+        ``wrapped_cache`` holds single frames that were wrapped for other groups of the same flush. At low rates most
+        groups have one frame, and it is the same one.
         """
         assert self.resume_position is not None
         frames, wrap, data = self.pending_frames, self.framing.wrap, None
         if len(frames) == 1:
             key = (wrap, frames[0])
             data = wrapped_cache.get(key) or wrapped_cache.setdefault(key, wrap(frames[0]))
-        if self._recipients is None:
-            self._recipients = tuple(Recipient(member.write, member.buffered_bytes, member) for member in self.clients)
-        batch = Batch(self, frames, data, self.resume_position, self._recipients)
+        batch = Batch(self.memberships, wrap, frames, data, self.resume_position)
         batch.event_count -= self._pending_control_count
         self.pending_frames = []
         self._pending_control_count = 0
         self.resume_position = None
         return batch
-
-
-def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:
-    """``encode_matched`` as JSON, None where the subscription's messages do not have it; raises Failed."""
-    if not subscription.reports_matches:
-        return None
-    try:
-        return msgspec.json.encode(subscription.matched_items(entry.event))
-    except FilterFailure:
-        raise
-    except Exception as error:
-        # A third party's filter says what is no JSON.
-        raise FilterFailure(_find_unencodable_filter(subscription, entry), error) from error
-
-
-def _find_unencodable_filter(subscription: Subscription, entry: Entry) -> Filter:
-    """The filter that says it."""
-    for base in subscription.bases:
-        try:
-            msgspec.json.encode(subscription.base_matched_items(base, entry.event))
-        except Exception:  # noqa: BLE001 - see above
-            return base
-    return subscription.bases[-1]

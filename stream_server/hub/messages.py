@@ -1,9 +1,13 @@
-"""The messages that are no events: each carries a cursor, so that an idle client resumes exactly too."""
+"""The control messages of a stream: hello, heartbeat, gap, notices, goodbye.
+
+Each carries a cursor, so that an idle client can resume at the exact position too.
+"""
 
 from typing import NamedTuple
 
 import msgspec
 
+from stream_server.events.entry import Entry
 from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.disconnect import DisconnectReason
 
@@ -11,11 +15,18 @@ _encode_json = msgspec.json.encode
 
 
 ROLLED_BACK = "rolled_back"
-"""The reason of a gap that Redis made: the log lost its end."""
+"""Reason of a gap that Redis caused: it lost the end of the log."""
 
 
 class ControlMessage(NamedTuple):
-    """One control message, ready for any framing; ``retry_ms`` goes out as SSE's ``retry:``."""
+    """One control message, ready for any framing.
+
+    Attributes:
+        kind: Kind of the message, for example ``heartbeat``.
+        cursor: Cursor from which a client can resume after this message.
+        data: The message as JSON.
+        retry_ms: Value of SSE's ``retry:`` field in milliseconds, None to send none.
+    """
 
     kind: str
     cursor: str
@@ -24,7 +35,14 @@ class ControlMessage(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """What cannot be delivered: after ``start`` up to and with ``end``; ``missed_count`` is None if unknown."""
+    """Entries that cannot be delivered.
+
+    Attributes:
+        start: Cursor after which the gap begins, None if unknown.
+        end: Position of the end of the gap. The stream continues after it.
+        reason: ``rolled_back`` or ``trimmed``.
+        missed_count: Number of missing entries, None if unknown.
+    """
 
     start: str | None
     end: Position
@@ -33,14 +51,26 @@ class Gap(NamedTuple):
 
 
 class StreamNotice(NamedTuple):
-    """What is told of a stream's own filters at a place: ``effective`` or ``warning``, with its members."""
+    """A message about the filters of one stream.
+
+    Attributes:
+        kind: ``effective`` (saved rules changed) or ``warning``.
+        position: Position from which it holds.
+        members: Its other JSON members.
+    """
 
     kind: str
     position: Position
     members: dict[str, object]
 
 
+def rollback_gap(rollback_entry: Entry) -> Gap:
+    """Return the gap that a ``rollback`` entry reports. Raises `MalformedEntry`."""
+    return Gap(rollback_entry.lost_range()[0].cursor, rollback_entry.position, ROLLED_BACK, None)
+
+
 def _build_message(kind: str, position: Position, now_ms: int, **members: object) -> ControlMessage:
+    """Return a control message with the members that all kinds have, and ``members``."""
     body = {"kind": kind, "cursor": position.cursor, "at": format_iso_time(now_ms), **members}
     return ControlMessage(kind, position.cursor, _encode_json(body))
 
@@ -48,40 +78,30 @@ def _build_message(kind: str, position: Position, now_ms: int, **members: object
 def hello_message(
     position: Position, now_ms: int, connection_id: str, limits: dict[str, object], server: str
 ) -> ControlMessage:
-    """The first message: the subscription is in force from ``position`` on."""
+    """Return the first message of a stream. The subscription is in force from ``position`` on."""
     return _build_message("hello", position, now_ms, connection=connection_id, limits=limits, server=server)
 
 
 def heartbeat_message(position: Position, now_ms: int, lag_ms: int) -> ControlMessage:
-    """A sign of life that moves the cursor; ``lag_ms`` is how far this server is known to be behind the log."""
+    """Return a heartbeat with the current cursor. ``lag_ms``: how far this server is known to be behind the log."""
     return _build_message("heartbeat", position, now_ms, lag_ms=lag_ms)
 
 
 def gap_message(gap: Gap, now_ms: int) -> ControlMessage:
-    """What was lost is told, with its number where it is known; the stream goes on after it."""
+    """Return the message that reports a gap. Its cursor is the end of the gap."""
     members = {"from": gap.start, "to": gap.end.cursor, "reason": gap.reason, "count": gap.missed_count}
     return _build_message("gap", gap.end, now_ms, **members)
 
 
 def notice_message(notice: Gap | StreamNotice, now_ms: int) -> ControlMessage:
-    """What has changed in a stream's filters, or was lost where nobody here heard it, from its place on."""
+    """Return the message for a notice on one stream, which is a gap or a change of its filters."""
     if isinstance(notice, Gap):
         return gap_message(notice, now_ms)
     return _build_message(notice.kind, notice.position, now_ms, **notice.members)
 
 
 def goodbye_message(position: Position, now_ms: int, disconnect_reason: DisconnectReason) -> ControlMessage:
-    """The last message: why, when to come back, and from where."""
-    made = _build_message(
-        "goodbye",
-        position,
-        now_ms,
-        code=disconnect_reason.code,
-        reason=disconnect_reason.text,
-        retry_after=disconnect_reason.retry_after_seconds,
-    )
-    return made._replace(
-        retry_ms=None
-        if disconnect_reason.retry_after_seconds is None
-        else round(disconnect_reason.retry_after_seconds * 1000)
-    )
+    """Return the last message of a stream: why it ends, when to reconnect, and the cursor to resume from."""
+    code, text, retry_after = disconnect_reason
+    message = _build_message("goodbye", position, now_ms, code=code, reason=text, retry_after=retry_after)
+    return message if retry_after is None else message._replace(retry_ms=round(retry_after * 1000))

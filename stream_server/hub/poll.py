@@ -1,18 +1,15 @@
 """One long poll: the same reading and the same waiting as a stream's, with an end."""
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import Position
-from stream_server.hub.catchup.reader import Delivery
 from stream_server.hub.client import SubscribeRequest, socketless_client
+from stream_server.hub.delivery import Delivery
 from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap, StreamNotice
-
-if TYPE_CHECKING:
-    from stream_server.hub.hub import Hub
-
 
 MAX_SCAN_SECONDS = 1.0
 """A filter that matches nothing of a long log is answered after this long, with `more` and the cursor it got to."""
@@ -34,7 +31,7 @@ class PollResult(NamedTuple):
 class LongPoll:
     """A member that takes no bytes: every frame is refused, which wakes it where it stands, and it reads on."""
 
-    def __init__(self, hub: "Hub", request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
+    def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
         self._hub = hub
         self._limit = limit
         self._items: list[Delivery | Gap | StreamNotice] = [] if initial_gap is None else [initial_gap]
@@ -70,11 +67,11 @@ class LongPoll:
         """Be live until there is something; the caller saw the head and did not await since."""
         if self.client.disconnect_reason is None:
             self._wake_future = self._loop.create_future()
-            self._hub.join_live(self.client)
+            self._hub.live.join(self.client)
             try:
                 await self._wake_future
             finally:
-                self._hub.leave_live(self.client)
+                self._hub.live.leave(self.client)
 
     def _on_wake(self) -> None:
         if self._wake_future is not None and not self._wake_future.done():

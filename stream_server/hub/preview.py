@@ -2,15 +2,14 @@
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import Position
-from stream_server.hub.catchup.reader import CatchUpPage, Delivery
+from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import SubscribeRequest, socketless_client
-
-if TYPE_CHECKING:
-    from stream_server.hub.hub import Hub
+from stream_server.hub.delivery import Delivery
+from stream_server.hub.hub import Hub
 
 MAX_QUEUE_SECONDS = 5.0
 """So long one preview waits for its turn behind others."""
@@ -38,7 +37,7 @@ class PreviewResult(NamedTuple):
 class RulePreview:
     """Reads from a position to the head for one who asks, in slices that let everybody else go on."""
 
-    def __init__(self, hub: "Hub", request: SubscribeRequest) -> None:
+    def __init__(self, hub: Hub, request: SubscribeRequest) -> None:
         self._hub = hub
         self._matched_count = 0
         self._is_complete = True

@@ -1,95 +1,97 @@
-"""What the log lost: told to everyone once, at its place, by who had heard it and by who had not."""
+"""Tell clients that the log lost entries: once to each client, at the position where the log continues.
 
-from typing import TYPE_CHECKING
+There are two cases. This hub received entries that are now gone: `RollbackNotices.move_head`. Or only other servers
+received them: then a `rollback` entry of the log reports the loss, and `RollbackNotices.announce_rollback` delivers it.
+"""
+
+from collections.abc import Callable
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
+from stream_server.hub.catchup.ring import Ring
+from stream_server.hub.client import Client
+from stream_server.hub.client_registry import ClientRegistry
 from stream_server.hub.group import ClientGroup
-from stream_server.hub.messages import Gap
-
-if TYPE_CHECKING:
-    from stream_server.hub.client import Client
-    from stream_server.hub.hub import Hub
+from stream_server.hub.live_clients import LiveClients
+from stream_server.hub.messages import Gap, rollback_gap
+from stream_server.hub.visibility.viewer_cache import ViewerCache
 
 
 class RollbackNotices:
-    """Where one hub's log does not go on as it was: what was heard is gone, or what others heard and this hub did not.
+    """Sends `gap` messages for lost entries, and ends the streams whose state may depend on lost entries."""
 
-    Of the second the log has an entry of its own, ``rollback``, which passes here like any other.
-    """
-
-    def __init__(self, hub: "Hub") -> None:
-        self._hub = hub
+    def __init__(
+        self,
+        live: LiveClients,
+        registry: ClientRegistry,
+        viewer_cache: ViewerCache,
+        ring: Ring,
+        *,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._live = live
+        self._registry = registry
+        self._viewer_cache = viewer_cache
+        self._ring = ring
+        self._now_ms = now_ms
 
     def move_head(self, to: Position, reason: str, missed_count: int | None) -> None:
-        """As :meth:`Hub.move_head` says."""
-        hub = self._hub
-        lost = Gap(hub.head.cursor, to, reason, missed_count)
-        for group in hub.live_groups():
-            hub.flusher.flush_group(group)
-            for member in tuple(group.clients):
-                # What comes after it has lower numbers than members joined at, perhaps.
-                member.joined_at_number = min(member.joined_at_number, to.n)
-                member.last_rollback = (to, hub.head) if reason == messages.ROLLED_BACK else None
-            if group.clients:
-                self._queue_gap(group, lost)
-        hub.ring.cut_after(to)
-        hub.head = to
+        """Continue after ``to``, and send every live client a `gap`. See `Hub.move_head`."""
+        live = self._live
+        gap = Gap(live.head.cursor, to, reason, missed_count)
+        for group in live.groups():
+            live.flusher.flush_group(group)
+            for client in group.memberships:
+                client.last_rollback = (to, live.head) if reason == messages.ROLLED_BACK else None
+            if group.memberships:
+                self._queue_gap(group, gap)
+        self._ring.cut_after(to)
+        live.head = to
         self._disconnect_personal_clients()
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Others had heard what the log lost: whoever was not told of it by a jump learns that it is nowhere.
+        """Send a `gap` to the live clients that `move_head` has not told of this loss. Raises `MalformedEntry`.
 
-        Nothing that was sent is taken back, so nobody's place changes. Raises MalformedEntry.
+        The positions of the clients stay as they are, because this hub has sent none of the lost entries.
         """
         start, end = rollback_entry.lost_range()
         self._disconnect_stale_clients(start, rollback_entry.position)
-        for group in self._hub.live_groups():
-            unaware = [member for member in group.clients if not member.knows_rollback(start, end)]
-            if unaware and len(unaware) == len(group.clients):
+        for group in self._live.groups():
+            unaware = [client for client in group.memberships if not client.knows_rollback(start, end)]
+            if unaware and len(unaware) == len(group.memberships):
                 self._queue_gap(group, rollback_gap(rollback_entry))
-            else:
-                for member in unaware:  # it shares its frames with some who know: it reads the word by itself
-                    self._hub.demote(member)
+            else:  # the clients share frames with others that know of the loss, so let them read the entry by themselves
+                for client in unaware:
+                    self._live.demote(client)
 
     def _disconnect_stale_clients(self, start: Position, end: Position) -> None:
-        """Sets that were read ahead of this hub may hold a block, a follow or a rule that is lost.
+        """End streams whose viewer or saved rules were read from lost entries, between ``start`` and ``end``.
 
-        Who goes by such ends before the word, comes back with that cursor and is told there.
+        Such a read was ahead of this hub, so it may include a block, a follow or a rule that is lost. The stream ends
+        before the `gap`. Its client reconnects with the cursor and receives the `gap` then.
         """
-        hub = self._hub
-        hub.viewer_cache.forget_read_between(start, end)
-        for member in hub.registry.list_clients():
-            viewer, known = member.request.viewer, member.request.rules_read_at
-            if (viewer is not None and not hub.viewer_cache.is_current(viewer)) or (
-                member.uses_saved_rules and start < known < end
-            ):
-                hub.leave_live(member)
-                member.disconnect(reasons.RESYNC)
+        self._viewer_cache.forget_read_between(start, end)
+        self._disconnect_where(
+            lambda client: (
+                (client.request.viewer is not None and not self._viewer_cache.is_current(client.request.viewer))
+                or (client.uses_saved_rules and start < client.request.rules_read_at < end)
+            )
+        )
 
     def _disconnect_personal_clients(self) -> None:
-        """What was lost may have been a block: nobody is shown another entry by sets that may be wrong."""
-        hub = self._hub
-        hub.viewer_cache.clear()
-        for member in hub.registry.list_clients():
-            if member.request.viewer is not None or member.uses_saved_rules:
-                hub.leave_live(member)
-                member.disconnect(reasons.RESYNC)
+        """End all streams that depend on a viewer or on saved rules: a lost entry may have been a block or a rule."""
+        self._viewer_cache.clear()
+        self._disconnect_where(lambda client: client.request.viewer is not None or client.uses_saved_rules)
+
+    def _disconnect_where(self, is_affected: Callable[[Client], bool]) -> None:
+        """End the affected streams with `resync`, after what waits for them was written."""
+        for client in self._registry.list_clients():
+            if is_affected(client):
+                self._live.leave(client)
+                client.disconnect(reasons.RESYNC)
 
     def _queue_gap(self, group: ClientGroup, gap: Gap) -> None:
-        """The gap waits like any frame."""
-        hub = self._hub
-        if group.queue_control_frame(group.framing.encode_control(messages.gap_message(gap, hub.now_ms())), hub.head):
-            hub.flusher.schedule_group(group)
-
-
-def rollback_gap(rollback_entry: Entry) -> Gap:
-    """What a ``rollback`` entry tells who had not heard what is lost; raises MalformedEntry."""
-    return Gap(rollback_entry.lost_range()[0].cursor, rollback_entry.position, messages.ROLLED_BACK, None)
-
-
-def unseen_rollback_gap(rollback_entry: Entry, client: "Client") -> Gap | None:
-    """The same for one who reads past it, None for who was told already; raises MalformedEntry."""
-    return None if client.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)
+        """Let a gap message wait in a group for the next flush."""
+        self._live.queue_control(group, group.framing.encode_control(messages.gap_message(gap, self._now_ms())))

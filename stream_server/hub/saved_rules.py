@@ -4,18 +4,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from filters.error import ParameterError
 from filters.rule import SavedRules
 from filters.rules.named_rule import NamedRule
+from filters.rules.rule import Rule
 from stream_server.events.entry import Entry, SavedRule
 from stream_server.hub.client import Client
 from stream_server.hub.messages import StreamNotice
-
-if TYPE_CHECKING:
-    from filters.rules.rule import Rule
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +31,7 @@ class SavedRulesCache:
     hundred thousand keys.
     """
 
-    def __init__(self, parse_rule: Callable[[str], "Rule"]) -> None:
+    def __init__(self, parse_rule: Callable[[str], Rule]) -> None:
         self._parse_rule = parse_rule
         self._cache: WeakValueDictionary[tuple[str, tuple[str, ...]], SavedRules] = WeakValueDictionary()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -2,19 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
-from stream_server.hub.catchup.reader import CatchUpPage, Delivery
+from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import Client, SubscribeRequest
+from stream_server.hub.delivery import Delivery
+from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ControlMessage
 from stream_server.hub.slow_client import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
-
-if TYPE_CHECKING:
-    from stream_server.hub.hub import Hub
 
 PROGRESS_CHECK_SECONDS = 0.1
 """How often it is looked whether a client takes bytes, where nobody waits for its socket."""
@@ -63,7 +62,7 @@ class StreamSession:
         "client",
     )  # fmt: skip
 
-    def __init__(self, hub: "Hub", request: SubscribeRequest, sink: Sink, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, hub: Hub, request: SubscribeRequest, sink: Sink, *, now_ms: Callable[[], int]) -> None:
         self._hub = hub
         self._sink = sink
         self._now_ms = now_ms
@@ -89,7 +88,7 @@ class StreamSession:
         member = self.client
         if self._task is None:
             if member.request.until is None and member.position == self._hub.head:
-                self._hub.join_live(member)
+                self._hub.live.join(member)
             else:
                 self._on_wake()
 
@@ -124,7 +123,7 @@ class StreamSession:
         try:
             await self._go_live()
             if member.disconnect_reason is not None:
-                self._hub.leave_live(member)
+                self._hub.live.leave(member)
                 await self._say_goodbye()
         except TimeoutError:
             member.disconnect(reasons.TOO_SLOW)
@@ -160,7 +159,7 @@ class StreamSession:
                     if member.request.until is not None:
                         member.disconnect(reasons.BACKFILL_DONE)
                     if member.disconnect_reason is None:
-                        self._hub.join_live(member)
+                        self._hub.live.join(member)
                         return
         except TimeoutError:
             if member.disconnect_reason is None:
@@ -201,7 +200,7 @@ class StreamSession:
     async def _catch_up(self) -> None:
         """Read on until the head is reached; returns without an await after it saw that."""
         member = self.client
-        while member.disconnect_reason is None and member.group is None and member.position != self._catch_up_end():
+        while member.disconnect_reason is None and member.position != self._catch_up_end():
             try:
                 page = await self._hub.catchup_reader.read_page(member, self._catch_up_end)
             except Unavailable:

@@ -1,7 +1,7 @@
-"""What is counted, by name: one table, one registry an app, in Prometheus' text format.
+"""The metrics: one table of names, and one registry per app in Prometheus' text format.
 
-The hot paths count in plain integers of their own; they are read when somebody asks (:meth:`Metrics.watch`),
-so counting costs a delivery nothing.
+The hot paths count in plain integers. The registry reads them only when a client asks (:meth:`Metrics.watch`), so
+counting adds no cost to a delivery.
 """
 
 import os
@@ -16,10 +16,18 @@ from prometheus_client.registry import Collector
 from stream_server import __version__
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+"""Media type of :meth:`Metrics.render`."""
 
 
 class WatchedMetric(NamedTuple):
-    """A figure that is read when asked for; ``kind`` is counter or gauge, ``label`` what tells its parts apart."""
+    """A metric whose value is read when a client asks for the metrics.
+
+    Attributes:
+        name: Prometheus name.
+        kind: ``counter`` or ``gauge``.
+        help: One sentence for the metrics page and the documentation.
+        label: Name of the label that tells its values apart; empty if the metric has one value.
+    """
 
     name: str
     kind: str
@@ -90,11 +98,11 @@ WATCHED_METRICS: tuple[WatchedMetric, ...] = (
         "stream_server_tasks", "gauge", "Tasks of the process's event loop; what grows without streams is a leak."
     ),
 )
-"""The table of what the hub and the feed count; the HTTP figures are :class:`Metrics`' own."""
+"""The metrics of hub, feed, jobs and log. :class:`Metrics` declares those of HTTP itself."""
 
 
 class Metrics(Collector):
-    """The figures of one app."""
+    """The metrics of one app."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -124,13 +132,16 @@ class Metrics(Collector):
         self._readers[name] = read
 
     def watch_labelled(self, name: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """Show each of ``read()`` by its label; raises KeyError if :data:`WATCHED_METRICS` has no such name with a label."""
+        """Show each value of ``read()`` under its label.
+
+        Raises KeyError if the table has no metric ``name`` with a label.
+        """
         if name not in {row.name for row in WATCHED_METRICS if row.label}:
             raise KeyError(name)
         self._labelled_readers[name] = read
 
     def collect(self) -> Iterable[Metric]:
-        """The watched figures as they are now (called by the registry)."""
+        """Return the watched metrics with their present values; the registry calls this."""
         for row in WATCHED_METRICS:
             family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
             if row.name in self._readers:
@@ -142,5 +153,5 @@ class Metrics(Collector):
                 yield each
 
     def render(self) -> bytes:
-        """All figures in Prometheus' text format, of type :data:`CONTENT_TYPE`."""
+        """Return all metrics in Prometheus' text format, of type :data:`CONTENT_TYPE`."""
         return generate_latest(self._registry)

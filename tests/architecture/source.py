@@ -1,7 +1,6 @@
 """The project's own source as the tests of its shape see it: modules, what they import, how long they are."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -26,19 +25,11 @@ def tree(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> set[str]:
-    """What the file imports while it runs: not what stands under TYPE_CHECKING."""
+    """The modules and names that a file imports, also those under ``TYPE_CHECKING``: a type-only cycle is a cycle."""
     found: set[str] = set()
-    for node in _running(tree(path)):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return found
-
-
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            continue
-        yield child
-        yield from _running(child)

@@ -118,7 +118,8 @@ async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> No
         assert "holds jwt_secret, so other users must not be able to read it" in outcome.err
         here.file.chmod(0o600)
         outcome = await asyncio.to_thread(run, "reload", "--data-dir", here.server.data)
-        assert outcome.out == "reloaded: no setting changed\nthese settings need a restart: timeline_max, fanout_batch_size\n"
+        expected = "reloaded: no setting changed\nthese settings need a restart: timeline_max, fanout_batch_size\n"
+        assert outcome.out == expected
         lines = [line for line in here.server.log.splitlines() if "these settings need a restart" in line]
         assert len(lines) == 1
         assert '"level":"warning"' in lines[0]

@@ -120,7 +120,7 @@ def test_a_filter_that_cannot_be_imported_is_told(tmp_path: Path, arguments: tup
 
 def test_a_stopped_server_is_told(tmp_path: Path) -> None:
     """The note that a server left behind does not make it run."""
-    note = {"redis": f"unix://{tmp_path}/gone.sock", "address": "http://127.0.0.1:9"}
+    note = {"redis": f"unix://{tmp_path}/gone.sock", "url": "http://127.0.0.1:9"}
     (tmp_path / "server.json").write_text(json.dumps(note))
     outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, "--jwt-secret", "x" * 32)
     assert outcome.code == 3

@@ -100,7 +100,8 @@ def test_a_secret_in_a_file_is_its_owners_alone(write: Write, name: str, value: 
         file.chmod(mode)
         with pytest.raises(InvalidSetting) as refused:
             load({"settings_file": str(file)}, {})
-        assert str(refused.value) == f"{file} holds {name}, so other users must not be able to read it: `chmod 600 {file}`"
+        refusal = f"{file} holds {name}, so other users must not be able to read it: `chmod 600 {file}`"
+        assert str(refused.value) == refusal
     file.write_text("port = 80\nredis = 'redis://127.0.0.1:9'")
     assert load({"settings_file": str(file)}, {}).port == 80
 

@@ -15,7 +15,7 @@ from stream_server import app as room
 from stream_server.app import serve_application
 from stream_server.config.settings import Config
 from stream_server.hub.disconnect import MIN_RETRY_SECONDS, ReconnectSpread
-from stream_server.runtime.supervisor import listen_alone
+from stream_server.runtime.listening import listen_alone
 from stream_server.web.http import app_keys
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually

@@ -16,7 +16,7 @@ from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import Client
 from stream_server.hub.poll import LongPoll
 from stream_server.hub.stream_session import StreamSession
-from stream_server.runtime.supervisor import listen_alone
+from stream_server.runtime.listening import listen_alone
 from stream_server.web.http import app_keys
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.query import read_query

@@ -155,7 +155,8 @@ async def test_a_reload_is_compared_with_the_one_before(config: Config) -> None:
     settings = [replace(config, retry_ms=1), replace(config, retry_ms=1), config]
     reload = SettingsReloader(config, lambda: settings.pop(0))
     told = [reload.reload_now(lambda _: None).sentences() for _ in range(3)]
-    assert told == [["reloaded retry_ms: 2000 -> 1"], ["reloaded: no setting changed"], ["reloaded retry_ms: 1 -> 2000"]]
+    unchanged = ["reloaded: no setting changed"]
+    assert told == [["reloaded retry_ms: 2000 -> 1"], unchanged, ["reloaded retry_ms: 1 -> 2000"]]
 
 
 async def test_a_signal_before_anybody_reloads_is_not_lost(config: Config) -> None:

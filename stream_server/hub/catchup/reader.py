@@ -7,19 +7,18 @@ from typing import NamedTuple, Protocol
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
-from stream_server.events.entry import EncodeEntry, Entry
+from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
-from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import Position
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
-from stream_server.hub.group import encode_matched
+from stream_server.hub.delivery import Delivery, decide
 from stream_server.hub.messages import ROLLED_BACK, Gap, StreamNotice
-from stream_server.hub.rollback_notices import unseen_rollback_gap
 from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.rendering import Deleted
 
 logger = logging.getLogger(__name__)
 
@@ -43,17 +42,6 @@ class LogPageSource(Protocol):
 
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
         """Entries after a position; raises errors.Unavailable while Redis is away."""
-
-
-class Delivery(NamedTuple):
-    """An entry for one member, and what of its filters matched, as JSON, where its messages say that."""
-
-    entry: Entry
-    matched_json: bytes | None
-
-    def frame(self, encode_entry: EncodeEntry) -> bytes:
-        """The message as ``encode_entry`` frames it."""
-        return self.entry.frame(encode_entry, self.matched_json)
 
 
 class CatchUpPage(NamedTuple):
@@ -188,58 +176,26 @@ class CatchUpReader:
                 and search_keys.isdisjoint(entry.event.index_keys)
             ):
                 return None
-            gone = self._is_deleted(entry)
-            told = self._render_for(client, entry, is_deleted=gone and entry.kind not in CREATION_KINDS)
-            if told is None:
-                return None
-            said = entry if entry.quoted_author is None else told  # a repost is asked for by its original, gone or not
-            return Delivery(
-                self._without_deleted(entry, is_deleted=gone) if told is entry else told,
-                encode_matched(client.subscription, said),
-            )
+            view = client.private_view or client.request.viewer or self._account_status
+            delivery = decide(entry, client.subscription, view, self._find_deleted(entry))
+            if client.private_view is not None and client.private_view.is_follow_change(entry):
+                client.private_view.apply_follow_change(entry)
         except MalformedEntry:
             return None
+        return delivery
 
-    def _render_for(self, client: Client, entry: Entry, *, is_deleted: bool) -> Entry | None:
-        """The entry as this member may see it today, if it is asked for as that; the graph changes at its entries."""
-        subscription, viewer, personal = client.subscription, client.request.viewer, client.private_view
-        if personal is not None:
-            picked = personal.render(
-                entry, subscription, is_deleted=is_deleted, is_original_deleted=self._is_original_deleted(entry)
-            )
-            if personal.is_follow_change(entry):
-                personal.apply_follow_change(entry)
-            return picked
-        if is_deleted or (entry.quoted_author is None and not subscription.matches(entry.event)):
-            return None
-        if viewer is not None:
-            told = viewer.render_today(entry)
-        else:
-            told = self._account_status.render_for_everyone(entry) if entry.audience == PUBLIC_AUDIENCE else None
-        if told is None or entry.quoted_author is None:
-            return told
-        if told is entry:
-            told = self._without_deleted(entry, is_deleted=False)
-        return told if subscription.matches(told.event) else None  # a rule looks at what a quote shows
-
-    def _is_deleted(self, entry: Entry) -> bool:
-        """What shows a status or a comment that is gone is left out; what took that back comes in its own place."""
-        shown, deleted = entry.shown_ids, self._ring.deleted_ids
-        return entry.is_deleted or shown.status in deleted or shown.comment in deleted
-
-    def _without_deleted(self, entry: Entry, *, is_deleted: bool) -> Entry:
-        """Without the original that is gone; of a status that is gone, what took a comment back says its ids."""
-        if is_deleted:
-            return entry.without_status()
-        return entry.without_original() if self._is_original_deleted(entry) else entry
-
-    def _is_original_deleted(self, entry: Entry) -> bool:
-        return entry.original_is_deleted or entry.shown_ids.original in self._ring.deleted_ids
+    def _find_deleted(self, entry: Entry) -> Deleted:
+        """Return what of the entry is deleted by now: found in the store, or deleted by a later entry of the ring."""
+        shown, deleted_ids = entry.shown_ids, self._ring.deleted_ids
+        return Deleted(
+            subject=entry.is_deleted or shown.status in deleted_ids or shown.comment in deleted_ids,
+            original=entry.original_is_deleted or shown.original in deleted_ids,
+        )
 
 
 def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
     try:
-        return unseen_rollback_gap(rollback_entry, client)
+        return client.unseen_rollback_gap(rollback_entry)
     except MalformedEntry:
         return None  # counted when it was published
 

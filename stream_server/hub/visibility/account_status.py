@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from stream_server.events.entry import Entry
-from stream_server.events.kinds import CREATION_KINDS
+from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import LOG_START, Position
 
 
@@ -28,8 +28,13 @@ class AccountStatus:
         """Whether nobody is shown by it who is protected or suspended."""
         return not self.restricted or self.restricted.isdisjoint(entry.actors)
 
-    def render_for_everyone(self, entry: Entry) -> Entry | None:
-        """A public entry as it may be shown to all: what takes back always is, without an outcast's words."""
+    def render_today(self, entry: Entry) -> Entry | None:
+        """Return the entry as every user may see it today, None if it is hidden from some users.
+
+        A removal is always shown, because it carries ids. If it shows a restricted user, only its ids remain.
+        """
+        if entry.audience != PUBLIC_AUDIENCE:
+            return None
         if entry.kind == "delete" or self.shows_no_restricted_user(entry):
             return entry
         return entry.without_status() if entry.kind in CREATION_KINDS else None

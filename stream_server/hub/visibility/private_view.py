@@ -9,9 +9,10 @@ remembered for its end: a delete or an ``uncomment`` must come to whoever was sh
 from collections.abc import MutableSet
 
 from filters.subscription import Subscription
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE
+from stream_server.events.entry import FOLLOWERS_PREFIX, Entry
+from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import Position
+from stream_server.hub.visibility.rendering import NOTHING_DELETED, Deleted, entry_to_match
 from stream_server.hub.visibility.viewer import Viewer
 
 MAX_REMEMBERED_SUBJECTS = 4096
@@ -71,9 +72,7 @@ class PrivateView:
             self.following.discard(target)
         return target
 
-    def render(
-        self, entry: Entry, subscription: Subscription, *, is_deleted: bool = False, is_original_deleted: bool = False
-    ) -> Entry | None:
+    def render(self, entry: Entry, subscription: Subscription, deleted: Deleted = NOTHING_DELETED) -> Entry | None:
         """The entry as it is for this stream, None if it is not; a post or a comment is remembered for its end.
 
         So is one that could be seen when it was written, though not today, or is ``is_deleted``, deleted by now: its end
@@ -87,8 +86,8 @@ class PrivateView:
             )
         if not self._may_match(entry, subscription):
             return None
-        shown = None if is_deleted else self.viewer.render_if_visible(entry, own_stream=self.is_own_stream)
-        if shown is entry and is_original_deleted and entry.quoted_author is not None:
+        shown = None if deleted.subject else self.viewer.render_if_visible(entry, own_stream=self.is_own_stream)
+        if shown is entry and deleted.original and entry.quoted_author is not None:
             shown = entry.without_original()
         shown = self._match_rendered(entry, shown, subscription)
         if entry.kind in DELETION_KINDS and (
@@ -106,8 +105,8 @@ class PrivateView:
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
         """``entry`` as it is told, if a quote is asked for as it is told: a rule looks at what a quote shows."""
         if rendered is None or entry.quoted_author is None:
-            return rendered
-        return rendered if self._matches(rendered, subscription) else None
+            return rendered  # `_may_match` has matched it already
+        return rendered if self._matches(entry_to_match(entry, rendered), subscription) else None
 
     def _matches(self, entry: Entry, subscription: Subscription) -> bool:
         """By the filter; what is for certain people only is asked for by being one of them, on one's own stream."""

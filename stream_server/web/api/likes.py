@@ -32,13 +32,13 @@ class FavoriteState(msgspec.Struct):
 async def like(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/likes/{id}``: like a status; repeating has no effect."""
     status_id, key = query.read_path_id(request), read_idempotency_key(request)
-    return encode_response((await request.app[STORE].likes.like(request[CLAIMS].sub, status_id, key))._asdict())
+    return encode_response(LikeCount(*await request.app[STORE].likes.like(request[CLAIMS].sub, status_id, key)))
 
 
 async def unlike(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/likes/{id}``: remove the caller's like of a status; repeating has no effect."""
     status_id, key = query.read_path_id(request), read_idempotency_key(request)
-    return encode_response((await request.app[STORE].likes.unlike(request[CLAIMS].sub, status_id, key))._asdict())
+    return encode_response(LikeCount(*await request.app[STORE].likes.unlike(request[CLAIMS].sub, status_id, key)))
 
 
 async def get_like(request: web.Request) -> web.Response:

@@ -221,7 +221,7 @@ async def create_accounts(request: web.Request) -> web.Response:
         raise TooLarge(f"at most {MAX_ACCOUNTS} users", code="too_many", param="users")
     key = read_idempotency_key(request, body)
     results = await request.app[STORE].users.create_many([(user.login, user.name) for user in asked.users], key)
-    return encode_response({"users": [result._asdict() for result in results]})
+    return encode_response(AccountResults([AccountResult(*result) for result in results]))
 
 
 def _refuse_taken(availability: dict[str, bool]) -> None:

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from filters.kind import Kinds
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unauthorized
-from stream_server.hub.group import Framing
+from stream_server.hub.framing import Framing
 from stream_server.web.dialects import v1_oauth
 from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing

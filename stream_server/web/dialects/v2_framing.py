@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from stream_server.events.entry import Entry
-from stream_server.hub.group import Framing
+from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_fields import FieldSelection

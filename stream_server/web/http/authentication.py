@@ -1,4 +1,8 @@
-"""Who sends a request: from its token or ticket to checked claims."""
+"""Authentication: from a bearer token or a single-use ticket to checked claims.
+
+The store must confirm the claims on every request: the user exists, the token is not revoked, the account is not
+suspended. A browser's EventSource cannot set headers, so streams also accept a ticket in the URL.
+"""
 
 import time
 from hashlib import sha256
@@ -13,26 +17,34 @@ from stream_server.web.http.query import query_pairs
 from stream_server.web.route import Route
 
 TICKET_PARAMETER = "ticket"
-"""Beside the parameters in the URL of a GET; who asks is settled before these are read."""
+"""Query parameter that carries a ticket. The handlers of streams ignore it, because the middleware has checked it."""
 
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
 
 async def authenticate(request: web.Request, route: Route) -> Claims:
-    """The claims of the request's token, if it is valid here and now; raises Unauthorized, Forbidden ``suspended``."""
+    """Return the claims of the request's token or ticket, if its user may act now.
+
+    Raises:
+        Unauthorized: The token or ticket is missing, invalid, expired or revoked, or its user does not exist.
+        Forbidden: The account is suspended.
+    """
     claims = await _read_claims(request, route)
-    standing = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
-    if not standing.user_exists:
+    token_status = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
+    if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
-    if standing.revoked:
+    if token_status.revoked:
         raise Unauthorized("the token was revoked", code="token_revoked")
-    if standing.suspended:
+    if token_status.suspended:
         raise Forbidden("this account is suspended", code="suspended")
     return claims
 
 
 async def _read_claims(request: web.Request, route: Route) -> Claims:
-    """What the token says, or the ticket where the row takes one; whether that still stands is another question."""
+    """Return the claims of the ticket, if the route accepts one, else those of the verified token.
+
+    Does not check whether the token was revoked or its user suspended.
+    """
     ticket = read_ticket(request) if route.accepts_ticket else None
     if ticket is not None:
         return await redeem_ticket(request, ticket)
@@ -43,40 +55,47 @@ async def _read_claims(request: web.Request, route: Route) -> Claims:
 
 
 def read_bearer_token(request: web.Request) -> str:
-    """The token in the Authorization header (RFC 6750 §2.1), the only place where a token is looked for."""
-    given = request.headers.getall(hdrs.AUTHORIZATION, [])
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    """Return the token of the Authorization header (RFC 6750 §2.1), the only place where a token may stand.
+
+    Raises Unauthorized if the header is missing, repeated, or no bearer token.
+    """
+    headers = request.headers.getall(hdrs.AUTHORIZATION, [])
+    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized("send `Authorization: Bearer <token>`")
     return token.strip()
 
 
 def read_ticket(request: web.Request) -> str | None:
-    """The ticket in the URL, None where there is none; raises BadRequest for two, or one beside a token."""
+    """Return the ticket in the URL, or None if there is no ticket.
+
+    Raises BadRequest for two tickets, or for a ticket beside an Authorization header.
+    """
     found = [value for name, value in query_pairs(request) if name == TICKET_PARAMETER]
     if not found:
         return None
     if len(found) > 1:
-        raise BadRequest("given twice", code="conflicting_parameters", param=TICKET_PARAMETER)
+        raise BadRequest("given more than once", code="conflicting_parameters", param=TICKET_PARAMETER)
     if hdrs.AUTHORIZATION in request.headers:
-        message = "a ticket stands in the place of the Authorization header; send one of them"
+        message = "send a ticket or an Authorization header, not both"
         raise BadRequest(message, code="conflicting_parameters", param=TICKET_PARAMETER)
     return found[0]
 
 
 async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
-    """What the token said for which the ticket was issued; the ticket is used up by this.
+    """Consume the ticket, and return the claims of the token for which the server issued it.
 
-    Raises Unauthorized, ``token_expired`` where the token has ended since.
+    Raises Unauthorized if the ticket is unknown, used or expired, or if its token has expired since (`token_expired`).
     """
-    kept = await request.app[STORE].tickets.redeem(ticket_digest(ticket))
-    if kept is None:
+    claims_json = await request.app[STORE].tickets.redeem(ticket_digest(ticket))
+    if claims_json is None:
         raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET_PARAMETER)
-    claims = _decode_claims(kept)
+    claims = _decode_claims(claims_json)
     if time.time() >= claims.exp:
         raise Unauthorized("the token of this ticket has expired", code="token_expired", param=TICKET_PARAMETER)
     return claims
 
 
 def ticket_digest(ticket: str) -> str:
+    """Return the SHA-256 digest under which the store keeps a ticket, as hexadecimal text."""
     return sha256(ticket.encode()).hexdigest()

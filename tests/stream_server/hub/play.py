@@ -224,7 +224,7 @@ class Play:
             ours.impersonal, ours.asks = True, _anything
             stream, socket = world.open(position, user=user, firehose="true", kinds=kinds)
         self.listeners.append((ours, socket, stream))
-        await eventually(lambda: stream.client.group is not None, what="live")
+        await eventually(lambda: stream.client in world.hub.live, what="live")
 
     def graph(self, user: str) -> Graph:
         """What a store would read of a user now."""
@@ -242,9 +242,8 @@ class Play:
     def check(self, user: str | None = None) -> int:
         """Each (of this user) has what it must have; gives how many things that were."""
         for ours, socket, stream in self.listeners:
-            if user is None and stream.member.group is not None:
-                self.world.hub.flusher.flush_group(stream.member.group)
             if user is None:
+                self.world.hub.live.flush(stream.client)
                 compare(arrived(socket.messages()), ours.expects(self.history), ours)
         return sum(len(arrived(socket.messages())) for _, socket, _ in self.listeners)
 

@@ -98,7 +98,7 @@ def left(world: World) -> dict[str, int]:
     return {
         "people": len(hub.registry),
         "live": hub.count_live_clients(),
-        "groups": len(hub.live_groups()),
+        "groups": len(hub.live.groups()),
         "index": len(hub.index),
         "viewers": len(hub.viewer_cache),
         "errands": len(hub.background_tasks),

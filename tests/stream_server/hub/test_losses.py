@@ -111,7 +111,7 @@ async def test_who_was_told_by_a_jump_is_not_told_twice_and_all_others_are(world
     _, unaware = world.open(kept, firehose="true")
     world.hub.move_head(kept, "rolled_back")
     await _live(world, 2)
-    assert len(world.hub.live_groups()) == 1
+    assert len(world.hub.live.groups()) == 1
     word = _word(world, kept, lost)
     world.post("after")
     back = (lost.cursor, kept.cursor, kept.cursor, "rolled_back", None)

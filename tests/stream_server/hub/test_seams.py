@@ -77,7 +77,7 @@ async def test_who_reads_the_log_is_never_ahead_of_the_hub(ringless: World) -> N
     for number in range(3):
         world.post(str(number))
     ahead = world.post("ahead")
-    world.hub.head = world.log.entries[-2].position  # as it was before that was heard
+    world.hub.live.head = world.log.entries[-2].position  # as it was before that was heard
     world.hub.ring.floor = world.hub.head
     _, socket = world.open(LOG_START, firehose="true")
     await eventually(lambda: world.hub.count_live_clients() == 1, what="the stream to be live")

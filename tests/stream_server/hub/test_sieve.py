@@ -224,6 +224,6 @@ def _live_through(world: World, chance: random.Random) -> list[Position]:
 
 async def _heard(world: World, since: Position, params: dict[str, Any]) -> list[dict[str, object]]:
     stream, socket = world.open(since, **params)
-    await eventually(lambda: stream.client.group is not None, what="it is live")
+    await eventually(lambda: stream.client in world.hub.live, what="it is live")
     stream.connection_lost()
     return socket.messages()[1:]

@@ -120,9 +120,9 @@ async def test_a_socket_that_raises_costs_the_others_nothing(world: World, fault
         raise fault
 
     broken.client.write = socket.write = closed  # type: ignore[method-assign]  # the fault
-    group = broken.client.group
-    assert group is not None
-    group._membership_changed()  # its seats hold the methods; they are taken anew, as after any coming or going
+    (group,) = world.hub.live.groups()
+    group.memberships.remove(broken.client)  # a recipient holds the methods of its socket: make a new one
+    group.memberships.add(broken.client)
     world.post("one")
     others = [other for stream, other in streams if stream is not broken]
     await eventually(lambda: all(other.texts() == ["one"] for other in others))
@@ -241,8 +241,8 @@ async def test_its_goodbye_waits_as_long_as_it_takes_bytes(hasty: World) -> None
     assert hasty.hub.counters.ended_streams == {"aborted": 1}
 
 
-def _went_on(stream: StreamSession, n: int) -> bool:
-    return stream.client.position.n > n or stream.client.group is not None
+def _went_on(world: World, stream: StreamSession, n: int) -> bool:
+    return stream.client.position.n > n or stream.client in world.hub.live
 
 
 @pytest.mark.extended
@@ -257,14 +257,14 @@ async def test_who_replays_from_far_behind_and_gains_is_not_cut(hasty: World) ->
     while clock() < ends:
         before = stream.client.position.n
         socket.unblock()
-        await eventually(partial(_went_on, stream, before))
+        await eventually(partial(_went_on, hasty, stream, before))
         socket.block()
         for _ in range(stream.client.position.n - before - 1):
             hasty.post("more")
         await asyncio.sleep(0.1)  # the client's own pace
     assert hasty.hub.head.n - stream.client.position.n > hasty.hub.limits.far_behind_entries
     socket.unblock()
-    await eventually(lambda: stream.client.group is not None, what="live")
+    await eventually(lambda: stream.client in hasty.hub.live, what="live")
     await eventually(lambda: socket.received.count(b"\n") > len(hasty.log.entries), what="everything")
     assert socket.texts() == [entry.event.text for entry in hasty.log.entries]
     assert stream.client.disconnect_reason is None
@@ -285,7 +285,7 @@ async def test_a_live_client_is_warned_at_sixty_percent(roomy: World) -> None:
     while b"warning" not in slow.waiting:
         number += 1
         await said(f"{number}")
-    assert stream.client.group is not None
+    assert stream.client in roomy.hub.live
     while not roomy.hub.counters.slow_demotions:
         number += 1
         await said(f"{number}")

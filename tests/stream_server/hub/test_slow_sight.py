@@ -84,7 +84,9 @@ async def drained(play: Play) -> int:
     """Everybody reads on and comes to the head; gives how many entries were read again."""
     for _, socket, _ in play.listeners:
         socket.unblock()
-    await eventually(lambda: all(stream.member.group is not None for _, _, stream in play.listeners), what="live again")
+    await eventually(
+        lambda: all(stream.client in play.world.hub.live for _, _, stream in play.listeners), what="live again"
+    )
     again = 0
     for ours, socket, _ in play.listeners:
         slow = cast("Slow", ours)
@@ -104,7 +106,7 @@ async def test_who_reads_late_is_shown_what_may_be_seen_by_then(narrow: World, s
         if number % 20 == 5:
             await play.listen()
             ours, _, stream = play.listeners[-1]
-            cast("Slow", ours).scans = scans[stream.member]
+            cast("Slow", ours).scans = scans[stream.client]
     assert await drained(play) > 0
     assert play.check() > 100
     assert (narrow.hub.counters.malformed, narrow.hub.background_tasks.failures) == (0, 0)

@@ -81,7 +81,7 @@ async def test_a_crowd_goes_live_while_posts_go_on() -> None:
         posting[0] = loop.call_soon(go_on)
 
     posting = [loop.call_soon(go_on)]
-    await eventually(lambda: all(stream.client.group is not None for stream in streams), what="all are live")
+    await eventually(lambda: all(stream.client in world.hub.live for stream in streams), what="all are live")
     posting[0].cancel()
     assert world.hub.head.n > POSTS + CLIENTS / scheduler.MAX_PAGES_PER_ITERATION, "the log stood still"
 
@@ -187,5 +187,5 @@ async def test_a_returning_client_is_asked_only_about_what_has_a_key_of_its_own(
     world = spoken()
     stream, socket = world.open(world.log.entries[0].position, track="word7")
     await socket.tells("word7")
-    await eventually(lambda: stream.client.group is not None, what="it is live")
+    await eventually(lambda: stream.client in world.hub.live, what="it is live")
     assert set(asked) == {"word7"}

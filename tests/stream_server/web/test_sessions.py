@@ -54,7 +54,7 @@ async def test_an_unknown_login_costs_a_hash_too(
     """Each failed log-in does the same work once, whoever it is for."""
     await world.user("ann")
     hashed: list[str] = []
-    monkeypatch.setattr(app[app_keys.PASSWORDS], "_matches", lambda one, password: hashed.append(one))
+    monkeypatch.setattr(app[app_keys.PASSWORDS], "_verify_hash", lambda one, password: hashed.append(one))
     await log_in(world, login="ann", password="wrong password")
     await log_in(world, login="nobody", password="wrong password")
     assert len(hashed) == 2
@@ -116,7 +116,7 @@ async def test_a_flood_of_log_ins_is_sent_away(
     world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When too many hashes wait, a log-in is told 503 and when to come again."""
-    monkeypatch.setattr(app[app_keys.PASSWORDS], "_waiting", 100)
+    monkeypatch.setattr(app[app_keys.PASSWORDS], "_pending", 100)
     answer = await log_in(world, login="ann", password=PASSWORD)
     assert answer.error == (503, "unavailable", None)
     assert int(answer.headers["Retry-After"]) >= 1

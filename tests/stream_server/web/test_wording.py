@@ -1,4 +1,4 @@
-"""Refusals say what would be taken, in words."""
+"""Error messages say in words what a member must be."""
 
 import pytest
 
@@ -15,21 +15,36 @@ USER = '{"login": "%s", "name": "Ada", "email": "%s", "password": "correct horse
 @pytest.mark.parametrize(
     ("kind", "body", "param", "message"),
     [
-        (NewUser, USER % ("a b", "a@b.c"), "login", "not as it must be: 1 to 20 letters, digits or _"),
-        (NewUser, USER % ("ada", "ab"), "email", "not as it must be: an address such as ada@example.org"),
-        (NewTalk, '{"people": ["1", "bob"]}', "people[1]", "not as it must be: a decimal number"),
-        (NewStatus, '{"message": "m", "lang": "a b"}', "lang", "not as it must be: BCP 47, such as en-GB"),
-        (NewStatus, '{"place": {"country": "France"}}', "place.country", "not as it must be: ISO 3166-1 alpha-2"),
+        (NewUser, USER % ("a b", "a@b.c"), "login", "`login` must be 1 to 20 letters, digits or _"),
+        (NewUser, USER % ("ada", "ab"), "email", "`email` must be an address such as ada@example.org"),
+        (NewUser, '{"login": 1}', "login", "`login` must be a string, not an integer"),
+        (NewUser, '{"login": "a", "name": "A", "email": "a@b.c", "password": "x"}', "password",
+         "`password` must have at least 8 characters"),
+        (NewUser, '{"login": "a", "name": " ", "email": "a@b.c", "password": "12345678"}', "name",
+         "`name` must not be blank"),
+        (NewUser, '{"login": "a", "nom": "A"}', "nom", "unknown member"),
+        (NewUser, '{"login": "a"}', "name", "this member is required"),
+        (NewUser, '[]', None, "the body must be a JSON object"),
+        (NewTalk, '{"people": ["1", "bob"]}', "people[1]", "`people[1]` must be a decimal number"),
+        (NewTalk, '{"people": []}', "people", "`people` must have at least 1 item"),
+        (NewTalk, '{"people": %s}' % str(["1"] * 50).replace("'", '"'), "people", "`people` must have at most 49 items"),
+        (NewStatus, '{"message": "m", "lang": "a b"}', "lang", "`lang` must be a BCP 47 language tag such as en-GB"),
+        (NewStatus, '{"message": "\\u0000"}', "message",
+         "`message` must not contain control characters other than line feed and tab"),
+        (NewStatus, '{"message": null}', "message", "`message` must be a string, not null"),
+        (NewStatus, '{"location": {"lon": 181, "lat": 0}}', "location.lon", "`location.lon` must be at most 180"),
+        (NewStatus, '{"place": {"name": "p", "box": [1, 2]}}', "place.box", "`place.box` must have 4 items"),
+        (NewStatus, '{"place": {"country": "France"}}', "place.country",
+         "`place.country` must be an ISO 3166-1 alpha-2 country code"),
         (NewStatus, '{"media": [{"type": "x", "url": "http://a"}]}', "media[0].type",
-         "one of audio, gif, image, video"),
+         "`media[0].type` must be one of audio, gif, image, video"),
         (NewStatus, '{"media": [{"type": "image", "url": "x"}]}', "media[0].url",
-         "not as it must be: begins http:// or https://"),
-        (NewGroup, '{"name": "n", "kind": "x"}', "kind", "one of announcement, private, public"),
-        (NewUser, '{"login": 1}', "login", "Expected str, got int"),
+         "`media[0].url` must be a URL that begins with http:// or https://"),
+        (NewGroup, '{"name": "n", "kind": "x"}', "kind", "`kind` must be one of announcement, private, public"),
     ],
 )  # fmt: skip
-def test_a_refusal_says_what_would_be_taken(kind: type, body: str, param: str, message: str) -> None:
-    """A pattern by what it is for, one of a few by which they are, and nothing of what was sent."""
+def test_a_refusal_says_what_would_be_taken(kind: type, body: str, param: str | None, message: str) -> None:
+    """The message names the member and says in JSON's words what it must be; it repeats nothing that was sent."""
     with pytest.raises(ApiError) as refused:
         decode_body(kind, body.encode())
     assert (refused.value.param, refused.value.message) == (param, message)

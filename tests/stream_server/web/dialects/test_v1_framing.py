@@ -80,8 +80,8 @@ def test_what_is_no_status_of_ours_is_passed_over(wire: dict[str, Any], caplog: 
 @pytest.mark.parametrize("made", [PLAIN, COUNTED])
 def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
     """Also the first one, which lets the head go out; no length goes before it."""
-    assert made.control(messages.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
-    assert made.control(messages.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
+    assert made.encode_control(messages.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
+    assert made.encode_control(messages.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(

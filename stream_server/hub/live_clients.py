@@ -1,0 +1,153 @@
+"""The clients at the head: their groups, the subscription index, the flusher, and how clients join and leave.
+
+`head` is the position of every live client. While an entry is being routed, `head` is still the position before it, so
+a client that is demoted meanwhile reads this entry again by itself. The router moves `head` after routing.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+
+from filters.subscription_index import SubscriptionIndex
+from stream_server.events.position import Position
+from stream_server.hub import messages
+from stream_server.hub.batch import WriteLimits
+from stream_server.hub.client import Client
+from stream_server.hub.client_registry import ClientRegistry
+from stream_server.hub.flusher import Flusher
+from stream_server.hub.group import ClientGroup
+from stream_server.hub.limits import HubCounters, HubLimits
+
+
+class LiveClients:
+    """The live clients of one worker process.
+
+    Attributes:
+        head: Position of the last entry that was routed. Every live client stands there.
+        limits: Current bounds of the hub.
+        index: Subscriptions of all groups.
+        flusher: Writes the frames that wait in groups.
+        private_group_count: Number of groups with a private view.
+    """
+
+    def __init__(
+        self,
+        limits: HubLimits,
+        head: Position,
+        registry: ClientRegistry,
+        counters: HubCounters,
+        *,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.head = head
+        self.limits = limits
+        self.index: SubscriptionIndex[ClientGroup] = SubscriptionIndex()
+        self.flusher = Flusher(self._write_limits())
+        self.private_group_count = 0
+        self._registry = registry
+        self._counters = counters
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
+        self._groups: dict[Hashable, ClientGroup] = {}
+        self._group_of: dict[Client, ClientGroup] = {}
+
+    def __contains__(self, client: object) -> bool:
+        return client in self._group_of
+
+    def __len__(self) -> int:
+        return len(self._group_of)
+
+    def groups(self) -> tuple[ClientGroup, ...]:
+        """Return all groups, as a snapshot."""
+        return tuple(self._groups.values())
+
+    def apply_limits(self, limits: HubLimits) -> None:
+        """Use new limits, also for clients that are live already."""
+        self.limits = limits
+        self.flusher.set_limits(self._write_limits())
+
+    def _write_limits(self) -> WriteLimits:
+        """Return the limits of one client's unsent bytes."""
+        return WriteLimits(self.limits.warning_bytes, self.limits.buffer_bytes, self._on_slow, self._on_overflow)
+
+    # Joining and leaving.
+
+    def join(self, client: Client) -> None:
+        """Make a client live.
+
+        The caller must have seen that the client's position equals `head`, without an ``await`` since then.
+        """
+        client.use_private_view_if_needed()
+        group = self._groups.get(client.group_key) or self._open_group(client)
+        self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
+        group.memberships.add(client)
+        self._group_of[client] = group
+
+    def leave(self, client: Client) -> None:
+        """Flush the client's group, then remove the client from it. Does nothing for a client that is not live.
+
+        The client's position is then the head. If a frame did not fit, it is the position before this frame.
+        """
+        self.flush(client)
+        if client in self._group_of:  # otherwise a frame did not fit, and the flush has removed it
+            self.remove(client, self.head)
+
+    def demote(self, client: Client) -> None:
+        """Make a live client catch up from `head`. Flush its group first, so that no frame is lost."""
+        self.flush(client)
+        if client in self._group_of:  # otherwise a frame did not fit, and the client is catching up already
+            self.remove(client, self.head)
+            client.on_wake()
+
+    def flush(self, client: Client) -> None:
+        """Write at once what waits in the client's group. Does nothing for a client that is not live."""
+        group = self._group_of.get(client)
+        if group is not None:
+            self.flusher.flush_group(group)
+
+    def remove(self, client: Client, position: Position) -> None:
+        """Remove a live client from its group without a flush. ``position`` becomes the client's position."""
+        group = self._group_of.pop(client)
+        group.memberships.remove(client)
+        client.position = position
+        if not group.memberships:
+            self._close_group(group)
+
+    def _open_group(self, client: Client) -> ClientGroup:
+        """Return a new group for the subscription of a client. Raises what a filter of a third party raises."""
+        group = ClientGroup(client.group_key, client.subscription, client.request.framing, client.private_view)
+        group.next_heartbeat_at = self._loop.time() + self.limits.heartbeat_seconds
+        self.index.add(group, client.subscription)  # may raise, so before the group can be found by its key
+        self._groups[group.key] = group
+        if group.private_view is not None:
+            self.private_group_count += 1
+            self._registry.add_following_group(group)
+        return group
+
+    def _close_group(self, group: ClientGroup) -> None:
+        """Forget a group that has no client left."""
+        del self._groups[group.key]
+        self.flusher.discard_group(group)
+        self.index.remove(group)
+        if group.private_view is not None:
+            self.private_group_count -= 1
+            self._registry.discard_following_group(group)
+
+    # Frames.
+
+    def queue_control(self, group: ClientGroup, frame: bytes) -> None:
+        """Let an encoded control message wait in a group for the next flush."""
+        if group.queue_control_frame(frame, self.head):
+            self.flusher.schedule_group(group)
+
+    def _on_overflow(self, client: Client, resume_position: Position) -> None:
+        """Make a client catch up from ``resume_position``, because it had no room for a batch."""
+        self._counters.slow_demotions += not client.is_poll
+        client.overflowed = True
+        self.remove(client, resume_position)
+        client.on_wake()
+
+    def _on_slow(self, client: Client, position: Position, unsent_bytes: float) -> None:
+        """Warn a client that reads too slowly, before the next batch is written to it."""
+        warning = client.slow_warning(position, unsent_bytes / self.limits.buffer_bytes, self._loop.time())
+        if warning is not None:
+            client.send_control(messages.notice_message(warning, self._now_ms()))

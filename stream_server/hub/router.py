@@ -1,0 +1,222 @@
+"""The way of an entry from the log to the live clients: audience, matching, visibility, and changes of visibility."""
+
+from filters.base import FilterFailure
+from filters.index_keys import user_key
+from stream_server.events.entry import FOLLOWERS_PREFIX, Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.kinds import CREATION_KINDS, INTERNAL_KINDS, PUBLIC_AUDIENCE
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.catchup.ring import Ring
+from stream_server.hub.client_registry import ClientRegistry
+from stream_server.hub.delivery import decide, render_public
+from stream_server.hub.group import ClientGroup
+from stream_server.hub.limits import HubCounters
+from stream_server.hub.live_clients import LiveClients
+from stream_server.hub.rollback_notices import RollbackNotices
+from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.rendering import entry_to_match
+from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
+
+INTERNAL_KIND_SET = frozenset(INTERNAL_KINDS)
+"""The kinds that control the server and are not delivered, as a set."""
+
+VISIBILITY_CHANGE_KINDS = RELATION_KINDS | GROUP_KINDS | ACCOUNT_STATUS_KINDS
+"""Kinds of entries that change which entries a user may see."""
+
+
+class Router:
+    """Publishes entries to the live clients of one worker process.
+
+    Shared groups: the entry is rendered once, and the subscription index finds the groups. Private groups: the index,
+    the audience or the follow sets propose groups, and `delivery.decide` answers for each of them.
+    """
+
+    def __init__(
+        self,
+        live: LiveClients,
+        registry: ClientRegistry,
+        account_status: AccountStatus,
+        viewer_cache: ViewerCache,
+        ring: Ring,
+        rollback_notices: RollbackNotices,
+        counters: HubCounters,
+    ) -> None:
+        self._live = live
+        self._registry = registry
+        self._account_status = account_status
+        self._viewer_cache = viewer_cache
+        self._ring = ring
+        self._rollback_notices = rollback_notices
+        self._counters = counters
+
+    def publish(self, entry: Entry) -> None:
+        """Queue the next entry of the log for every live client that receives it.
+
+        Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
+        demoted meanwhile reads the entry again. A change of visibility takes effect after its own entry. `unprotect` is
+        the one exception, see `_deliver_by_audience`.
+        """
+        self._counters.published += 1
+        self._ring.append(entry)
+        try:
+            self._route_entry(entry)
+        except MalformedEntry:
+            self._counters.malformed += 1
+        finally:
+            self._live.head = entry.position
+        if entry.kind in VISIBILITY_CHANGE_KINDS:
+            self._apply_visibility_change(entry)
+
+    def _route_entry(self, entry: Entry) -> None:
+        """Apply an internal entry, or deliver any other entry. Raises `MalformedEntry`."""
+        if entry.kind in INTERNAL_KIND_SET:
+            self._apply_internal_entry(entry)
+        elif self._live:
+            self._deliver_by_audience(entry)
+            self._live.flusher.add_bytes(entry.size)
+
+    def _apply_internal_entry(self, entry: Entry) -> None:
+        """End streams, demote streams whose saved rules change, or report a rollback. Raises `MalformedEntry`."""
+        if entry.kind == "revoke":
+            revoked = entry.revocation()
+            self._registry.disconnect(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
+        elif entry.kind == "suspend":
+            self._registry.disconnect(entry.revocation().uid, None, reasons.SUSPENDED)
+        elif entry.kind == "rules":
+            for client in self._registry.clients_of(entry.rules_change().uid):
+                if client.is_changed_by_rules_entry(entry):
+                    self._live.demote(client)
+        elif entry.kind == "rollback":
+            self._rollback_notices.announce_rollback(entry)
+
+    # Delivery.
+
+    def _deliver_by_audience(self, entry: Entry) -> None:
+        """Propose groups by the entry's audience, and deliver to those that receive it. Raises `MalformedEntry`."""
+        if entry.kind == "unprotect":
+            self._account_status.apply(entry)  # before routing: users who may see the author from now on see this entry
+        if entry.audience.startswith(FOLLOWERS_PREFIX):
+            self._separate_followers_of(entry.audience_owner or "")
+        elif entry.audience != PUBLIC_AUDIENCE:
+            for group in self._registry.addressed_groups(entry):
+                self._deliver_to_private_group(group, entry)
+            return
+        is_removal = entry.kind in CREATION_KINDS
+        for group in self._deliver_to_shared_groups(entry):
+            if not is_removal or (group.private_view is not None and group.private_view.following is None):
+                self._deliver_to_private_group(group, entry)
+        if is_removal:  # goes to the clients that received the removed post, even if they no longer follow its author
+            for group in self._registry.following_groups():
+                self._deliver_to_private_group(group, entry)
+        if self._live.index.failures:
+            self._demote_failed_groups()
+
+    def _deliver_to_shared_groups(self, entry: Entry) -> list[ClientGroup]:
+        """Queue the public renderings for the matching shared groups. Return the private groups that may match.
+
+        The index is asked once for each form of the entry that some group is matched against: once, or twice for a
+        quote that some clients see without its original.
+        """
+        renderings = render_public(entry, self._account_status)
+        everyone, public_view = (
+            (rendered, None if rendered is None else entry_to_match(entry, rendered)) for rendered in renderings
+        )
+        private_groups: dict[ClientGroup, None] = {}
+        for form in self._forms_to_match(entry, renderings.public_view):
+            for group in self._live.index.match(form.event):
+                if group.private_view is not None:
+                    private_groups[group] = None
+                    continue
+                rendered, matched_form = everyone if group.is_impersonal else public_view
+                if matched_form is form and rendered is not None:
+                    self._queue_entry(group, rendered)
+        return list(private_groups)
+
+    def _forms_to_match(self, entry: Entry, public_rendering: Entry | None) -> list[Entry]:
+        """Return the forms of an entry that have to be matched: the entry, and for some quotes also without original."""
+        if entry.quoted_author is None:
+            return [entry]
+        if self._live.private_group_count or public_rendering is not entry:
+            return [entry, entry.without_original()]
+        return [entry]
+
+    def _deliver_to_private_group(self, group: ClientGroup, entry: Entry) -> None:
+        """Queue what the group's client receives. If one of its filters raises, demote the client."""
+        assert group.private_view is not None
+        try:
+            delivery = decide(entry, group.subscription, group.private_view)
+        except FilterFailure:
+            self._demote_group(group)
+            return
+        if delivery is not None and group.queue_delivery(delivery, self._live.head):
+            self._live.flusher.schedule_group(group)
+
+    def _queue_entry(self, group: ClientGroup, entry: Entry) -> None:
+        """Queue an entry in a shared group. If one of its filters raises, demote its clients."""
+        try:
+            is_first = group.queue_entry(entry, self._live.head)
+        except FilterFailure:
+            self._demote_group(group)
+            return
+        if is_first:
+            self._live.flusher.schedule_group(group)
+
+    def _demote_failed_groups(self) -> None:
+        """Demote clients whose filter raised in the index. The catch-up reader then disables it and warns them."""
+        failures, self._live.index.failures = self._live.index.failures, []
+        for group in dict.fromkeys(group for group, _ in failures):
+            self._demote_group(group)
+
+    def _demote_group(self, group: ClientGroup) -> None:
+        """Demote all clients of a group one of whose filters raised."""
+        self._counters.filter_failures += 1
+        for client in tuple(group.memberships):
+            self._live.demote(client)
+
+    # Changes of visibility.
+
+    def _apply_visibility_change(self, entry: Entry) -> None:
+        """Apply a change of relations or account status. Frames that were matched before it are flushed first."""
+        try:
+            viewers = self._viewer_cache.affected_by(entry)
+            for group in self._registry.groups_changing_follows(entry):
+                self._update_followed_users(group, entry)
+            self._account_status.apply(entry)
+            for viewer in viewers:
+                viewer.apply(entry)
+        except MalformedEntry:
+            return  # counted already when the entry was routed
+        for viewer in viewers:
+            if not viewer.sees_public_view:
+                self._move_to_private_groups(viewer.user_id)
+
+    def _update_followed_users(self, group: ClientGroup, entry: Entry) -> None:
+        """Apply a follow or unfollow to a group that follows the graph, and to its keys in the index."""
+        live = self._live
+        live.flusher.flush_group(group)
+        if not group.memberships or group.private_view is None:
+            return  # the flush demoted its client
+        target = group.private_view.apply_follow_change(entry)
+        if target is not None:
+            change = live.index.add_key if entry.kind == "follow" else live.index.remove_key
+            change(group, user_key(target))
+
+    def _separate_followers_of(self, owner: str) -> None:
+        """Give the followers of an unprotected user private views, because they receive an entry for followers only.
+
+        Until now they shared the public view: only followers of a protected user are separated when they join.
+        """
+        if owner not in self._account_status.protected:
+            for viewer in self._viewer_cache.readers_of(owner):
+                self._move_to_private_groups(viewer.user_id)
+
+    def _move_to_private_groups(self, user_id: str) -> None:
+        """Give each live client of a user that shares a view a private view and group, from the head on."""
+        for client in self._registry.clients_of(user_id):
+            if client not in self._live or client.private_view is not None or client.request.viewer is None:
+                continue
+            self._live.flush(client)
+            if client in self._live:  # otherwise a frame did not fit, and the client is catching up
+                self._live.remove(client, self._live.head)
+                client.use_private_view()
+                self._live.join(client)
