@@ -60,6 +60,7 @@ async def run_checks(settled: Config, url: str | None) -> list[CheckResult]:
         doctor_checks.check_python(),
         doctor_checks.check_redis_binary(needed=not settled.redis),
         *([doctor_checks.languages()] if settled.detect_language == "on" else []),
+        doctor_checks.check_filters(),
         doctor_checks.check_descriptors(),
         *doctor_checks.check_data_folder(settled.data_dir),
         doctor_checks.check_token_key(settled),
