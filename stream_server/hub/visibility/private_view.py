@@ -9,8 +9,8 @@ remembered for its end: a delete or an ``uncomment`` must come to whoever was sh
 from collections.abc import MutableSet
 
 from filters.subscription import Subscription
-from stream_server.events.entry import FOLLOWERS_PREFIX, Entry
-from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE
 from stream_server.events.position import Position
 from stream_server.hub.visibility.rendering import NOTHING_DELETED, Deleted, entry_to_match
 from stream_server.hub.visibility.viewer import Viewer
