@@ -136,6 +136,7 @@ async def _run_supervisor(
     )
 
     def apply_settings(newer: Config) -> None:
+        """Take reloaded settings and make the workers reload."""
         config.apply_reloadable(newer)
         workers.reload_workers(worker_environment(config, flags))
 
@@ -223,6 +224,7 @@ async def _announce_address(config: Config, *, with_demo: bool, print_text: Prin
         verifier = tokens.TokenAuthority(config, config.jwt_secret)
 
         def mint(user_id: str, scopes: frozenset[str]) -> str:
+            """Return a token for the demo."""
             return verifier.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
 
         await walkthrough.run_demo(address, mint, print_text)

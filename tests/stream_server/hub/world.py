@@ -306,7 +306,8 @@ class World:
     ) -> SubscribeRequest:  # fmt: skip
         self._asked += 1
         return SubscribeRequest(
-            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position, viewer, personal,
+            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position,
+            viewer, personal,
             rules_read_at=self.hub.head, until=until,
         )  # fmt: skip
 
