@@ -78,6 +78,10 @@ class Registry:
         """Return all filter classes, ordered by name. Imports all of them."""
         return [self.get(name) for name in self.names()]
 
+    def summary(self) -> str:
+        """Return the names of all filters in one line. The name of a plug-in's filter is followed by its package."""
+        return ", ".join(name + _describe_package(self._points.get(name)) for name in self.names())
+
 
 @lru_cache(maxsize=1)
 def installed_registry() -> Registry:
@@ -101,6 +105,13 @@ def _load_entry_point(point: EntryPoint) -> type[Filter]:
 
 def _describe_origin(point: EntryPoint) -> str:
     return f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
+
+
+def _describe_package(point: EntryPoint | None) -> str:
+    """Return the package of a plug-in's filter in parentheses; empty for the filters of this repository."""
+    if point is None or point.dist is None or point.value.startswith("filters."):
+        return ""
+    return f" ({point.dist.name})"
 
 
 def _check_name(name: str, origin: str) -> None:

@@ -65,6 +65,7 @@ async def run_checks(settings: Config, url: str | None) -> list[CheckResult]:
         doctor_checks.check_python(),
         doctor_checks.check_redis_binary(needed=not settings.redis),
         *([doctor_checks.languages()] if settings.detect_language == "on" else []),
+        doctor_checks.check_filters(),
         doctor_checks.check_descriptors(),
         *doctor_checks.check_data_folder(settings.data_dir),
         doctor_checks.check_token_key(settings),

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from filters.registry import PluginError, Registry
 from stream_server.client import ApiClient, ClientFailure, RequestRefused
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
@@ -107,6 +108,16 @@ def languages() -> CheckResult:
         return good("CLD2 detects the languages of posts")
     fetch = "`stream-server fetch cld2` gets it" if native.offered(native.CLD2) else "not available for this platform"
     return advice(f"posts whose author gives no language stay `und`, because CLD2 is missing: {fetch}")
+
+
+def check_filters() -> CheckResult:
+    """Check that all installed filters can be loaded, and name them."""
+    try:
+        registry = Registry.from_entry_points()
+        registry.all()
+    except PluginError as error:
+        return broken(str(error))
+    return good(f"filters: {registry.summary()}")
 
 
 def check_descriptors() -> CheckResult:
