@@ -23,7 +23,8 @@ from filters.rules.rule import Rule
 from filters.sample import Sample
 from filters.subscription import Subscription
 from filters.track import Track
-from stream_server.events.view import NO_FACTS, EntryFacts, StatusFields, WireFields, make_view
+from stream_server.events.entry_fields import NO_FACTS, EntryFacts, StatusFields, WireFields
+from stream_server.events.view import make_view
 from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES, REFUSED
 from tests.filters.test_entities import EXTRACT, TLDS

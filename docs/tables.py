@@ -1,22 +1,24 @@
-"""Writes the tables of the docs from the code: `python docs/tables.py` puts them in place, the suite checks them.
+"""Generate the tables of the documentation from the code.
 
+`python docs/tables.py` writes each table into the pages that contain it. The test suite fails if a page is out of date.
 A table stands between `<!-- table: NAME -->` and `<!-- /table -->`.
 """
 
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import click
 import msgspec
 
 from filters.base import Filter
 from filters.registry import Registry
-from stream_server.config.config import SETTINGS
+from stream_server.cli import cli
+from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
-from stream_server.events.visibility import Visibility, VisibilityFact
-from stream_server.events.visibility import decide_visibility as decided
+from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.runtime.metrics import WATCHED_METRICS
 from stream_server.store.keys import CORE_KEYS, DERIVED_KEYS
 from stream_server.web.openapi.operation import operation_summary
@@ -24,13 +26,18 @@ from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/api.md", "docs/filters.md", "docs/operations.md", "docs/architecture.md", "docs/social.md")
+PAGES = (
+    "docs/api.md",
+    "docs/filters.md",
+    *(f"docs/reference/{path.name}" for path in sorted((ROOT / "docs" / "reference").glob("*.md"))),
+)
+"""The pages that contain generated tables."""
 
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
 def settings() -> str:
-    """Every setting with its flag, variable and default, and whether a server that runs can take another."""
+    """Return the settings with flag, variable, default, unit and help, and whether a reload applies a new value."""
     rows = (
         (
             f"`{s.flag}`", f"`{s.environment_variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
@@ -42,28 +49,55 @@ def settings() -> str:
 
 
 def errors() -> str:
-    """Every error code with its status."""
+    """Return the error codes, each with its HTTP status."""
     return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in STATUS_BY_CODE.items()))
 
 
 def built_in() -> list[type[Filter]]:
-    """The filters that come with the server, in alphabetical order."""
+    """Return the filter classes of this repository in alphabetical order, without those of installed plug-ins."""
     return [one for one in Registry.from_entry_points().all() if one.__module__.partition(".")[0] == "filters"]
 
 
 def filters() -> str:
-    """Every filter of this repository; others may be installed beside them."""
+    """Return the stream parameters that are filters of this repository."""
     rows = ((f"`{one.name}`", one.role, one.help) for one in built_in())
     return _table(("parameter", "role", "meaning"), rows)
 
 
 def metrics() -> str:
-    """Every figure that the hub and the feed count."""
+    """Return the Prometheus metrics of the server."""
     return _table(("metric", "kind", "meaning"), ((f"`{m.name}`", m.kind, m.help) for m in WATCHED_METRICS))
 
 
+def commands() -> str:
+    """Return the commands of `stream-server`, each with its first sentence of help and its own options."""
+    rows = (
+        (f"`stream-server {name}`", command.get_short_help_str(200), _format_options(command))
+        for name, command in _leaf_commands(cli)
+    )
+    return _table(("command", "purpose", "options besides settings"), rows)
+
+
+def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield each command with its full name; the commands of a group follow its name."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _leaf_commands(command, f"{prefix}{name} ")
+        elif command is not None:
+            yield prefix + name, command
+
+
+def _format_options(command: click.Command) -> str:
+    """Return the visible options of a command that are no settings."""
+    flags = {setting.flag for setting in SETTINGS}
+    options = (option.opts[0] for option in command.params if isinstance(option, click.Option) and not option.hidden)
+    return ", ".join(f"`{option}`" for option in options if option not in flags)
+
+
 def keys() -> str:
-    """Every key in Redis."""
+    """Return the patterns of all Redis keys."""
     rows = (
         (f"`{key.pattern}`", key.type, "truth" if key in CORE_KEYS else "derived", key.description)
         for key in CORE_KEYS + DERIVED_KEYS
@@ -72,64 +106,68 @@ def keys() -> str:
 
 
 def routes() -> str:
-    """Every route but the streams, with what it is asked; `?` is what may be left out."""
+    """Return the HTTP routes except streams and dialects. A `?` marks an optional body member."""
     scopes = {NO_TOKEN: "open", ANY_TOKEN: "any"}
-    told = [row for row in ROUTE_TABLE if row.query is not None]
-    rows = ((_asked(row), scopes.get(row.scope, row.scope), operation_summary(row), _answered(row)) for row in told)
-    return _table(("method and path", "scope", "what", "answer"), rows)
+    documented = [row for row in ROUTE_TABLE if row.query is not None]
+    rows = (
+        (_format_request(row), scopes.get(row.scope, row.scope), operation_summary(row), _format_answer(row))
+        for row in documented
+    )
+    return _table(("method and path", "scope", "purpose", "answer"), rows)
 
 
-def _asked(row: Route) -> str:
-    """The method and path, with the names in the query and in the body."""
+def _format_request(row: Route) -> str:
+    """Return the method and path with the names of the query parameters and of the body members."""
     names = msgspec.structs.fields(row.query) if row.query else ()
     query = "&".join(f"{field.encode_name}=" for field in names)
-    said = f"`{row.method} {row.path}{query and '?'}{query}`"
+    request = f"`{row.method} {row.path}{query and '?'}{query}`"
     if row.body is None:
-        return said
-    members = (f"{one.encode_name}{'' if one.required else '?'}" for one in msgspec.structs.fields(row.body))
-    return f"{said} `{{{', '.join(members)}}}`"
+        return request
+    members = (f"{field.encode_name}{'' if field.required else '?'}" for field in msgspec.structs.fields(row.body))
+    return f"{request} `{{{', '.join(members)}}}`"
 
 
-def _answered(row: Route) -> str:
+def _format_answer(row: Route) -> str:
     statuses = " or ".join(str(status) for status in (row.status, *row.other_statuses))
     return f"{statuses} `{row.response.__name__}`" if row.response else statuses
 
 
 _VIEWERS = {
-    "anybody": VisibilityFact.NONE,
+    "any user": VisibilityFact.NONE,
     "an approved follower of the author": VisibilityFact.FOLLOWER,
-    "a member of that group": VisibilityFact.GROUP_MEMBER,
-    "in that talk": VisibilityFact.PARTICIPANT,
-    "any of these, who has muted the author": VisibilityFact.FOLLOWER
+    "a member of the group": VisibilityFact.GROUP_MEMBER,
+    "a participant of the talk": VisibilityFact.PARTICIPANT,
+    "any of these, and mutes the author": VisibilityFact.FOLLOWER
     | VisibilityFact.GROUP_MEMBER
     | VisibilityFact.PARTICIPANT
     | VisibilityFact.MUTED,
-    "any of these, blocking the author or blocked": VisibilityFact.FOLLOWER
+    "any of these, and one of the two blocks the other": VisibilityFact.FOLLOWER
     | VisibilityFact.GROUP_MEMBER
     | VisibilityFact.PARTICIPANT
     | VisibilityFact.BLOCKED,
     "the author": VisibilityFact.AUTHOR,
-    "anybody, also the author, while the author is suspended": VisibilityFact.AUTHOR | VisibilityFact.SUSPENDED,
+    "any user, also the author, while the author is suspended": VisibilityFact.AUTHOR | VisibilityFact.SUSPENDED,
 }
 _WRITTEN = {
-    "in public": VisibilityFact.NONE,
+    "for the public": VisibilityFact.NONE,
     "by a protected author": VisibilityFact.PROTECTED,
     "in a private group": VisibilityFact.PRIVATE_GROUP,
     "in a talk": VisibilityFact.DIRECT_MESSAGE,
 }
-_SEEN = {Visibility.HIDDEN: "", Visibility.ON_REQUEST: "quiet", Visibility.VISIBLE: "yes"}
+_SEEN = {Visibility.HIDDEN: "", Visibility.ON_REQUEST: "on request", Visibility.VISIBLE: "yes"}
 
 
-def sight() -> str:
-    """Who sees what, by the function that decides it."""
+def visibility() -> str:
+    """Return who sees what, computed by the function that decides it."""
     rows = (
-        (who, *(_SEEN[decided(facts | written)] for written in _WRITTEN.values())) for who, facts in _VIEWERS.items()
+        (viewer, *(_SEEN[decide_visibility(facts | audience)] for audience in _WRITTEN.values()))
+        for viewer, facts in _VIEWERS.items()
     )
-    return _table(("the viewer is", *(f"written {where}" for where in _WRITTEN)), rows)
+    return _table(("the viewer is", *(f"written {audience}" for audience in _WRITTEN)), rows)
 
 
 def round_trips() -> str:
-    """How often each route asks Redis, and why more than once."""
+    """Return the number of Redis round trips of each route, and the reason if a route needs more than one."""
     rows = (
         (f"`{row.method} {row.path}`", str(row.round_trips.limit), row.round_trips.reason)
         for row in ROUTE_TABLE
@@ -145,17 +183,18 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def semantics() -> dict[str, Callable[[], str | None]]:
-    """What filters match, by the code that matches, on the texts that the suite tries; see `semantics.py`."""
-    sys.path.append(str(ROOT))  # the suite's texts lie in `tests`, which is not installed
-    made = runpy.run_path(str(Path(__file__).with_name("semantics.py")))["TABLES"]
-    return {name: lambda make=make: (found := make()) and _table(*found) for name, make in made.items()}
+    """Return the tables of `semantics.py`: examples of what filters match, evaluated by the filters themselves."""
+    sys.path.append(str(ROOT))  # the examples are data of `tests`, which is not an installed package
+    builders = runpy.run_path(str(Path(__file__).with_name("semantics.py")))["TABLES"]
+    return {name: lambda build=build: (rows := build()) and _table(*rows) for name, build in builders.items()}
 
 
 TABLES: dict[str, Callable[[], str | None]] = {
     **semantics(),
-    "sight": sight,
+    "visibility": visibility,
     "round_trips": round_trips,
     "routes": routes,
+    "commands": commands,
     "settings": settings,
     "errors": errors,
     "filters": filters,
@@ -165,17 +204,17 @@ TABLES: dict[str, Callable[[], str | None]] = {
 
 
 def renewed(text: str) -> str:
-    """``text`` with every table as the code has it now; one that cannot be made here stays as it is."""
+    """Return ``text`` with every table renewed. A table stays unchanged if this machine lacks the data for it."""
     return _BLOCK.sub(_renewed, text)
 
 
 def _renewed(block: re.Match[str]) -> str:
-    made = TABLES[block[2]]()
-    return block[0] if made is None else block[1] + made + block[3]
+    table = TABLES[block[2]]()
+    return block[0] if table is None else block[1] + table + block[3]
 
 
 def main() -> int:
-    """Put the tables in place; gives the number of pages that changed."""
+    """Renew the tables in all pages. Return the number of pages that changed."""
     changed = 0
     for page in (ROOT / name for name in PAGES):
         text = page.read_text(encoding="utf-8")

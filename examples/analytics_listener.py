@@ -9,7 +9,7 @@ from stream_server.client import ClientFailure, StreamClient
 
 
 async def listen(url: str, token: str, every: float) -> None:
-    """Count each minute's posts and tags, and print what stands every so often."""
+    """Count each minute's posts and tags, and print the counts every ``every`` seconds."""
     minutes: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     async with asyncio.TaskGroup() as group:
@@ -24,7 +24,7 @@ async def listen(url: str, token: str, every: float) -> None:
 
 
 async def report(minutes: Counter[str], tags: Counter[str], every: float) -> None:
-    """Print the latest minute and the tags that were seen most."""
+    """Print the number of posts in the latest minute, and the five most frequent tags."""
     while True:
         await asyncio.sleep(every)
         latest = max(minutes, default="no posts yet")
@@ -41,5 +41,5 @@ if __name__ == "__main__":
         with suppress(KeyboardInterrupt):
             asyncio.run(listen(server, jwt, float(seconds[0]) if seconds else 5))
     except* ClientFailure as failed:
-        refusal = str(failed.exceptions[0])  # an exit from in here would become part of a group
+        refusal = str(failed.exceptions[0])  # sys.exit() in here would become part of an exception group
     sys.exit(refusal)

@@ -1,9 +1,9 @@
-"""Follow a stream by long polling, with nothing but the standard library.
+"""Follow a stream by long polling, with only the standard library.
 
     python long_polling.py http://127.0.0.1:8000 $TOKEN track=coffee
 
-Each answer holds what happened and the cursor to ask from next; it comes as soon as there is something, or empty
-after `wait` seconds. Keep the cursor, and nothing is lost, however long the pause.
+The server answers as soon as an event matches, or with no events after `wait` seconds. Each answer carries a cursor.
+Send it as `since` with the next request, and no event is lost, however long the pause.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def poll(url: str, token: str, parameters: dict[str, str]) -> Any:
-    """One answer: ``{"events": […], "cursor": …, "more": …}``."""
+    """Send one request and return its answer: ``{"events": […], "cursor": …, "more": …}``."""
     query = urllib.parse.urlencode({**parameters, "wait": "25"})
     request = urllib.request.Request(f"{url}/v1/events?{query}", headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request, timeout=60) as answer:
@@ -23,7 +23,7 @@ def poll(url: str, token: str, parameters: dict[str, str]) -> Any:
 
 
 def follow(url: str, token: str, parameters: dict[str, str]) -> None:
-    """Print each post, for ever."""
+    """Print each post, without end."""
     while True:
         answer = poll(url, token, parameters)
         parameters["since"] = answer["cursor"]

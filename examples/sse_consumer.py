@@ -1,9 +1,9 @@
-"""Follow a stream over Server-Sent Events, with nothing but aiohttp.
+"""Follow a stream of Server-Sent Events, with only aiohttp.
 
     python sse_consumer.py http://127.0.0.1:8000 $TOKEN track=coffee
 
-The server says who it is with each message: an `id`, which is the cursor to resume from. Keep it, send it back as
-`Last-Event-ID`, and nothing is lost between two connections.
+Each message carries an `id`, the cursor from which to resume. After a break, send the last one as `Last-Event-ID`, and
+no event is lost between two connections.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ import aiohttp
 
 
 async def consume(url: str, token: str, parameters: dict[str, str]) -> None:
-    """Print each post, for ever."""
+    """Print each post, and reconnect without end."""
     headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
-    # No limit on the whole: a stream has no end. A heartbeat comes every 15 s, so 45 s of silence mean a dead line.
+    # No total timeout, because a stream has no end. Heartbeats come every 15 s, so 45 s of silence mean a dead line.
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         while True:
@@ -30,10 +30,10 @@ async def consume(url: str, token: str, parameters: dict[str, str]) -> None:
 
 
 async def read(session: aiohttp.ClientSession, url: str, parameters: dict[str, str], headers: dict[str, str]) -> None:
-    """Read one connection to its end; what was read last is noted in the headers of the next."""
+    """Read one connection to its end. Store the last cursor in ``headers`` for the next connection."""
     async with session.get(url, params=parameters, headers=headers) as response:
         if response.status in {429, 502, 503}:
-            return  # it is busy, or restarting
+            return  # the server is busy or restarting: try again
         if response.status != 200:
             sys.exit(f"refused: {response.status} {await response.text()}")
         data, cursor = "", ""
@@ -41,7 +41,7 @@ async def read(session: aiohttp.ClientSession, url: str, parameters: dict[str, s
             line = raw.decode().rstrip("\r\n")
             name, _, value = line.partition(": ")
             if name == "data":
-                data = value  # this server writes one line of data a message; others may write several
+                data = value  # this server sends one data line for each message; other servers may send several
             elif name == "id":
                 cursor = value
             elif not line:  # an empty line ends the message
@@ -53,7 +53,7 @@ async def read(session: aiohttp.ClientSession, url: str, parameters: dict[str, s
 
 
 def show(message: dict[str, Any]) -> None:
-    """Print what a person wants to see of one message."""
+    """Print the part of one message that interests people."""
     if message["kind"] == "post":
         print(f"@{message['status']['login']}: {message['status']['message']}", flush=True)
     elif message["kind"] == "gap":

@@ -16,7 +16,8 @@ import redis
 
 from filters.event import Event
 from filters.sample import Sample
-from stream_server.events.entry import Entry, Position, format_iso_time
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest

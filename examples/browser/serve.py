@@ -1,9 +1,8 @@
-"""Serve the page beside this file, and pass on what it asks of the server, so that both are of one origin.
+"""Serve the page beside this file, and forward its requests to the stream server, so that both have the same origin.
 
     python serve.py http://127.0.0.1:8000 [PORT]
 
-In earnest this is your reverse proxy's work. Like any, it writes URLs into its log if it keeps one: the tickets in
-them are used up by then.
+In production your reverse proxy does this. If it logs URLs, the tickets in them are harmless, because each works once.
 """
 
 import sys
@@ -17,28 +16,36 @@ from yarl import URL
 
 FOLDER = Path(__file__).parent
 POLICY = {"Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'"}
-ASKED = ("Accept", "Authorization", "Content-Type", "Last-Event-ID")
-ANSWERED = ("Cache-Control", "Content-Type", "Retry-After", "WWW-Authenticate")
+"""Allow the page only its own script and its own origin."""
+
+FORWARDED_REQUEST_HEADERS = ("Accept", "Authorization", "Content-Type", "Last-Event-ID")
+"""Request headers that this proxy forwards to the server."""
+
+FORWARDED_RESPONSE_HEADERS = ("Cache-Control", "Content-Type", "Retry-After", "WWW-Authenticate")
+"""Response headers that this proxy forwards to the browser."""
 
 SERVER = web.AppKey("server", str)
+"""URL of the stream server."""
+
 CLIENT = web.AppKey("client", aiohttp.ClientSession)
+"""The HTTP session for requests to the stream server."""
 
 
 async def file(request: web.Request) -> web.FileResponse:
-    """The page, or its script."""
+    """Answer the page or its script."""
     return web.FileResponse(FOLDER / (request.match_info.get("name") or "index.html"), headers=POLICY)
 
 
-async def passed(request: web.Request) -> web.StreamResponse:
-    """What the server answers, as it comes: a stream must not wait in here until it is long enough."""
+async def forward(request: web.Request) -> web.StreamResponse:
+    """Forward the request, and send the answer on chunk by chunk, so that a stream is not delayed."""
     url = URL(request.app[SERVER] + request.raw_path, encoded=True)
-    headers = {name: request.headers[name] for name in ASKED if name in request.headers}
-    asked = request.app[CLIENT].request(request.method, url, headers=headers, data=await request.read())
+    headers = {name: request.headers[name] for name in FORWARDED_REQUEST_HEADERS if name in request.headers}
+    forwarded = request.app[CLIENT].request(request.method, url, headers=headers, data=await request.read())
     response: web.StreamResponse = web.Response(status=502)
     with suppress(aiohttp.ClientError):
-        async with asked as answer:
-            told = {name: answer.headers[name] for name in ANSWERED if name in answer.headers}
-            response = web.StreamResponse(status=answer.status, headers=told)
+        async with forwarded as answer:
+            passed_on = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
+            response = web.StreamResponse(status=answer.status, headers=passed_on)
             await response.prepare(request)
             async for chunk in answer.content.iter_any():
                 await response.write(chunk)
@@ -46,7 +53,7 @@ async def passed(request: web.Request) -> web.StreamResponse:
 
 
 async def client(app: web.Application) -> AsyncIterator[None]:
-    """The connections to the server; a stream has no end, so there is no limit on the whole."""
+    """Open the session for requests to the server. It has no total timeout, because a stream has no end."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
     async with aiohttp.ClientSession(timeout=timeout) as app[CLIENT]:
         yield
@@ -59,7 +66,7 @@ def main(server: str, port: int = 8080) -> None:
     app.cleanup_ctx.append(client)
     app.router.add_get("/", file)
     app.router.add_get("/{name:page[.]js}", file)
-    app.router.add_route("*", "/v1/{rest:.*}", passed)
+    app.router.add_route("*", "/v1/{rest:.*}", forward)
     web.run_app(app, host="127.0.0.1", port=port, access_log=None, handler_cancellation=True)
 
 

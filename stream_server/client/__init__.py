@@ -1,20 +1,20 @@
-"""The Python SDK: streams that come back by themselves, and writes that happen once.
+"""The Python SDK: streams that reconnect without losing events, and calls whose writes happen once.
 
-It owns the client's half of the wire and knows nothing of the server's rooms: only aiohttp and the HTTP API,
-so that it can be read, and copied, on its own.
+It uses only aiohttp, msgspec and the public HTTP API, and imports nothing else of the server, so that it can be read or
+copied on its own.
 
-The one decision: **the cursor is the client's only memory.** Each message moves it, also those that are no events,
-and whatever happens to a connection, the next one asks for what comes after it. What the server could not deliver it
-says (``gap``), and the client passes it on.
+The one decision: **the cursor is the client's only state.** Every message moves the cursor, control messages included.
+After a connection breaks, the next one continues behind the cursor. If the server cannot deliver something, it sends a
+``gap``, and the client passes it on.
 
-``stream``    one stream for as long as it is read: parses, remembers, reconnects
-``api``       the calls that answer once: posts, follows, long polling, with safe repeats
-``message``   what a stream yields
-``frame``     what a framing finds in the bytes
-``sse``       Server-Sent Events, byte by byte (WHATWG HTML, "Event stream interpretation")
-``ndjson``    one JSON object a line
-``backoff``   how long to wait before coming back
-``failures``  what can go wrong, by whose fault it is
+``stream``    one stream: connects, parses, remembers the cursor, reconnects
+``api``       calls with one answer: posts, follows, long polling; repeats writes safely
+``message``   the messages that a stream yields
+``frame``     the interface of the parsers
+``sse``       parses Server-Sent Events (WHATWG HTML, "Event stream interpretation")
+``ndjson``    parses one JSON object a line
+``backoff``   how long to wait before a retry
+``errors``    the exceptions
 """
 
 from stream_server.client.api import ApiClient

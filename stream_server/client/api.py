@@ -1,4 +1,4 @@
-"""The calls that answer once: people, posts, follows, long polling."""
+"""The HTTP calls that have a single answer: users, posts, follows and long polling."""
 
 import asyncio
 import uuid
@@ -14,18 +14,22 @@ from stream_server.client.errors import ClientFailure, Malformed, RequestRefused
 from stream_server.client.message import StreamMessage, parse_message
 
 MAX_USERS_PER_CALL = 1000
-"""Accounts made by one call of :meth:`ApiClient.create_users`, the most that the server takes."""
+"""Most accounts that :meth:`ApiClient.create_users` creates in one request; the server accepts no more."""
 
 
 class ApiClient:
-    """The HTTP API of one server, as ``async with ApiClient(url, token) as api``.
+    """A client of one server's HTTP API, used as ``async with ApiClient(url, token) as api``.
 
-    A write carries an ``Idempotency-Key``, so that it may be repeated until it was answered and still happens once:
-    it is sent up to ``attempts`` times where the server is unwell (503, 429, a broken connection), after the time
-    that the server names or ``backoff`` draws.
+    Requests are retried after a broken connection and after the statuses 429, 502, 503 and 504. Each write carries an
+    ``Idempotency-Key``, so a retried write still takes effect once. The wait between attempts is at least the server's
+    ``Retry-After``, else the delay of ``backoff``.
 
-    Each call raises ``RequestRefused`` for an error of the server, ``Unreachable`` where there was no answer, ``Malformed``
-    for one that is no JSON. ``seconds`` bounds one attempt, ``connections`` how many go on at once.
+    Every call raises :class:`RequestRefused` if the server answers with an error, :class:`Unreachable` if there is no
+    answer, and :class:`Malformed` if the answer is not the expected JSON.
+
+    Attributes:
+        url: The server's base URL, without a slash at the end.
+        repeats: How many times this client has retried a request.
     """
 
     def __init__(
@@ -38,6 +42,16 @@ class ApiClient:
         connections: int = 100,
         backoff: Backoff | None = None,
     ) -> None:
+        """Configure the client; ``async with`` opens its connections.
+
+        Args:
+            url: The server's base URL, such as ``http://127.0.0.1:8000``.
+            token: A JWT for all calls. None if calls pass their own token or need none.
+            attempts: Most attempts for one request, the first included.
+            seconds: Timeout of one attempt, in seconds.
+            connections: Most connections open at the same time.
+            backoff: Delays between attempts; by default about 0.1 s, doubling up to 5 s.
+        """
         self.url = url.rstrip("/")
         self.repeats = 0
         self._token = token
@@ -48,31 +62,36 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
+        """Open the HTTP session."""
         connector = aiohttp.TCPConnector(limit=self._connections)
         self._session = aiohttp.ClientSession(timeout=self._timeout, connector=connector)
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
     async def sign_up(self, login: str, name: str, email: str, password: str) -> dict[str, Any]:
-        """A new user, as the user sees themself."""
+        """Create a user and return it, with the members that only the user sees. Needs no token."""
         body = {"login": login, "name": name, "email": email, "password": password}
         return _require_object(await self.request("POST", "/v1/users", body=body))
 
     async def log_in(self, login: str, password: str) -> dict[str, Any]:
-        """``{token, token_type, expires_in, refresh_token, user}``."""
+        """Log in, and return ``{token, token_type, expires_in, refresh_token, user}``.
+
+        The client does not adopt the token.
+        """
         return _require_object(await self.request("POST", "/v1/sessions", body={"login": login, "password": password}))
 
     async def me(self) -> dict[str, Any]:
-        """The user whose token this is."""
+        """Return the user to whom the token belongs."""
         return _require_object(await self.request("GET", "/v1/users/me"))
 
     async def create_users(self, users: Sequence[tuple[str, str]], *, token: str | None = None) -> dict[str, str]:
-        """Accounts for (login, name) pairs, made in batches (scope ``admin``): login in lower case → user id.
+        """Create accounts for pairs of login and name, and return the user ids by lower-case login.
 
-        A login that is taken gives the id of whoever has it.
+        If a login is taken, the result holds the id of the existing user. Needs a token with the scope ``admin``.
         """
         ids = {}
         for start in range(0, len(users), MAX_USERS_PER_CALL):
@@ -84,28 +103,34 @@ class ApiClient:
     async def post(
         self, message: str, *, token: str | None = None, key: str | None = None, **more: Any
     ) -> dict[str, Any]:
-        """A new status; ``more`` are the other members of the body (``location={"lon": …, "lat": …}`` …)."""
+        """Post a status and return it.
+
+        ``more`` holds further members of the body, such as ``location={"lon": …, "lat": …}``. ``token`` posts as
+        another user. See :meth:`request` for ``key``.
+        """
         body = {"message": message, **more}
         return _require_object(await self.request("POST", "/v1/statuses", body=body, token=token, key=key))
 
     async def delete(self, status_id: str) -> None:
-        """Delete one's own status."""
+        """Delete one of the caller's own statuses."""
         await self.request("DELETE", f"/v1/statuses/{quote(status_id, safe='')}")
 
     async def follow(self, user_id: str) -> None:
-        """Follow somebody; following them already is no error."""
+        """Follow a user. Following a user again is not an error."""
         await self.request("PUT", f"/v1/users/me/following/{quote(user_id, safe='')}")
 
     async def unfollow(self, user_id: str) -> None:
-        """Follow somebody no more."""
+        """Stop following a user. It is not an error if the caller does not follow that user."""
         await self.request("DELETE", f"/v1/users/me/following/{quote(user_id, safe='')}")
 
     async def poll_events(
         self, parameters: Mapping[str, str], *, since: str | None = None, wait: float = 25, limit: int = 100
     ) -> tuple[list[StreamMessage], str]:
-        """One long poll: what matched after ``since``, and the cursor for the next one.
+        """Ask once for events after the cursor ``since``; return them with the cursor for the next call.
 
-        It answers as soon as there is something, or empty after ``wait`` seconds (0 to 60).
+        The call returns as soon as an event matches, or with an empty list after ``wait`` seconds (0 to 60).
+        ``parameters`` are those of a stream. Without ``since`` it waits for new events. ``limit`` is the most events
+        to return (1 to 1,000).
         """
         query = {**parameters, "wait": f"{wait:g}", "limit": str(limit), **({} if since is None else {"since": since})}
         answer = _require_object(await self.request("GET", "/v1/events", query=query))
@@ -121,9 +146,17 @@ class ApiClient:
         token: str | None = None,
         key: str | None = None,
     ) -> Any:
-        """Any call: the decoded JSON of its answer, None where there is none.
+        """Send any request to the API; return the decoded JSON of the answer, or None if its body is empty.
 
-        ``key`` makes a write that is repeated by somebody else (another run of a program) the same write.
+        Args:
+            method: The HTTP method.
+            path: The path below the server's URL, such as ``/v1/statuses``.
+            body: A value to send as JSON.
+            query: Query parameters.
+            token: A JWT to use instead of the client's own.
+            key: The ``Idempotency-Key`` of a write. By default a random key, which makes retries by this call safe.
+                Pass a key
+                of your own to make the write safe across several calls or runs of a program.
         """
         headers = {"Authorization": f"Bearer {token or self._token}"} if token or self._token else {}
         if method != "GET":
@@ -145,8 +178,9 @@ class ApiClient:
     async def _send_once(
         self, method: str, path: str, headers: dict[str, str], data: bytes | None, query: Mapping[str, str] | None
     ) -> Any:
+        """Send one attempt and return the decoded answer."""
         if self._session is None:
-            raise RuntimeError("an ApiClient is opened by `async with`")
+            raise RuntimeError("open the ApiClient with `async with` first")
         try:
             async with self._session.request(
                 method, self.url + path, headers=headers, data=data, params=query, allow_redirects=False
@@ -160,17 +194,20 @@ class ApiClient:
 
 
 def _is_temporary(error: ClientFailure) -> bool:
+    """Whether a later attempt may succeed."""
     return isinstance(error, Unreachable) or (isinstance(error, RequestRefused) and error.is_temporary)
 
 
 def _decode_json(answer: bytes) -> Any:
+    """Decode an answer, or return None if it is empty."""
     try:
         return msgspec.json.decode(answer) if answer else None
     except msgspec.DecodeError as error:
-        raise Malformed(f"an answer that is no JSON: {answer[:80]!r}") from error
+        raise Malformed(f"the answer is not JSON: {answer[:80]!r}") from error
 
 
 def _require_object(answer: Any) -> dict[str, Any]:
+    """Return the answer if it is a JSON object, else raise Malformed."""
     if not isinstance(answer, dict):
-        raise Malformed("an answer that is no JSON object")
+        raise Malformed("the answer is not a JSON object")
     return answer

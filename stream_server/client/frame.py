@@ -1,14 +1,20 @@
-"""What a framing finds in the bytes of a stream."""
+"""The interface of the parsers: what they find in the bytes of a stream."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 MAX_MESSAGE_BYTES = 16 * 2**20
-"""The longest message that is waited for: a stream without line ends may not fill the memory."""
+"""Largest message that a parser accepts. Without this limit a stream without line ends would fill the memory."""
 
 
 class Frame(NamedTuple):
-    """One message's bytes, or only what SSE says beside them: a cursor, a delay in ms before coming back."""
+    """One message, or an SSE block that carries only a cursor or a reconnect delay.
+
+    Attributes:
+        data: The JSON of a message. None if the block has no data.
+        cursor: The ``id`` field of SSE.
+        retry_ms: The ``retry`` field of SSE: milliseconds to wait before a reconnect.
+    """
 
     data: bytes | None
     cursor: str | None = None
@@ -16,9 +22,12 @@ class Frame(NamedTuple):
 
 
 class FrameParser(Protocol):
-    """A parser of one connection: bytes as they come in, whole frames out."""
+    """A parser for one connection: it takes chunks of bytes and returns complete frames."""
 
     media_type: str
 
     def feed(self, chunk: bytes) -> Iterable[Frame]:
-        """The frames that ``chunk`` completes; raises ``Malformed`` for a message over :data:`MAX_MESSAGE_BYTES`."""
+        """Return the frames that ``chunk`` completes.
+
+        Raises ``Malformed`` for a message over :data:`MAX_MESSAGE_BYTES`.
+        """

@@ -1,4 +1,4 @@
-"""What a stream yields: one message, an event or a word of the server about the stream."""
+"""The messages that a stream yields: events, and control messages about the stream itself."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +8,19 @@ import msgspec
 from stream_server.client.errors import Malformed
 
 CONTROL_KINDS = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
-"""The kinds that speak about the stream itself."""
+"""Kinds of messages about the stream itself, not about an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
     """One message of a stream.
 
-    ``kind`` is ``post``, ``delete``, ``follow`` …, or one of :data:`CONTROL_KINDS`; ``cursor`` is where to resume after
-    it; ``at`` when it happened (ISO 8601, UTC); ``data`` the whole JSON object; ``raw`` the same as it came.
+    Attributes:
+        kind: ``post``, ``delete``, ``follow`` and so on, or one of :data:`CONTROL_KINDS`.
+        cursor: Resume after this message by passing it as ``since``.
+        at: Time of the message in ISO 8601, UTC.
+        data: The whole JSON object.
+        raw: The JSON as received.
     """
 
     kind: str
@@ -27,20 +31,20 @@ class StreamMessage:
 
     @property
     def is_control(self) -> bool:
-        """Whether the server speaks about the stream, not about something that happened."""
+        """Whether the message is about the stream itself, not about an event."""
         return self.kind in CONTROL_KINDS
 
     @property
     def status(self) -> dict[str, Any]:
-        """The status of a ``post`` or ``delete``; empty for other kinds."""
+        """The status of a ``post`` or ``delete``; an empty dict for other kinds."""
         found = self.data.get("status")
         return found if isinstance(found, dict) else {}
 
 
 def parse_message(raw: bytes) -> StreamMessage:
-    """The message in one JSON object; raises :class:`Malformed` if it is none of this server's."""
+    """Parse one JSON object into a message. Raises :class:`Malformed` if it is not a message of this server."""
     try:
         data = msgspec.json.decode(raw, type=dict[str, Any])
         return StreamMessage(str(data["kind"]), str(data["cursor"]), str(data.get("at", "")), data, raw)
     except (msgspec.DecodeError, RecursionError, KeyError) as error:
-        raise Malformed(f"a message that is none of a stream-server: {raw[:80]!r}") from error
+        raise Malformed(f"not a message of a stream-server: {raw[:80]!r}") from error

@@ -1,4 +1,4 @@
-"""One JSON object a line; an empty line is a sign of life."""
+"""Parses a stream of one JSON object a line. An empty line only keeps the connection alive."""
 
 from collections.abc import Iterator
 
@@ -7,26 +7,28 @@ from stream_server.client.frame import MAX_MESSAGE_BYTES, Frame
 
 
 class NdjsonParser:
-    """The lines of one connection."""
+    """Splits the bytes of one connection into lines."""
 
     media_type = "application/x-ndjson"
 
     def __init__(self) -> None:
+        """Start without any buffered bytes."""
         self._parts: list[bytes] = []
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        """The frames of the lines that ``chunk`` ends."""
+        """Yield a frame for each line that ``chunk`` completes, without empty lines."""
         first, *rest = chunk.split(b"\n")
         self._buffer(first)
         for line in rest:
-            whole = b"".join(self._parts).strip()
+            complete = b"".join(self._parts).strip()
             self._parts, self._size = [], 0
             self._buffer(line)
-            if whole:
-                yield Frame(whole)
+            if complete:
+                yield Frame(complete)
 
     def _buffer(self, part: bytes) -> None:
+        """Keep part of an incomplete line. Raises Malformed if the line exceeds the size limit."""
         self._size += len(part)
         if self._size > MAX_MESSAGE_BYTES:
             raise Malformed(f"a line of more than {MAX_MESSAGE_BYTES} bytes")

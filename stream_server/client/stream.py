@@ -1,7 +1,7 @@
-"""One stream, for as long as somebody reads it.
+"""A stream client that reconnects by itself.
 
-The connection may break, the server may restart, the token may be renewed: the reader sees one sequence of
-messages, each once, with a ``gap`` where the server could not deliver.
+The connection may break, the server may restart, the token may be renewed. The reader still sees one sequence of
+messages, each event once, and a ``gap`` where the server could not deliver.
 """
 
 import asyncio
@@ -20,27 +20,38 @@ from stream_server.client.ndjson import NdjsonParser
 from stream_server.client.sse import SseParser
 
 FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
-"""The framings by name; the messages are the same."""
+"""The parser of each framing, by name. Both framings carry the same messages."""
 
 MAX_REMEMBERED_CURSORS = 4096
-"""Cursors of the latest events, by which one that comes twice is known."""
+"""How many cursors of the latest events the client remembers, to drop an event that arrives twice."""
 
 MAX_QUERY_CHARS = 2000
-"""Characters of parameters that go into a URL; longer ones are sent as a form, which no proxy cuts."""
+"""Most characters of parameters in a URL. The client sends longer parameters as a form, because proxies limit URLs."""
 
 MAX_SILENCE_SECONDS = 45.0
-"""Three heartbeats of the server's default: a connection silent for longer is dead, whatever the kernel says."""
+"""Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
 
 class StreamClient:
-    """Reads ``/v1/stream`` (or ``path``) with one set of parameters.
+    """Reads one stream of events and reconnects when the connection breaks.
 
-    ``url`` is the server's (``http://127.0.0.1:8000``); ``token`` a JWT, or a function that returns one and is asked
-    again when the last has expired; ``parameters`` the stream's (``{"track": "redis,postgres"}``); ``since`` a cursor,
-    an ISO time or ``-15m``, None for the head. With ``control``, ``hello``, ``heartbeat``, ``warning`` and ``goodbye``
-    are yielded too; a ``gap`` always is. ``told`` hears a sentence whenever the connection is lost or is back.
+        async with StreamClient(url, token, {"track": "redis,postgres"}) as stream:
+            async for message in stream:
+                print(message.kind, message.data)
 
-    ``cursor`` may be read at any time, and given as ``since`` to a later client.
+    After a break the client continues behind its last cursor, so no event is lost or yielded twice. It waits between
+    attempts as the server asks, else as ``backoff`` says, and tries without end. Only the first connection is
+    different: if the server is unreachable or refuses it, the client raises at once. Iteration raises:
+
+    - :class:`Unreachable` if the first connection fails.
+    - :class:`RequestRefused` if the server refuses the parameters or the token.
+    - :class:`StreamEnded` if the server ends the stream with a ``goodbye`` that tells the client not to reconnect.
+    - :class:`Malformed` if the received bytes are not a stream of this server.
+
+    Attributes:
+        cursor: Position after the last received message; None before the first one if ``since`` was None. Store it, and
+            pass it as ``since`` to a later client, to continue without loss.
+        connections: How many times the client has connected successfully.
     """
 
     def __init__(
@@ -57,6 +68,28 @@ class StreamClient:
         backoff: Backoff | None = None,
         on_connection_change: Callable[[str], None] | None = None,
     ) -> None:
+        """Configure the client; the first iteration opens the connection.
+
+        Args:
+            url: The server's base URL, such as ``http://127.0.0.1:8000``.
+            token: A JWT with the scope ``stream``, or a function that returns one. The client calls the function for
+                each
+                connection, so that it can return a fresh token when the last one has expired. With a fixed token,
+                expiry ends the stream.
+            parameters: The parameters of the stream, such as ``{"track": "redis,postgres"}``.
+            since: Where to start: a cursor (exclusive), an ISO 8601 time, or an age such as ``-15m``. None starts with
+                new
+                events.
+            framing: ``sse`` or ``ndjson``; the messages are the same.
+            path: ``/v1/stream``, or ``/v1/stream/user`` for the events that concern the token's user.
+            include_control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. The
+                client always
+                yields a ``gap``.
+            silence_seconds: Reconnect after this many seconds without any bytes. Must exceed the server's heartbeat
+                interval.
+            backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
+            on_connection_change: Called with a sentence for people when the connection is lost or restored.
+        """
         self.cursor = since
         self.connections = 0
         self._url = url.rstrip("/") + path
@@ -75,25 +108,22 @@ class StreamClient:
         self._messages: AsyncGenerator[StreamMessage, None] | None = None
 
     async def __aenter__(self) -> Self:
-        """The client; leaving the block closes its connection, also in the middle of a message."""
+        """Return the client. Leaving the block closes its connection, also in the middle of a message."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Close the connection."""
         if self._messages is not None:
             await self._messages.aclose()
 
     def __aiter__(self) -> AsyncIterator[StreamMessage]:
-        """The messages, without an end.
-
-        Raises :class:`Unreachable` if the very first connection fails, ``Refused`` if the server will not have these
-        parameters or this token, :class:`StreamEnded` after a ``goodbye`` that says not to come back, ``Malformed`` if
-        what comes is no stream of this server.
-        """
+        """Return the endless sequence of messages. The class docstring lists the exceptions."""
         if self._messages is None:
             self._messages = self._read()
         return self._messages
 
     async def _read(self) -> AsyncGenerator[StreamMessage, None]:
+        """Yield the messages of one connection after another, and wait between them."""
         async with aiohttp.ClientSession(timeout=self._timeout) as session:
             while True:
                 lost = "the server closed the connection"
@@ -111,7 +141,7 @@ class StreamClient:
                 await self._wait_before_reconnect(lost)
 
     async def _connection(self, session: aiohttp.ClientSession) -> AsyncGenerator[StreamMessage, None]:
-        """The messages of one connection, until it ends."""
+        """Yield the messages of one connection until it ends."""
         framing = self._make_parser()
         async with self._open(session, framing) as response:
             async for chunk in response.content.iter_any():
@@ -122,22 +152,29 @@ class StreamClient:
 
     @asynccontextmanager
     async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send the request with the current token and cursor. Raises if the answer is not 200.
+
+        The client does not follow redirects, because they could send the token to another host.
+        """
         token = self._token if isinstance(self._token, str) else self._token()
         headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
-        method, shown, hidden = ("GET", query, None) if _fits_in_url(query) else ("POST", None, query)
-        # A redirect is not followed: the token would go wherever it points.
+        method, url_query, form = ("GET", query, None) if _fits_in_url(query) else ("POST", None, query)
         async with session.request(
-            method, self._url, params=shown, data=hidden, headers=headers, allow_redirects=False
+            method, self._url, params=url_query, data=form, headers=headers, allow_redirects=False
         ) as response:
             if response.status != 200:
                 raise await self._refusal(response)
             if self.connections:
-                self._on_connection_change("connected again")
+                self._on_connection_change("reconnected")
             self.connections += 1
             yield response
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> Exception:
+        """Return the exception for an answer other than 200.
+
+        It is temporary if the client has been connected before and a retry may succeed.
+        """
         refused = parse_refusal(
             response.status, response.headers.get("Retry-After"), await response.content.read(65536)
         )
@@ -148,7 +185,7 @@ class StreamClient:
         return refused
 
     def _accept_frame(self, frame: Frame) -> StreamMessage | None:
-        """Move the cursor; the frame's message if it is one to be yielded."""
+        """Move the cursor. Return the message of the frame if the reader should see it, else None."""
         if frame.retry_ms is not None:
             self._retry_seconds = frame.retry_ms / 1000
         if frame.data is None:
@@ -156,7 +193,7 @@ class StreamClient:
             return None
         message = parse_message(frame.data)
         if message.kind not in {"hello", "goodbye"}:
-            self._failures = 0  # it lives; a server that only greets and leaves is not alive
+            self._failures = 0  # the stream works; a server that only sends hello and goodbye does not count
         if message.kind == "goodbye":
             self._goodbye = message
         if not message.is_control and self._is_repeated(message.cursor):
@@ -165,6 +202,7 @@ class StreamClient:
         return message if self._include_control or not message.is_control or message.kind == "gap" else None
 
     def _is_repeated(self, cursor: str) -> bool:
+        """Whether an event with this cursor was already yielded. Remember the cursor if not."""
         if cursor in self._seen:
             return True
         self._seen.add(cursor)
@@ -174,33 +212,40 @@ class StreamClient:
         return False
 
     async def _wait_before_reconnect(self, reason: str) -> None:
-        """Wait as long as it was said or is wise; raises :class:`StreamEnded` if coming back is of no use."""
+        """Wait as long as the server asked, or else as the backoff says.
+
+        Raises :class:`StreamEnded` if a retry would not help.
+        """
         named, self._retry_seconds = self._retry_seconds, None
         if self._goodbye is not None:
-            said, self._goodbye = self._goodbye.data, None
-            reason, named = str(said.get("reason", "")), said.get("retry_after")
-            if named is None and not self._can_renew_token(said):
-                raise StreamEnded(str(said.get("code", "")), reason)
+            goodbye, self._goodbye = self._goodbye.data, None
+            reason, named = str(goodbye.get("reason", "")), goodbye.get("retry_after")
+            if named is None and not self._can_renew_token(goodbye):
+                raise StreamEnded(str(goodbye.get("code", "")), reason)
         delay = self._backoff.delay(self._failures, named)
         self._failures += 1
-        self._on_connection_change(f"connection lost ({reason}), back in {delay:.1f} s")
+        self._on_connection_change(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
         await asyncio.sleep(delay)
 
     def _can_renew_token(self, goodbye: Mapping[str, object]) -> bool:
+        """Whether the goodbye says that the token expired, and a function can return a new one."""
         return goodbye.get("code") == "token_expired" and not isinstance(self._token, str)
 
 
 class _TemporaryFailure(Exception):
-    """An answer other than 200 after which the same is asked again; ``retry_after`` in seconds."""
+    """An answer other than 200 after which the client tries again. ``retry_after`` is in seconds."""
 
     def __init__(self, sentence: str, retry_after: float | None) -> None:
+        """Store the reason as a sentence, and the delay that the server asked for."""
         super().__init__(sentence)
         self.retry_after = retry_after
 
 
 def _fits_in_url(query: Mapping[str, str]) -> bool:
+    """Whether the parameters are short enough for a URL."""
     return sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
 
 
 def _describe_error(error: BaseException) -> str:
+    """Return the text of an exception, or its class name if it has no text."""
     return str(error) or type(error).__name__

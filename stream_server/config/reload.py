@@ -1,6 +1,6 @@
-"""What SIGHUP does: the settings that may change are read again, and take effect without dropping anybody.
+"""Reloading: at SIGHUP a process reads its settings again and takes the new values without closing a connection.
 
-A file that is wrong changes nothing. What needs a restart is named, and stays as it is.
+An invalid settings file changes nothing. A setting that needs a restart keeps its value, and the report names it.
 """
 
 import asyncio
@@ -10,14 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_server.config.config import Config, InvalidSetting
+from stream_server.config.settings import Config, InvalidSetting
 from stream_server.runtime import logs
 
 
 class ReloadOutcome(NamedTuple):
-    """How a reload went: the settings that ``changed``, as ``name: old -> new``, and those that need a restart.
+    """The result of one reload.
 
-    ``refused`` is the sentence for which nothing was changed.
+    Attributes:
+        changed: The settings that changed, each as ``name: old -> new``.
+        needs_restart: Names of the settings that differ now but take effect only after a restart.
+        refused: Why nothing was changed; empty if the reload succeeded.
     """
 
     changed: list[str]
@@ -25,55 +28,62 @@ class ReloadOutcome(NamedTuple):
     refused: str = ""
 
     def sentences(self) -> list[str]:
-        """The same for a person; no value of a secret is in it."""
+        """Return the result as sentences for a person. They contain no secret value."""
         if self.refused:
             return [f"nothing was reloaded: {self.refused}"]
-        told = [f"reloaded {', '.join(self.changed)}" if self.changed else "reloaded: nothing differs"]
-        return told + [f"these need a restart: {', '.join(self.needs_restart)}"] * bool(self.needs_restart)
+        first = f"reloaded {', '.join(self.changed)}" if self.changed else "reloaded: no setting changed"
+        return [first] + [f"these settings need a restart: {', '.join(self.needs_restart)}"] * bool(self.needs_restart)
 
 
 class SettingsReloader:
-    """One process' answer to SIGHUP, made before anybody may signal; what is asked for before :meth:`run` is done then.
+    """Reloads the settings of one process at each SIGHUP.
 
-    ``config`` is as it was read, ``read`` reads it anew. A SIGHUP that means that the terminal is gone ends the
-    process, as it would without this.
+    Construct it before another process may send the signal: a SIGHUP before :meth:`run` is handled when :meth:`run`
+    starts. If a SIGHUP means that the process lost its terminal, the process ends, as it would without this class.
+
+    Args:
+        config: The settings as they were first read.
+        read: Reads the settings again; may raise :class:`InvalidSetting`.
     """
 
     def __init__(self, config: Config, read: Callable[[], Config]) -> None:
-        self._current = replace(config)  # `apply` may change the one that was given
+        self._current = replace(config)  # a copy, because `apply` may change the object that the caller passed
         self._read = read
         self._requested = asyncio.Event()
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
 
     async def run(self, apply: Callable[[Config], None], report: Callable[[ReloadOutcome], None]) -> None:
-        """Reload whenever it is asked for, until cancelled; ``apply`` has what runs take the newer settings."""
+        """Reload at each SIGHUP until cancelled.
+
+        ``apply`` passes the new settings to the running parts of the process. ``report`` receives each result.
+        """
         while True:
             await self._requested.wait()
             self._requested.clear()
             report(self.reload_now(apply))
 
     def reload_now(self, apply: Callable[[Config], None]) -> ReloadOutcome:
-        """Reload now."""
+        """Read the settings again, pass them to ``apply`` and return what changed. Invalid settings change nothing."""
         try:
             newer = self._read()
         except InvalidSetting as error:
             return ReloadOutcome([], [], str(error))
         apply(newer)
         logs.set_level(newer.log_level)
-        restart = self._current.settings_needing_restart(newer)
-        return ReloadOutcome(
-            [f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._current.apply_reloadable(newer)], restart
-        )
+        needs_restart = self._current.settings_needing_restart(newer)
+        changed = self._current.apply_reloadable(newer)
+        return ReloadOutcome([f"{name}: {old} -> {getattr(newer, name)}" for name, old in changed], needs_restart)
 
     def _on_sighup(self) -> None:
+        """Request a reload. End the process first if the signal means that its terminal closed."""
         if self._had_terminal and not _has_terminal():
             signal.raise_signal(signal.SIGTERM)
         self._requested.set()
 
 
 def _has_terminal() -> bool:
-    """Whether this process has a terminal that could be closed."""
+    """Return whether this process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:

@@ -1,7 +1,7 @@
-"""What ``serve --demo`` shows: a small world, things to paste, and posts that keep coming.
+"""Runs ``serve --demo``: sets up the content, prints commands to paste, and keeps posting.
 
-Everything goes through the HTTP API, as a stranger's program would do it. The demo's people have a known password;
-whoever can reach the server could sign up all the same, so it opens nothing.
+Everything goes through the HTTP API, as any other client would do it. The demo users have a known password. That opens
+nothing, because anyone who can reach the server can sign up anyway.
 """
 
 import asyncio
@@ -22,9 +22,10 @@ from stream_server.demo.world import LOGIN, PASSWORD, DemoWorld, SignToken
 logger = logging.getLogger(__name__)
 
 POSTING_LOGINS = ("bob", "cyd", "eli", "fay")
-"""Who goes on posting; Ada follows the first two, so that there is news in what is hers."""
+"""Users who keep posting. Ada follows the first two, so her home timeline gets new posts."""
 
 POST_INTERVAL_SECONDS = 2.0
+"""Seconds between two posts."""
 
 PLACES = (
     ("Monterey", -121.89, 36.60),
@@ -32,8 +33,11 @@ PLACES = (
     ("Kyoto", 135.77, 35.01),
     ("Nairobi", 36.82, -1.29),
 )
+"""Name, longitude and latitude of the places that posts come from."""
 
 OPENINGS = ("Good morning", "Small win today", "Note to self", "Just saw", "Anyone else", "Finally", "Overheard")
+"""First words of the random posts."""
+
 SUBJECTS = (
     "coffee on the terrace",
     "a train that left on time",
@@ -42,18 +46,23 @@ SUBJECTS = (
     "rain over the harbour",
     "a bug that was a feature after all",
 )
+"""Middle parts of the random posts."""
+
 TAGS = ("#coffee", "#trains", "#redis", "#baking", "#weather", "#python")
+"""Hashtags of the random posts."""
 
 SCOPES = frozenset({"read", "write", "stream", "firehose"})
+"""Scopes of the token that the guide prints."""
 
 PrintText = Callable[[str], None]
+"""Prints a text for the person who started the server."""
 
 
 async def run_demo(base_url: str, sign_token: SignToken, print_text: PrintText) -> None:
-    """Make the world or find it, print what to try, and post until cancelled.
+    """Create or find the demo content, print the guide, and post until cancelled.
 
-    ``sign_token`` signs a token for a user id and scopes; ``print_text`` prints a text. A demo that cannot be set up is told,
-    and leaves the server as it is.
+    ``sign_token`` signs a token for a user id and scopes. If the setup fails, print the reason and return; the server
+    keeps running.
     """
     async with ApiClient(base_url) as api:
         try:
@@ -66,26 +75,26 @@ async def run_demo(base_url: str, sign_token: SignToken, print_text: PrintText) 
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
-    """What to paste: a token, a function, and one line for each thing that there is to see."""
+    """Return the text to paste into a shell: a token, a function, and one command for each feature."""
     lines = [
-        ("stream/user", "live: all that concerns you"),
+        ("stream/user", "live: everything that concerns you"),
         ("timelines/home", "your home timeline"),
         (f"lists/{world.list_id}/statuses", "your list of bakers"),
         (f"groups/{world.group_id}/statuses", "your group"),
-        ("notifications", "what others did that concerns you"),
+        ("notifications", "your notifications"),
         ("talks", "your talks"),
-        ("stream?track=coffee,%23redis,good%20morning", "live: posts with a word, or a tag, or two words"),
-        ("stream?follow=@me", "live: posts of those whom you follow"),
-        ("stream?rule=(coffee%20OR%20tea)%20-is:reply&explain=true", "live: what a rule finds, and why"),
+        ("stream?track=coffee,%23redis,good%20morning", "live: posts with a word, a tag, or two words"),
+        ("stream?follow=@me", "live: posts of the users you follow"),
+        ("stream?rule=(coffee%20OR%20tea)%20-is:reply&explain=true", "live: posts that match a rule, and why"),
         ("stream?locations=-180,0,0,90", "live: posts from a part of the world"),
         ("stream?sample=10", "live: a tenth of everything"),
         ("stream?firehose=true&since=-1m", "live: everything public, from a minute ago"),
-        ("events?firehose=true&wait=25", "one answer at a time, by long polling"),
+        ("events?firehose=true&wait=25", "long polling: one answer for each request"),
     ]
-    begin = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
+    setup = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
     return _render_guide(
         world.login,
-        [*begin, *(f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines), _post_command(base_url)],
+        [*setup, *(f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines), _post_command(base_url)],
     )
 
 
@@ -93,19 +102,21 @@ _CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
 
 
 def _quote_path(path: str) -> str:
+    """Quote a path for the shell if it has a query."""
     return f'"{path}"' if "?" in path else path
 
 
 def _post_command(base_url: str) -> str:
+    """Return the command that creates a post."""
     body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
     return f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
 
 
 def _render_guide(login: str, lines: list[str]) -> str:
-    """The text, coloured on a terminal; never wrapped, since a broken line cannot be pasted.
+    """Format the guide, with colours on a terminal. Lines are not wrapped, because a wrapped command cannot be pasted.
 
-    What stands behind a `#` has no sign that a shell knows: zsh takes it for words of the command, which has no use
-    for them.
+    Comments after `#` contain no characters that a shell interprets, because an interactive zsh passes them to the
+    command as arguments. The command ignores them.
     """
     page = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), soft_wrap=True, highlight=False)
     you = f'You are "{login}" with the password "{PASSWORD}".'
@@ -119,7 +130,7 @@ def _render_guide(login: str, lines: list[str]) -> str:
 
 
 async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken) -> None:
-    """A post every :data:`POST_INTERVAL_SECONDS`; what goes wrong with one is logged, and the next one tried."""
+    """Post every :data:`POST_INTERVAL_SECONDS` as a random user. Log a failure and go on with the next post."""
     chance = random.Random()
     while True:
         author = world.user_ids[chance.choice(POSTING_LOGINS)]
@@ -131,7 +142,7 @@ async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken)
 
 
 def random_post(random_source: random.Random, login: str) -> dict[str, Any]:
-    """The body of a post about nothing; now and then it mentions a user."""
+    """Return the body of a random post, sometimes with a location, sometimes with a mention of the user ``login``."""
     words = [random_source.choice(OPENINGS) + ":", random_source.choice(SUBJECTS), random_source.choice(TAGS)]
     if random_source.random() < 0.2:
         words.insert(0, f"@{login}")

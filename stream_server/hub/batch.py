@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub.client import Client
 from stream_server.hub.framing import WrapBytes
 from stream_server.hub.membership import Memberships, Recipient

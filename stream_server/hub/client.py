@@ -8,7 +8,9 @@ from filters.base import FilterFailure
 from filters.index_keys import Key
 from filters.rule import SavedRules
 from filters.subscription import Subscription
-from stream_server.events.entry import LOG_START, Entry, MalformedEntry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice, rollback_gap

@@ -3,7 +3,8 @@
 import asyncio
 from typing import TypeVar
 
-from stream_server.events.entry import Entry, MalformedEntry
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
 from stream_server.hub.client import Client
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.group import ClientGroup

@@ -10,7 +10,8 @@ import msgspec
 
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
-from stream_server.events.entry import PUBLIC_AUDIENCE, EncodeEntry, Entry
+from stream_server.events.entry import EncodeEntry, Entry
+from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.rendering import (

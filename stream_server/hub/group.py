@@ -3,7 +3,8 @@
 from collections.abc import Hashable
 
 from filters.subscription import Subscription
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub.batch import Batch
 from stream_server.hub.delivery import Delivery, encode_matched
 from stream_server.hub.framing import Framing, WrapBytes

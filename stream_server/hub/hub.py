@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from filters.rules.rule import Rule
 from filters.subscription_index import SubscriptionIndex
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.background_tasks import BackgroundTasks
 from stream_server.hub.catchup.reader import CatchUpReader, LogPageSource
@@ -41,8 +42,8 @@ class Hub:
         saved_rules: Saved rules of this worker's users.
         catchup_reader: Reads pages for clients that catch up, long polls and previews.
         preview_slots: Semaphore for concurrent previews.
-        log_available: Set by the feed while the log can be read.
         lag_ms: Returns how far this worker is known to be behind the log, in ms.
+        wait_for_log: Waits until the log can be read again, for at most the given seconds.
         now_ms: The wall clock, in ms since 1970.
     """
 
@@ -53,15 +54,15 @@ class Hub:
         head: Position,
         *,
         now_ms: Callable[[], int],
+        lag_ms: Callable[[], int] = lambda: 0,
         read_relations: Callable[[str], Awaitable[RelationSnapshot]],
         parse_rule: Callable[[str], Rule],
-        lag_ms: Callable[[], int] | None = None,
     ) -> None:
         self.counters = HubCounters()
         self.registry = ClientRegistry()
         self.background_tasks = BackgroundTasks()
-        self.log_available = asyncio.Event()
-        self.lag_ms: Callable[[], int] = lag_ms or (lambda: 0)
+        self.lag_ms = lag_ms
+        self.wait_for_log = log.wait_until_readable
         self.now_ms = now_ms
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
@@ -83,7 +84,7 @@ class Hub:
         self._heartbeats = Heartbeats(
             self.live,
             now_ms=now_ms,
-            lag_ms=lambda: self.lag_ms(),  # noqa: PLW0108 - the feed sets the attribute later
+            lag_ms=lag_ms,
             demote=self.live.demote,
             after_check=self._drop_unused_caches,
         )
@@ -142,13 +143,6 @@ class Hub:
         """Free decoded entries and index blocks that no client has read for a while."""
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()
-
-    async def wait_for_log(self, timeout_seconds: float) -> None:
-        """Wait until the log can be read again, at most ``timeout_seconds``. The end of a stream cancels the wait."""
-        self.log_available.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds):
-                await self.log_available.wait()
 
     # Start, clients, stop.
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 
 from filters.subscription_index import SubscriptionIndex
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub import messages
 from stream_server.hub.batch import WriteLimits
 from stream_server.hub.client import Client

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream_server.events.entry import Entry, Position, format_iso_time
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.disconnect import DisconnectReason
 
 _encode_json = msgspec.json.encode

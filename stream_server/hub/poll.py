@@ -4,7 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub.client import SubscribeRequest, socketless_client
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.disconnect import DisconnectReason

@@ -5,7 +5,7 @@ from collections import deque
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import SubscribeRequest, socketless_client
 from stream_server.hub.delivery import Delivery

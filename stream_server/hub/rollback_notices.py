@@ -6,7 +6,8 @@ received them: then a `rollback` entry of the log reports the loss, and `Rollbac
 
 from collections.abc import Callable
 
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.catchup.ring import Ring

@@ -2,14 +2,9 @@
 
 from filters.base import FilterFailure
 from filters.index_keys import user_key
-from stream_server.events.entry import (
-    CREATION_KINDS,
-    FOLLOWERS_PREFIX,
-    INTERNAL_KINDS,
-    PUBLIC_AUDIENCE,
-    Entry,
-    MalformedEntry,
-)
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.kinds import CREATION_KINDS, FOLLOWERS_PREFIX, INTERNAL_KINDS, PUBLIC_AUDIENCE
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.client_registry import ClientRegistry

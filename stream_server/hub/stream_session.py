@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import CatchUpPage

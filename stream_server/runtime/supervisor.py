@@ -1,190 +1,45 @@
-"""Several worker processes on one port: started, watched, replaced, ended. Pure process management.
+"""Supervising several worker processes: start, watch, restart and stop them.
 
-The parent reserves the port (:func:`reserve_port`), then runs a :class:`Supervisor`, which starts the workers with
-``--supervised FD`` behind their command: the worker's end of a socket pair. Over it a worker sends a byte a second
-from its event loop, and on it sees the end of its parent, however that died:
+This module knows nothing about the server.
 
-    parent:  reserved = reserve(host, port);  await Supervisor(command, env, n, report=…, listener=…).run()
-    worker:  sock = listen(host, port, listening);  await Beat.from_fd(supervised, on_orphaned).run()
+The supervisor starts each worker with ``--supervised FD``, the worker's end of a socket pair, and with ``--listening
+FD`` if the workers inherit the listening socket (see ``listening``). Over the socket pair the worker sends one byte per
+second (see ``worker_heartbeat``), and notices when the supervisor ends, however it died.
 
-On Linux each worker binds a socket of its own (SO_REUSEPORT), over which the kernel spreads connections evenly, and
-the parent's never listens. Elsewhere (:data:`WORKERS_BIND_SOCKETS` is false) the kernel does not spread, so the parent's
-socket listens and is inherited: pass it as ``listener``, and workers get ``--listening FD`` too.
-
-A worker that ends is started again, later each time it happens in a row. One that does not beat is frozen: it is
-killed, since its share of new connections would hang. Workers are in sessions of their own, so that Ctrl-C reaches
-the parent only, which then sends SIGTERM.
+- The supervisor restarts a worker that ends, with a longer delay each time this repeats.
+- It kills a worker that sends no heartbeat, because new connections to a frozen worker would hang.
+- Workers run in sessions of their own, so Ctrl-C reaches only the supervisor, which then sends them SIGTERM.
 """
 
 import asyncio
-import errno
-import faulthandler
-import os
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Self
 
 SUPERVISED_OPTION = "--supervised"
-"""The hidden option of a worker: the number of its descriptor to the supervisor."""
+"""Hidden option of a worker: the number of its descriptor to the supervisor."""
 
 LISTENING_OPTION = "--listening"
-"""The hidden option of a worker that inherits its listening socket: the descriptor's number."""
-
-WORKERS_BIND_SOCKETS = sys.platform == "linux"
-"""Whether each worker binds its own socket."""
-
-LISTEN_BACKLOG = 4096
-"""Connections that may wait to be accepted, as far as the kernel allows (``net.core.somaxconn``)."""
-
-BEAT_INTERVAL_SECONDS = 1.0
+"""Hidden option of a worker that inherits its listening socket: the number of the descriptor."""
 
 START_TIMEOUT_SECONDS = 30.0
-"""Time to the first beat: a worker imports and connects before it serves."""
-
-FROZEN_TIMEOUT_SECONDS = 30.0
-"""A worker's own limit for a loop that stands still, for the case that no supervisor is left to kill it."""
+"""Seconds until the first heartbeat of a worker, which imports its code and connects to Redis first."""
 
 MAX_RESTART_DELAY_SECONDS = 5.0
-"""The longest pause before a worker that ended is started again; the first is 0.1 s, then double."""
+"""Longest delay in seconds before a worker is restarted. The first delay is 0.1 s and each further one is doubled."""
 
 STABLE_AFTER_BEATS = 10
-"""After so many beats the past failures of a place are forgotten."""
+"""Number of heartbeats after which earlier failures of the worker's slot no longer count."""
 
 MAX_START_FAILURES = 3
-"""Failures in a row, with no worker having ever beaten, after which the supervisor ends."""
-
-
-class CannotListen(OSError):
-    """The address cannot be had; the message is a sentence."""
-
-
-def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_BIND_SOCKETS) -> socket.socket:
-    """Hold ``port`` of ``host`` (0: a free one) for the workers; raises :class:`CannotListen`.
-
-    The socket does not listen, unless the workers inherit it. A port that somebody serves is refused: SO_REUSEPORT
-    alone would let two servers of one user share it, each getting half of the connections.
-    """
-    if not workers_bind_sockets:
-        return listen_alone(host, port)
-    if port:
-        _bind(host, port, reuse_port=False).close()
-    return _bind(host, port, reuse_port=True)
-
-
-def listen_as_worker(host: str, port: int, inherited_fd: int | None = None) -> socket.socket:
-    """A worker's listening socket: its own, or the inherited descriptor ``inherited_fd``."""
-    if inherited_fd is None:
-        return _start_listening(_bind(host, port, reuse_port=True))
-    inherited = socket.socket(fileno=inherited_fd)
-    inherited.set_inheritable(False)
-    return inherited
-
-
-def listen_alone(host: str, port: int) -> socket.socket:
-    """The listening socket of a server without workers, which shares its port with nobody; may refuse too."""
-    return _start_listening(_bind(host, port, reuse_port=False))
-
-
-def _start_listening(own: socket.socket) -> socket.socket:
-    own.listen(LISTEN_BACKLOG)
-    own.setblocking(False)
-    return own
-
-
-def _bind(host: str, port: int, *, reuse_port: bool) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if reuse_port:
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
-    except OSError as error:
-        other = " (choose another --port; 0 takes a free one)" if error.errno == errno.EADDRINUSE else ""
-        message = f"cannot listen on {host} port {port}: {error.strerror}{other}"
-        raise CannotListen(message) from None
-    return bound
-
-
-class WorkerHeartbeat:
-    """The worker's side: proof of a moving event loop, and the news that the supervisor is gone.
-
-    Start it when the worker listens: the first beat says that it serves. When the supervisor is gone ``on_orphaned``
-    is called, once, and :meth:`run` returns: the worker should end in good order.
-    """
-
-    def __init__(self, channel: socket.socket, on_orphaned: Callable[[], None] | None = None) -> None:
-        channel.setblocking(False)
-        channel.set_inheritable(False)
-        self._channel = channel
-        self._on_orphaned = on_orphaned
-        self._orphaned = asyncio.Event()
-
-    @classmethod
-    def from_fd(cls, fd: int, on_orphaned: Callable[[], None] | None = None) -> Self:
-        """The beat over the descriptor that came with ``--supervised``; raises OSError if it is no socket."""
-        return cls(socket.socket(fileno=fd), on_orphaned)
-
-    @contextmanager
-    def exit_if_orphaned(self) -> Iterator[None]:
-        """While the worker starts: it ends at once if its supervisor does, there is nothing to end in good order yet.
-
-        It may wait for a Redis that went with the supervisor, for ever.
-        """
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._channel, os._exit, 1)
-        try:
-            yield
-        finally:
-            loop.remove_reader(self._channel)
-
-    async def run(self) -> None:
-        """Beat until the supervisor is gone or this is cancelled.
-
-        An orphan that has not ended :data:`FROZEN_TIMEOUT_SECONDS` later, and a loop that stands still for so long, is ended
-        by a thread of the interpreter, which prints where it stood.
-        """
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._channel, self._on_readable)
-        try:
-            while not self._orphaned.is_set():
-                faulthandler.dump_traceback_later(FROZEN_TIMEOUT_SECONDS, exit=True, file=2)
-                with suppress(OSError):  # full: the supervisor itself is stopped; broken: heard by the reader
-                    self._channel.send(b".")
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._orphaned.wait(), BEAT_INTERVAL_SECONDS)
-        except asyncio.CancelledError:
-            faulthandler.cancel_dump_traceback_later()
-            raise
-        finally:
-            loop.remove_reader(self._channel)
-            self._channel.close()
-        if self._on_orphaned is not None:
-            self._on_orphaned()
-
-    def _on_readable(self) -> None:
-        """Nothing is ever said on this line: what can be read is its end."""
-        try:
-            heard = self._channel.recv(64)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            heard = b""
-        if not heard:
-            self._orphaned.set()
+"""Number of failures in a row after which the supervisor gives up, if no worker has ever sent a heartbeat."""
 
 
 class WorkerProcess:
-    """One running process and what its beats tell."""
+    """One running worker process and the heartbeats that it sent."""
 
     def __init__(
         self, slot: int, process: asyncio.subprocess.Process, channel: socket.socket, on_beat: Callable[[], None]
@@ -201,36 +56,41 @@ class WorkerProcess:
         return f"worker {self.slot} (pid {self.process.pid})"
 
     async def wait_ended(self, seconds: float) -> bool:
-        """Whether the process ends within ``seconds``."""
+        """Wait up to ``seconds`` for the process to end; return whether it has ended."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), seconds)
         return self.process.returncode is not None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; one that is gone does not mind."""
+        """Send a signal to the process; do nothing if it has ended."""
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
     def reload(self) -> None:
-        """Tell it to reload; one that has not beaten does not listen to that yet, it would die of it."""
+        """Send SIGHUP, so the worker reloads its settings.
+
+        Before its first heartbeat the worker has no handler and SIGHUP would kill it, so the signal is sent after the
+        first heartbeat.
+        """
         self._reload_pending = self.beats == 0
         if not self._reload_pending:
             self.signal(signal.SIGHUP)
 
     def close(self) -> None:
-        """Let go of the line; the process, if there still is one, takes it as the end of its supervisor."""
+        """Close the socket to the worker. A process that still runs takes this as the end of its supervisor."""
         asyncio.get_running_loop().remove_reader(self._channel)
         self._channel.close()
 
     def _on_readable(self) -> None:
+        """Count the heartbeats that arrived and send a pending reload; stop reading when the worker's end is closed."""
         try:
-            heard = self._channel.recv(4096)
+            received = self._channel.recv(4096)
         except BlockingIOError:
             return
         except ConnectionError:
-            heard = b""
-        self.beats += len(heard)
-        if heard:
+            received = b""
+        self.beats += len(received)
+        if received:
             self._on_beat()
             if self._reload_pending:
                 self.reload()
@@ -241,9 +101,18 @@ class WorkerProcess:
 class Supervisor:
     """Keeps ``workers`` processes of one command running.
 
-    ``command`` and ``env`` start a worker; ``report`` is told in sentences what happens to them. ``beat_seconds`` is
-    how long a worker may be silent, ``stop_seconds`` how long it may take to end after SIGTERM. ``restarts`` counts
-    the workers started again, ``ready`` is set when every place has had a worker that beat.
+    Args:
+        command: Command that starts a worker.
+        env: Environment of the workers.
+        workers: Number of processes.
+        beat_seconds: Longest time without a heartbeat before a worker is killed.
+        stop_seconds: Time that a worker has to end after SIGTERM before it is killed.
+        report: Receives a sentence about each worker that ends or is killed.
+        listener: Listening socket that the workers inherit; None if each binds its own.
+
+    Attributes:
+        restarts: Number of workers that were restarted.
+        ready: Event that is set when every slot has had a worker that sent a heartbeat.
     """
 
     def __init__(
@@ -268,24 +137,26 @@ class Supervisor:
         self._kill_requested = asyncio.Event()
 
     async def run(self) -> int:
-        """Keep the workers until SIGTERM, SIGINT or :meth:`stop`; 0, or a worker's exit code if none can serve.
+        """Keep the workers running until SIGTERM, SIGINT or :meth:`stop`.
 
-        When it returns or is cancelled, no worker is left. A second SIGINT kills them at once, since a person waits;
-        a second SIGTERM does not: whoever is in a hurry has SIGKILL. Both stay without effect behind the end: what
-        is still to be done then, such as ending Redis, must not be cut short.
+        Return 0, or a worker's exit code if none can serve.
+
+        No worker is left when this method returns or is cancelled. A second SIGINT kills the workers at once, because a
+        person is waiting; a second SIGTERM does not, because SIGKILL exists for that. Both signals have no effect
+        afterwards, so they cannot interrupt what remains to be done, such as stopping Redis.
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
         loop.add_signal_handler(signal.SIGINT, self.stop)
-        keepers = [asyncio.create_task(self._keep_slot_filled(place), name=f"worker {place}") for place in self._slots]
+        slot_tasks = [asyncio.create_task(self._keep_slot_filled(slot), name=f"worker {slot}") for slot in self._slots]
         stop = asyncio.create_task(self._stopping.wait())
         try:
-            done, _ = await asyncio.wait({stop, *keepers}, return_when=asyncio.FIRST_COMPLETED)
-            return next((keeper.result() for keeper in keepers if keeper in done), 0)
+            done, _ = await asyncio.wait({stop, *slot_tasks}, return_when=asyncio.FIRST_COMPLETED)
+            return next((slot_task.result() for slot_task in slot_tasks if slot_task in done), 0)
         finally:
-            for task in (stop, *keepers):
+            for task in (stop, *slot_tasks):
                 task.cancel()
-            await asyncio.gather(stop, *keepers, return_exceptions=True)
+            await asyncio.gather(stop, *slot_tasks, return_exceptions=True)
 
     def stop(self) -> None:
         """End the workers, and :meth:`run` after them; called again, kill them."""
@@ -300,13 +171,16 @@ class Supervisor:
             worker.reload()
 
     async def _keep_slot_filled(self, slot: int) -> int:
-        """Keep one place filled; returns only when it is hopeless, with the last exit code (1 for a signal)."""
+        """Run a worker in the slot again and again.
+
+        Return only if no worker can start, with the last exit code (1 for a signal).
+        """
         failures = 0
         while True:
             env = self._env
             worker = await self._start_worker(slot, env)
             self._running.add(worker)
-            if env is not self._env:  # there was a reload meanwhile
+            if env is not self._env:  # a reload came while this worker started
                 worker.reload()
             try:
                 await self._watch_worker(worker)
@@ -316,17 +190,18 @@ class Supervisor:
             code = worker.process.returncode
             failures = 1 if worker.beats >= STABLE_AFTER_BEATS else failures + 1
             if failures >= MAX_START_FAILURES and not self._served_slots:
-                self._report(f"{worker} ended with code {code}, as all before it: giving up")
+                self._report(f"{worker} ended with code {code}; no worker could start: giving up")
                 return code if code is not None and code > 0 else 1
-            pause = min(0.1 * 2 ** (failures - 1), MAX_RESTART_DELAY_SECONDS)
-            self._report(f"{worker} ended with code {code}; starting it again in {pause:g} s")
-            await asyncio.sleep(pause)
+            delay = min(0.1 * 2 ** (failures - 1), MAX_RESTART_DELAY_SECONDS)
+            self._report(f"{worker} ended with code {code}; restarting it in {delay:g} s")
+            await asyncio.sleep(delay)
             self.restarts += 1
 
     async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        inherited = {SUPERVISED_OPTION: theirs.fileno()}
+        """Start one worker process with its end of a new socket pair."""
+        own_end, worker_end = socket.socketpair()
+        own_end.setblocking(False)
+        inherited = {SUPERVISED_OPTION: worker_end.fileno()}
         if self._listener is not None:
             inherited[LISTENING_OPTION] = self._listener.fileno()
         options = [word for name, fd in inherited.items() for word in (name, str(fd))]
@@ -336,43 +211,44 @@ class Supervisor:
                 stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=tuple(inherited.values()),
             )  # fmt: skip
         except BaseException:
-            ours.close()
+            own_end.close()
             raise
         finally:
-            theirs.close()
-        return WorkerProcess(slot, process, ours, partial(self._on_first_beat, slot))
+            worker_end.close()
+        return WorkerProcess(slot, process, own_end, partial(self._on_first_beat, slot))
 
     async def _watch_worker(self, worker: WorkerProcess) -> None:
-        """Return when the worker has ended or is frozen.
+        """Return when the worker has ended; kill it if it sends no heartbeat in time.
 
-        Silence is counted in ticks that the supervisor lived through, so that its own standstill (a stopped
-        job, a paused machine) is not taken for theirs.
+        The method counts only ticks during which the supervisor itself ran, so a pause of the supervisor (a stopped
+        job, a suspended machine) is not taken for silence of the worker.
         """
         tick = self._beat_seconds / 5
-        silence, heard = 0.0, 0
+        silence, seen_beats = 0.0, 0
         while not await worker.wait_ended(tick):
-            silence = 0.0 if worker.beats > heard else silence + tick
-            heard = worker.beats
-            limit = self._beat_seconds if heard else max(START_TIMEOUT_SECONDS, self._beat_seconds)
+            silence = 0.0 if worker.beats > seen_beats else silence + tick
+            seen_beats = worker.beats
+            limit = self._beat_seconds if seen_beats else max(START_TIMEOUT_SECONDS, self._beat_seconds)
             if silence >= limit:
-                self._report(f"{worker} has not beaten for {limit:g} s: killing it")
+                self._report(f"{worker} sent no heartbeat for {limit:g} s: killing it")
                 worker.signal(signal.SIGKILL)
 
     async def _stop_worker(self, worker: WorkerProcess) -> None:
-        """Leave no process: SIGTERM if it still runs, SIGKILL when the time is over or a second signal comes."""
+        """End the worker with SIGTERM, and with SIGKILL after ``stop_seconds`` or at a second SIGINT."""
         if worker.process.returncode is None:
             worker.signal(signal.SIGTERM)
-            hurry = asyncio.create_task(self._kill_requested.wait())
+            killing = asyncio.create_task(self._kill_requested.wait())
             ended = asyncio.create_task(worker.process.wait())
-            await asyncio.wait({hurry, ended}, timeout=self._stop_seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({killing, ended}, timeout=self._stop_seconds, return_when=asyncio.FIRST_COMPLETED)
             if worker.process.returncode is None:
-                self._report(f"{worker} does not end: killing it")
+                self._report(f"{worker} does not stop: killing it")
                 worker.signal(signal.SIGKILL)
             await ended
-            hurry.cancel()
+            killing.cancel()
         worker.close()
 
     def _on_first_beat(self, slot: int) -> None:
+        """Record that a worker in this slot has served; set ``ready`` once all slots have."""
         self._served_slots.add(slot)
         if len(self._served_slots) == len(self._slots):
             self.ready.set()

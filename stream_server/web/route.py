@@ -12,16 +12,21 @@ from stream_server.errors import ApiError
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 NO_TOKEN = ""
-"""In the place of a scope: no token is asked for."""
+"""Instead of a scope: the route needs no token."""
 
-ANY_TOKEN = "*"
-"""In the place of a scope: any valid token will do."""
+ANY_TOKEN = "*"  # noqa: S105 - stands for any token, is not one
+"""Instead of a scope: the route accepts any valid token."""
 
 JSON_MEDIA_TYPE = "application/json"
 
 
 class RedisRoundTrips(NamedTuple):
-    """How many round trips to Redis an answer takes at most, and ``reason`` it is more than one."""
+    """The most round trips to Redis that one answer needs.
+
+    Attributes:
+        limit: The number of round trips, without the one that checks the token.
+        reason: Why the answer needs more than one.
+    """
 
     limit: int
     reason: str = ""
@@ -35,9 +40,11 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Dialect(NamedTuple):
-    """Another protocol's words for what is common to all routes.
+    """The parts of another streaming protocol that all its routes share.
 
-    ``error_response`` is how it answers with an error; ``read_token`` finds the token in a request, and raises Unauthorized.
+    Attributes:
+        error_response: Builds the answer for an error.
+        read_token: Finds the token in a request; raises Unauthorized if there is none.
     """
 
     error_response: Callable[[ApiError], web.Response]
@@ -46,18 +53,29 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What is at a path, who may have it, what it is asked and what it answers.
+    """A method and a path, with the access rule, the shapes of requests and answers, and the handler.
 
-    ``scope`` is the scope that the token must hold, :data:`ANY_TOKEN` or :data:`NO_TOKEN`. ``query`` is the shape of its
-    query, None where the handler reads that itself; ``body`` and ``response`` are those of its JSON, None where there
-    is none. ``status`` is what it answers when all is well, ``other_statuses`` holds others that mean the same. ``is_streaming``
-    says that its answers last. ``media_type`` is the type of an answer that is no JSON. ``me_parameter`` is the name in the path for
-    which ``me_parameter`` may stand, which is oneself. ``extra_error_statuses`` holds the statuses of
-    refusals that do not follow from the rest of the row. ``round_trips`` is without the one for the token, and of a row that
-    is not ``has_round_trip_limit`` it says nothing. ``accepts_ticket`` says that a ticket in the URL does for the token. ``is_write`` is False
-    for what is no write whatever its method: an Idempotency-Key means nothing there. ``dialect`` is there where another
-    protocol is spoken, which takes parameters that it does not know, and is described elsewhere. The OpenAPI document
-    is made of all other rows: a row must be true.
+    The middleware enforces a row, and the OpenAPI document is made from all rows without a dialect, so each row must
+    be correct.
+
+    Attributes:
+        method: GET, POST, PUT, PATCH or DELETE.
+        path: The path, with parameters in braces.
+        handler: Answers the request.
+        scope: The scope that the token must have, or :data:`ANY_TOKEN`, or :data:`NO_TOKEN`.
+        query: The shape of the query. None means that the handler reads the query itself.
+        body: The shape of the JSON body, or None for no body.
+        response: The shape of the JSON answer, or None if the answer is not JSON.
+        status: The status of a success.
+        is_streaming: Whether the answer lasts as long as the connection, or waits for events.
+        other_statuses: Further statuses of a success.
+        media_type: The media type of an answer that is not JSON.
+        extra_error_statuses: Statuses of errors that do not follow from the rest of the row.
+        me_parameter: The path parameter in which ``me`` may stand for the caller, or "".
+        round_trips: The most round trips to Redis that the answer needs; see ``has_round_trip_limit``.
+        accepts_ticket: Whether a ticket in the URL may replace the token.
+        is_write: False for a POST that writes nothing, so an Idempotency-Key has no effect.
+        dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
     """
 
     method: str
@@ -80,5 +98,5 @@ class Route:
 
     @property
     def has_round_trip_limit(self) -> bool:
-        """Whether it asks Redis so many times: a stream asks on and on, the server's own pages are no data."""
+        """Whether ``round_trips`` limits the route. Streams and the server's own pages have no limit."""
         return self.path.startswith("/v1/") and not self.is_streaming

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from filters.tokens import fold
-from stream_server.web.http.validation import LOGIN_PATTERN
+from stream_server.web.http.fields import LOGIN_PATTERN
 from tests.architecture.source import modules, tree
 
 CODES = {

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 import pytest
 import redis
 
-from stream_server.events.entry import format_iso_time
+from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
 from tests.redis_process import RedisProcess
@@ -100,12 +100,13 @@ def _code(text: str) -> str:
 
 
 CHANGING = _changing()
-OPENING = "-- parts: once"
+OPENING = "-- parts: idempotent"
 """How every write begins: that part gives the answer of the same request made before."""
 
 UNKEPT = {
-    "advance.lua", "begin.lua", "claim.lua", "fail.lua", "refill.lua", "sweep.lua", "unpark.lua",
-    "orphans.lua", "recount.lua", "rollback.lua", "trim.lua",
+    "job_advance.lua", "job_begin_pass.lua", "job_claim.lua", "job_delete_dependents.lua", "job_fail.lua",
+    "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_fix.lua", "log_record_rollback.lua",
+    "log_trim.lua",
 }  # fmt: skip
 """Scripts of the queue of jobs, of mending and trimming: each may be run twice, so they keep no answer."""
 
@@ -131,7 +132,7 @@ def test_writes_answer_once_and_check_before_they_change(name: str) -> None:
 
 def test_a_kept_answer_is_looked_at_before_everything_else() -> None:
     """The part that opens a write does nothing but that, and keeps no answer by itself."""
-    assert _code(PARTS["once.lua"]) == "local before = answered()\nif before then\n  return before\nend"
+    assert _code(PARTS["idempotent.lua"]) == "local before = answered()\nif before then\n  return before\nend"
 
 
 def test_what_keeps_no_answer_changes_nothing_but_jobs() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from stream_server.runtime import supervisor
+from stream_server.runtime import listening, supervisor, worker_heartbeat
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from tests.program import say
 
@@ -26,7 +26,7 @@ TOLD = "TOLD_TO_WORKERS"
 
 async def work(arguments: argparse.Namespace) -> None:
     """One worker: serve and beat until SIGTERM, or until the supervisor is gone."""
-    supervisor.FROZEN_TIMEOUT_SECONDS = arguments.frozen_seconds
+    worker_heartbeat.FROZEN_TIMEOUT_SECONDS = arguments.frozen_seconds
     if arguments.gate:
         start_slowly(Path(arguments.gate))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
@@ -40,10 +40,10 @@ async def work(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number.name)
     loop.add_signal_handler(signal.SIGHUP, lambda: say(reloads=os.getpid()))
-    listening = supervisor.listen_as_worker("127.0.0.1", arguments.port, arguments.listening)
-    server = await asyncio.start_server(answer, sock=listening)
+    listener = listening.listen_as_worker("127.0.0.1", arguments.port, arguments.listening)
+    server = await asyncio.start_server(answer, sock=listener)
     beating = asyncio.create_task(
-        supervisor.WorkerHeartbeat.from_fd(arguments.supervised, lambda: end("orphaned")).run()
+        worker_heartbeat.WorkerHeartbeat.from_fd(arguments.supervised, lambda: end("orphaned")).run()
     )
     await ended.wait()
     beating.cancel()
@@ -71,7 +71,7 @@ async def supervise(arguments: argparse.Namespace) -> int:
     embedded = await EmbeddedRedis.start(None) if arguments.redis else None
     if embedded is not None:
         say(redis=embedded.redis_pid, shim=embedded.shim_pid)
-    reserved = supervisor.reserve_port("127.0.0.1", 0, workers_bind_sockets=not arguments.inherit)
+    reserved = listening.reserve_port("127.0.0.1", 0, workers_bind_sockets=not arguments.inherit)
     port = reserved.getsockname()[1]
     say(port=port)
     options = [word for name in ("loop", "frozen_seconds") for word in (f"--{name}", str(getattr(arguments, name)))]

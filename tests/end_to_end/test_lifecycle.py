@@ -349,7 +349,7 @@ async def test_a_frozen_worker_does_not_stretch_the_end(own_folder: Path) -> Non
             os.kill(workers[0], signal.SIGSTOP)
             await eventually(lambda: state_of(workers[0]) == "T", what="a worker that stands still")
             await gone(server, told_to_go(server))
-            assert server.log.count("does not end: killing it") == 1, server.log
+            assert server.log.count("does not stop: killing it") == 1, server.log
             assert not any(map(alive, started))
 
 

@@ -112,14 +112,15 @@ async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> No
     """By the command and in the log; what flags and environment say is not the file's to change."""
     async with site(own_folder, SELDOM) as here:
         outcome = await here.reload(
-            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\npass_size = 3\ntimeline_max = 9\n'
+            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\nfanout_batch_size = 3\ntimeline_max = 9\n'
         )
         assert outcome.code == 1
-        assert "holds jwt_secret, so nobody else may read it" in outcome.err
+        assert "holds jwt_secret, so other users must not be able to read it" in outcome.err
         here.file.chmod(0o600)
         outcome = await asyncio.to_thread(run, "reload", "--data-dir", here.server.data)
-        assert outcome.out == "reloaded: nothing differs\nthese need a restart: timeline_max, fanout_batch_size\n"
-        lines = [line for line in here.server.log.splitlines() if "these need a restart" in line]
+        expected = "reloaded: no setting changed\nthese settings need a restart: timeline_max, fanout_batch_size\n"
+        assert outcome.out == expected
+        lines = [line for line in here.server.log.splitlines() if "these settings need a restart" in line]
         assert len(lines) == 1
         assert '"level":"warning"' in lines[0]
         assert "hunter22" not in here.server.log + outcome.out + outcome.err
@@ -183,7 +184,7 @@ async def test_sighup_by_its_process_id(own_folder: Path) -> None:
         outcome = await asyncio.to_thread(run, "reload", "--pid", str(os.getpid()))
         assert (outcome.code, outcome.err) == (
             3,
-            f"stream-server: process {os.getpid()} is no stream-server that serves\n",
+            f"stream-server: process {os.getpid()} is not a running stream-server\n",
         )
 
 
@@ -195,7 +196,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
         run_file.write(str(tmp_path), run_file.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
         outcome = run("reload", "--data-dir", tmp_path, env=clean_environment())
         assert outcome.code == 3
-        assert "runs no more" in outcome.err
+        assert "is not running" in outcome.err
         assert bystander.stdin is not None
         bystander.stdin.close()
         assert bystander.wait(20) == 0, "it was signalled"
@@ -206,7 +207,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ((), 2, "which server? Give its --data-dir, or its --pid"),
+        ((), 2, "no server named: give its --data-dir or its --pid"),
         (("--pid", "4711", "--data-dir", "x"), 2, "give --pid or --data-dir, not both"),
         (("--data-dir", "/nonexistent"), 3, "no server is running on the data folder /nonexistent"),
     ],

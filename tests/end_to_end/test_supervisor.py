@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.runtime.supervisor import CannotListen, Supervisor, listen_alone, listen_as_worker, reserve_port
+from stream_server.runtime.listening import CannotListen, listen_alone, listen_as_worker, reserve_port
+from stream_server.runtime.supervisor import Supervisor
 from tests.end_to_end.supervised import MODULE
 from tests.processes import alive
 from tests.program import Program, running
@@ -132,7 +133,7 @@ async def test_a_dead_worker_is_replaced() -> None:
         os.kill(killed, signal.SIGKILL)
         fresh = await eventually(partial(both, program, but=killed), what="a new worker")
         assert left in fresh
-        assert f"(pid {killed}) ended with code -9; starting it again in 0.1 s" in await program.hear("report")
+        assert f"(pid {killed}) ended with code -9; restarting it in 0.1 s" in await program.hear("report")
         os.kill(program.pid, signal.SIGTERM)
         await program.end()
         assert await program.hear("restarts") == 1
@@ -148,7 +149,7 @@ async def test_a_frozen_worker_is_killed_and_replaced(how: str) -> None:
         else:
             frozen = await ask(program, "freeze")
         assert alive(frozen)
-        assert f"(pid {frozen}) has not beaten for 3 s: killing it" in await program.hear("report")
+        assert f"(pid {frozen}) sent no heartbeat for 3 s: killing it" in await program.hear("report")
         await gone(frozen)
         assert len(await eventually(partial(both, program, but=frozen), what="a new worker")) == 2
 
@@ -181,7 +182,7 @@ async def test_a_worker_that_does_not_end_is_killed() -> None:
         os.kill(program.pid, signal.SIGTERM)
         assert await program.end() == 0
         assert goodbyes(program) == []
-        assert sum("does not end: killing it" in message.get("report", "") for message in program.said) == 2
+        assert sum("does not stop: killing it" in message.get("report", "") for message in program.said) == 2
         assert not any(map(alive, pids))
 
 
@@ -208,10 +209,10 @@ async def test_workers_that_can_never_serve_end_the_supervisor() -> None:
         assert await program.end() == 3
         reports = [message["report"] for message in program.said if "report" in message]
         assert [report.partition("; ")[2] for report in reports[:-1]] == [
-            "starting it again in 0.1 s",
-            "starting it again in 0.2 s",
+            "restarting it in 0.1 s",
+            "restarting it in 0.2 s",
         ]
-        assert reports[-1].endswith("ended with code 3, as all before it: giving up")
+        assert reports[-1].endswith("ended with code 3; no worker could start: giving up")
 
 
 async def test_a_command_that_is_none_is_raised_and_leaves_nothing() -> None:

@@ -10,9 +10,9 @@ from filters.firehose import Firehose
 from filters.registry import ENTRY_POINT_GROUP, RESERVED_OPERATORS, RESERVED_PARAMETERS, PluginError, Registry
 from filters.rules.operators import operator_specs
 from filters.track import Track
+from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import TOKEN_PARAMETERS
 from stream_server.web.openapi.stream_parameters import POLL_PARAMETERS, STREAM_PARAMETERS
-from stream_server.web.streaming.parameters import TICKET_PARAMETER
 from tests.filters.conftest import built_in
 
 PLUGIN = """

@@ -5,7 +5,7 @@ import json
 
 from filters.firehose import Firehose
 from filters.subscription import Subscription
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.stream_session import StreamSession

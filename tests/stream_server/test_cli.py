@@ -10,7 +10,7 @@ import click
 import pytest
 
 from stream_server.cli import cli
-from stream_server.config.config import SETTINGS
+from stream_server.config.settings import SETTINGS
 from tests.command_line import clean_environment, invoke, run
 
 TOKEN = ("--token", "a.b.c")
@@ -50,12 +50,12 @@ def test_version() -> None:
         (("token",), "Missing option '--user'"),
         (("token", "--user", "a"), "Give its --data-dir"),
         (("token", "--user", "a", "--ttl", "soon"), "15m, 1h or 30d"),
-        (("token", "--user", "a", "--data-dir", "x", "--scope", "root"), "root is none of read write"),
+        (("token", "--user", "a", "--data-dir", "x", "--scope", "root"), "unknown scope root; give some of read write"),
         (("tail", "--track", "x"), "Give one of --token, --token-file and --user"),
         (("tail", "--track", "x", *TOKEN, "--user", "a"), "Give one of --token, --token-file and --user"),
         (("tail", *TOKEN, "--param", "x"), "write NAME=VALUE"),
         (("replay", "/nonexistent.jsonl"), "does not exist"),
-        (("replay", __file__, "--rate", "1", "--speed", "1"), "contradict each other"),
+        (("replay", __file__, "--rate", "1", "--speed", "1"), "give only one of --rate and --speed"),
         (("replay", __file__, "--rate", "0"), "not in the range"),
         (("replay", __file__), "Give its --data-dir"),
     ],
@@ -72,7 +72,7 @@ def test_a_misspelt_variable_is_refused() -> None:
     """A variable with the server's prefix that is no setting is named, not ignored."""
     outcome = invoke("serve", env={"STREAM_SERVER_PROT": "80"})
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)
-    assert "STREAM_SERVER_PROT is no setting" in outcome.err
+    assert "unknown setting STREAM_SERVER_PROT" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_filter_that_cannot_be_imported_is_told(tmp_path: Path, arguments: tup
 
 def test_a_stopped_server_is_told(tmp_path: Path) -> None:
     """The note that a server left behind does not make it run."""
-    note = {"redis": f"unix://{tmp_path}/gone.sock", "address": "http://127.0.0.1:9"}
+    note = {"redis": f"unix://{tmp_path}/gone.sock", "url": "http://127.0.0.1:9"}
     (tmp_path / "server.json").write_text(json.dumps(note))
     outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, "--jwt-secret", "x" * 32)
     assert outcome.code == 3

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from stream_server.config import config
-from stream_server.config.config import SECRET_SETTINGS, SETTINGS, InvalidSetting, load, load_again, worker_environment
+from stream_server.config.config import load, load_again, worker_environment
+from stream_server.config.settings import SETTINGS, InvalidSetting
 
 Write = Callable[[str], Path]
 
@@ -38,9 +39,9 @@ def test_the_file_stands_between_the_table_and_the_environment(write: Write) -> 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("prot = 80", "'prot' is no setting"),
-        ("[server]\nport = 80", "'server' is no setting"),
-        ('settings_file = "other.toml"', "'settings_file' is no setting"),
+        ("prot = 80", "unknown setting 'prot'"),
+        ("[server]\nport = 80", "unknown setting 'server'"),
+        ('settings_file = "other.toml"', "unknown setting 'settings_file'"),
         ('port = "80"', "port must be a whole number (port)"),
         ("port = 80.5", "port must be a whole number (port)"),
         ("port = true", "port must be a whole number (port)"),
@@ -54,9 +55,9 @@ def test_the_file_stands_between_the_table_and_the_environment(write: Write) -> 
         (f"heartbeat_seconds = 1{'0' * 400}", "heartbeat_seconds must be a finite number (s)"),
         (f"client_buffer_bytes = 1{'0' * 400}", "client_buffer_bytes must be 1e+15 bytes or less"),
         ("write_timeout_seconds = 1e300", "write_timeout_seconds must be 1e+15 s or less"),
-        ("port 80", "is no TOML: "),
-        ("port = 1\nport = 2", "is no TOML: "),
-        ("\x00", "is no TOML: "),
+        ("port 80", "is not valid TOML: "),
+        ("port = 1\nport = 2", "is not valid TOML: "),
+        ("\x00", "is not valid TOML: "),
         ("redis = 'http://:hunter22@inside'", "redis must begin with"),
         ("write_replicas = 1", "write_replicas needs --redis"),
         ("jwt_secret = 22", "jwt_secret must be a text (text)"),
@@ -99,7 +100,8 @@ def test_a_secret_in_a_file_is_its_owners_alone(write: Write, name: str, value: 
         file.chmod(mode)
         with pytest.raises(InvalidSetting) as refused:
             load({"settings_file": str(file)}, {})
-        assert str(refused.value) == f"{file} holds {name}, so nobody else may read it: `chmod 600 {file}`"
+        refusal = f"{file} holds {name}, so other users must not be able to read it: `chmod 600 {file}`"
+        assert str(refused.value) == refusal
     file.write_text("port = 80\nredis = 'redis://127.0.0.1:9'")
     assert load({"settings_file": str(file)}, {}).port == 80
 
@@ -118,7 +120,7 @@ def test_only_what_may_change_is_taken_from_newer_settings() -> None:
 
 def test_no_secret_can_be_reloaded() -> None:
     """What changed is written into logs, with its values."""
-    assert [s.name for s in SETTINGS if s.is_reloadable and s.name in SECRET_SETTINGS] == []
+    assert [s.name for s in SETTINGS if s.is_reloadable and s.is_secret] == []
 
 
 def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would(
@@ -135,7 +137,7 @@ def test_a_worker_has_the_settings_of_its_supervisor_and_reloads_what_that_would
         monkeypatch.setenv(name, value)
     write("this is wrong")
     assert load({}) == settled
-    with pytest.raises(InvalidSetting, match="is no TOML"):
+    with pytest.raises(InvalidSetting, match="is not valid TOML"):
         load_again({})
     write("retry_ms = 22\nreconnect_limit = 23\nring_bytes = 24\n")
     newer = load_again({})

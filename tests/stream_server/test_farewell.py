@@ -13,9 +13,9 @@ from aiohttp import web
 
 from stream_server import app as room
 from stream_server.app import serve_application
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.hub.disconnect import MIN_RETRY_SECONDS, ReconnectSpread
-from stream_server.runtime.supervisor import listen_alone
+from stream_server.runtime.listening import listen_alone
 from stream_server.web.http import app_keys
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
@@ -148,7 +148,7 @@ def assert_refused(path: str, status: int, headers: Any, body: bytes) -> None:
     assert headers["Connection"] == "close"
     if path.startswith("/v1/"):
         assert json.loads(body)["error"]["code"] == "unavailable"
-    assert b"stopping" in body
+    assert b"shutting down" in body
 
 
 async def test_a_stopping_server_does_not_use_up_a_ticket(stand: Stand) -> None:

@@ -16,7 +16,7 @@ from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import Client
 from stream_server.hub.poll import LongPoll
 from stream_server.hub.stream_session import StreamSession
-from stream_server.runtime.supervisor import listen_alone
+from stream_server.runtime.listening import listen_alone
 from stream_server.web.http import app_keys
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.query import read_query
@@ -102,7 +102,7 @@ async def test_of_who_leaves_nothing_waits_for_the_collector(stand: Stand, path:
     """Not the member, nor its connection, nor the request with which it came."""
     before = there()
     clients = await come(stand, path)
-    assert there()["Member"] == before["Member"] + COUNT
+    assert there()["Client"] == before["Client"] + COUNT
     for client in clients:
         client.transport.abort()
     await are_gone(before)
@@ -113,7 +113,7 @@ async def test_of_who_was_told_to_leave_nothing_waits_for_the_collector(stand: S
     """A goodbye is said by a task, which ends with the connection."""
     before = there()
     clients = await come(stand, ASKED[0])
-    assert there()["Member"] == before["Member"] + COUNT
+    assert there()["Client"] == before["Client"] + COUNT
     stand.hub.registry.disconnect(stand.uid, None, reasons.TOKEN_REVOKED)
     await are_gone(before)
     assert stand.hub.counters.ended_streams == {reasons.TOKEN_REVOKED.code: COUNT}
@@ -126,7 +126,7 @@ async def test_a_stream_keeps_nothing_of_its_request(stand: Stand) -> None:
     """While it is open there is its connection, and no request, nor the protocol that has read it."""
     before = there()
     clients = await come(stand, ASKED[0])
-    await eventually(lambda: (there() - before).keys() == {"Member", "StreamConnection", "Subscriber"}, what="the rest")
+    await eventually(lambda: (there() - before).keys() == {"Client", "StreamConnection", "StreamSession"}, what="the rest")
     for client in clients:
         client.transport.abort()
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry import EPOCH_MS, MalformedEntry, Position, make_entry
+from stream_server.events.entry import make_entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import EPOCH_MS, Position
 from stream_server.store import keys
 from tests.stream_server.feeding import Node, Pen, now_ms
 from tests.stream_server.returning import Returning

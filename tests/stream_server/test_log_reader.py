@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.feed.log_reader import LogReader
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PAGE_BYTES
@@ -123,10 +123,11 @@ async def test_a_replica_that_has_less_is_passed_over(node: Node, pen: Pen, monk
     read = node.store.log.read
     away = False
 
-    async def behind(after: Position, count: int, *, sure: bool = False) -> Any:
-        if not sure and away:
+    async def behind(after: Position, count: int, *, from_primary: bool = False) -> Any:
+        if not from_primary and away:
             raise Unavailable("not near", retry_after=1)
-        return [entry for entry in await read(after, count, from_primary=sure) if sure or entry.position.n != 3]
+        entries = await read(after, count, from_primary=from_primary)
+        return [entry for entry in entries if from_primary or entry.position.n != 3]
 
     monkeypatch.setattr(node.store.log, "read", behind)
     for silent in (False, True):
@@ -172,7 +173,7 @@ async def test_what_a_replica_does_not_have_yet_is_not_taken_for_deleted(
 async def test_while_the_loss_cannot_be_told_nobody_reads_on_from_it(
     without_canary: Node, pen: Pen, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redis takes no writes: readers wait, the feed publishes nothing; then all goes on."""
+    """Redis accepts no writes: readers wait, the feed publishes nothing; then all goes on."""
     node = without_canary
     places = [pen.write() for _ in range(4)]
     await node.hears(places)
@@ -183,7 +184,7 @@ async def test_while_the_loss_cannot_be_told_nobody_reads_on_from_it(
         with pytest.raises(Unavailable):
             await node.reader.read_page(places[3], 10)
         assert node.jumps == []
-        await eventually(lambda: "takes no writes" in caplog.text, what="the feed to have tried, too")
+        await eventually(lambda: "accepts no writes" in caplog.text, what="the feed to have tried, too")
         assert (node.hub.head, node.feed.is_ready) == (places[3], False)
     finally:
         pen.client.config_set("min-replicas-to-write", 0)

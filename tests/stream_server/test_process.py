@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.runtime import process, supervisor
 from tests.stream_server import tokens
 

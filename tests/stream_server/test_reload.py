@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from stream_server.app import APPLY_SETTINGS, running_application
-from stream_server.config.config import SETTINGS, Config, InvalidSetting
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
+from stream_server.config.settings import SETTINGS, Config, InvalidSetting
 from stream_server.hub.limits import HubLimits
 from stream_server.runtime import logs
 from stream_server.store.log.retention import RetentionLimits
@@ -133,7 +133,7 @@ async def test_what_needs_a_restart_is_named_and_left(app: web.Application, conf
     """Not its value: it may be a secret."""
     newer = replace(config, jwt_secret="hunter22" * 5, workers=3, retry_ms=1)
     outcome = SettingsReloader(config, lambda: newer).reload_now(app[APPLY_SETTINGS])
-    assert outcome.sentences() == ["reloaded retry_ms: 2000 -> 1", "these need a restart: workers, jwt_secret"]
+    assert outcome.sentences() == ["reloaded retry_ms: 2000 -> 1", "these settings need a restart: workers, jwt_secret"]
     assert app[app_keys.CONFIG].workers == config.workers
     assert app[app_keys.CONFIG].jwt_secret == config.jwt_secret
 
@@ -155,7 +155,8 @@ async def test_a_reload_is_compared_with_the_one_before(config: Config) -> None:
     settings = [replace(config, retry_ms=1), replace(config, retry_ms=1), config]
     reload = SettingsReloader(config, lambda: settings.pop(0))
     told = [reload.reload_now(lambda _: None).sentences() for _ in range(3)]
-    assert told == [["reloaded retry_ms: 2000 -> 1"], ["reloaded: nothing differs"], ["reloaded retry_ms: 1 -> 2000"]]
+    unchanged = ["reloaded: no setting changed"]
+    assert told == [["reloaded retry_ms: 2000 -> 1"], unchanged, ["reloaded retry_ms: 1 -> 2000"]]
 
 
 async def test_a_signal_before_anybody_reloads_is_not_lost(config: Config) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.feeding import Node, Pen

@@ -6,7 +6,8 @@ from typing import Any
 
 import jwt
 
-from stream_server.config.config import Config, load
+from stream_server.config.config import load
+from stream_server.config.settings import Config
 
 SECRET = "a secret of the tests, 32 bytes or more"
 NOW = 1_795_197_600.0

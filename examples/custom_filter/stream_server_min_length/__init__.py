@@ -1,1 +1,4 @@
-"""The parameter ``min_length`` for stream-server: only posts of so many characters or more."""
+"""A stream-server plugin with the parameter ``min_length``: only posts of at least that many characters.
+
+``filter``   the filter
+"""

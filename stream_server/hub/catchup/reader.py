@@ -10,7 +10,9 @@ from typing import NamedTuple, Protocol
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
-from stream_server.events.entry import Entry, MalformedEntry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import Position
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
@@ -50,6 +52,9 @@ class LogPageSource(Protocol):
 
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
         """Return entries after a position. Raises `Unavailable` while Redis cannot be reached."""
+
+    async def wait_until_readable(self, timeout_seconds: float) -> None:
+        """Wait until the log is readable again, for at most ``timeout_seconds``."""
 
 
 class CatchUpPage(NamedTuple):

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from filters.base import FilterFailure
 from filters.index_keys import Key
 from filters.subscription import Subscription
-from stream_server.events.entry import Entry, MalformedEntry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.position import Position
 from stream_server.hub.catchup.ring import Ring
 
 BLOCK_ENTRIES = 256

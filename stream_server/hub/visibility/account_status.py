@@ -2,7 +2,9 @@
 
 from collections.abc import Collection
 
-from stream_server.events.entry import CREATION_KINDS, LOG_START, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.position import LOG_START, Position
 
 
 class AccountStatus:

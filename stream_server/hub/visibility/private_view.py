@@ -9,14 +9,9 @@ statuses and comments that it was sent, because their `delete` or `uncomment` mu
 from collections.abc import MutableSet
 
 from filters.subscription import Subscription
-from stream_server.events.entry import (
-    CREATION_KINDS,
-    DELETION_KINDS,
-    FOLLOWERS_PREFIX,
-    PUBLIC_AUDIENCE,
-    Entry,
-    Position,
-)
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE
+from stream_server.events.position import Position
 from stream_server.hub.visibility.rendering import NOTHING_DELETED, Deleted, entry_to_match
 from stream_server.hub.visibility.viewer import Viewer
 

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from stream_server.events.entry import CREATION_KINDS, Entry
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS
 
 
 class Deleted(NamedTuple):

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from stream_server.events import visibility
-from stream_server.events.entry import CREATION_KINDS, LOG_START, PUBLIC_AUDIENCE, Entry, Position, created_ms
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.account_status import AccountStatus
 

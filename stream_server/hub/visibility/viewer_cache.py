@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer import RelationSnapshot, Viewer
 

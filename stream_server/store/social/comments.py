@@ -4,7 +4,7 @@ import msgspec
 
 from filters.entities import extract_entities
 from stream_server.errors import NotFound
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest, read_page

@@ -7,8 +7,8 @@ import msgspec
 from filters.entities import extract_entities
 from filters.tokens import fold
 from stream_server.errors import NotFound
-from stream_server.events.entry import Position
 from stream_server.events.language import LanguageDetector
+from stream_server.events.position import Position
 from stream_server.events.visibility import Visibility
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey

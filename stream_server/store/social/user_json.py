@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream_server.events.entry import format_iso_time
+from stream_server.events.position import format_iso_time
 
 _encode = msgspec.json.encode
 

@@ -1,23 +1,29 @@
-"""What goes over the wire in JSON and in queries: one class a shape, the limits beside the members.
+"""Handlers of the native API: one noun a file, with the shapes of its bodies, queries and answers.
 
-The one decision: **what is asked is closed, what is answered is open**. A body or a query with a member that is not
-here is refused by name, and so is one of another type: nothing is guessed. An answer may gain members, and never
-loses or renames one. The OpenAPI document is made from these classes, so a class here is a promise to clients.
+The one decision: **requests are closed, answers are open**. The server refuses an unknown member of a body or a query,
+and names it. An answer may gain members, but never loses or renames one. The OpenAPI document is made from the shapes,
+so each class here is a promise to clients. The word *caller* means the user whose token the request carries.
 
-``queries``       the queries that many routes share: ids, a piece of a list; ``changes`` what a PATCH asks
-``rules``         saved rules, and what they would match
-``errors``        the one shape of refusals
-``users``         sign up, look up, lists of users
-``sessions``      log in; ``tickets`` what opens one stream
-``statuses``      post and read; ``timelines`` how a home is asked for
-``likes``         who likes what; ``favorites`` what is kept
-``comments``      words under a status
-``follows``       who follows whom
-``relations``     how two users stand to each other: follows, requests, blocks, mutes
-``lists``, ``groups``, ``talks``   people read together, posting together, writing to each other
-``notifications``  what others did, and the read mark
-``reports``       reports, decisions, suspensions
-``admin``         what an administrator asks
-``events``        events by long polling
-``health``        whether the server is well, and what it is
+A handler checks the request, makes one call of ``store`` or ``hub``, and passes on the bytes that it gets.
+
+``users``         sign-up, look-up, changes, lists of users; accounts that an administrator creates in bulk
+``sessions``      log-in, refresh and log-out
+``tickets``       single-use credentials that open a stream from a URL
+``statuses``      posting, reading and deleting statuses
+``timelines``     lists of statuses
+``likes``         likes, which others see, and favorites, which only their user sees
+``comments``      comments under statuses
+``follows``       following users, and requests to follow protected users
+``relations``     the relationship of two users, and the users they have in common
+``blocks``        blocks and mutes
+``lists``         lists of users
+``groups``        groups and their members
+``talks``         private conversations and their messages
+``notifications`` what others did that concerns the caller, and the read mark
+``reports``       reports of users and statuses, and the decisions of administrators
+``suspensions``   suspending and reinstating users
+``rules``         saved rules of the rule language; explaining and previewing a rule
+``rule_trial``    the status on which a rule is tried
+``rule_preview``  what a rule would have matched in the last minutes
+``server``        index, health, metrics and the OpenAPI document
 """

@@ -1,50 +1,125 @@
-"""Who follows whom."""
+"""Following users, and requests to follow protected users. Unfollowing withdraws a request."""
 
+from typing import Annotated, Literal
+
+import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from stream_server.errors import BadRequest, TooLarge
-from stream_server.web.api.follows_shapes import MAX_FOLLOW_BATCH, FollowBatch, FollowQuery
 from stream_server.web.http import paging, query, validation
 from stream_server.web.http.app_keys import CLAIMS, STORE
+from stream_server.web.http.fields import Id
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response, json_response
 
+MAX_FOLLOW_BATCH = 200
+"""Most ids that one batch may follow and unfollow together."""
+
+
+class FollowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A list of the caller's whose timeline the follow or unfollow also changes."""
+
+    list: Annotated[Id, Meta(description="a list that the caller owns")] | None = None
+
+
+class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/users/me/following``: at most 200 ids in both lists together."""
+
+    follow: list[Id] = []
+    unfollow: list[Id] = []
+
+
+class FollowState(msgspec.Struct):
+    """Whether the caller follows the user now; ``requested`` means that a protected user has not answered yet."""
+
+    following: bool
+    requested: bool
+
+
+class FollowResult(msgspec.Struct):
+    """The outcome for one id of a batch."""
+
+    id: Id
+    outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "unavailable"]
+
+
+class FollowResults(msgspec.Struct):
+    """One result for each id of both lists, in the order of the request."""
+
+    results: list[FollowResult]
+
+
+class FollowRequestState(msgspec.Struct):
+    """Whether the requesting user follows the caller now, and whether the request is still open."""
+
+    followed_by: bool
+    requested_by: bool
+
 
 async def follow(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/following/{id}``: follow a user, or ask to where they are protected; twice is once."""
+    """``PUT /v1/users/me/following/{id}``: follow a user, or request to if the user is protected; may be repeated."""
     list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
     key = read_idempotency_key(request)
     return json_response(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def unfollow(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/following/{id}``: follow a user, or ask to, no longer; twice is once."""
+    """``DELETE /v1/users/me/following/{id}``: unfollow a user, or withdraw the request to follow; may be repeated."""
     list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
     key = read_idempotency_key(request)
     return json_response(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def follow_many(request: web.Request) -> web.Response:
-    """``POST /v1/users/me/following``: follow and unfollow many at once, each with its own outcome."""
-    asked, body = await validation.read_body_as(FollowBatch, request)
-    wanted = len(asked.follow) + len(asked.unfollow)
-    if wanted > MAX_FOLLOW_BATCH:
-        raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
-    if not wanted:
-        raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
-    both = set(asked.follow) & set(asked.unfollow)
-    if both:
-        raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
+    """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
+    batch, body = await validation.read_body_as(FollowBatch, request)
+    _check_batch(batch)
     key = read_idempotency_key(request, body)
-    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, asked.follow, asked.unfollow, key)
+    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
     return encode_response({"results": [result._asdict() for result in results]})
 
 
+def _check_batch(batch: FollowBatch) -> None:
+    """Raise TooLarge or BadRequest unless the batch has 1 to 200 ids, none of them in both lists."""
+    count = len(batch.follow) + len(batch.unfollow)
+    if count > MAX_FOLLOW_BATCH:
+        raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
+    if not count:
+        raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
+    if set(batch.follow) & set(batch.unfollow):
+        raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
+
+
 async def list_followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/followers``: who follows a user, newest first, each with ``since``."""
+    """``GET /v1/users/{id}/followers``: list the followers of a user, newest first, each with ``since``."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_followers)
 
 
 async def list_following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/following``: whom a user follows, newest first, each with ``since``."""
+    """``GET /v1/users/{id}/following``: list the users that a user follows, newest first, each with ``since``."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_following)
+
+
+async def list_received_requests(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/requests``: list the users who request to follow the caller, newest first."""
+    return await paging.page_of_caller(request, "users", request.app[STORE].follow_requests.list_received)
+
+
+async def list_sent_requests(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/requests/sent``: list the users whom the caller requests to follow, newest first."""
+    return await paging.page_of_caller(request, "users", request.app[STORE].follow_requests.list_sent)
+
+
+async def approve_request(request: web.Request) -> web.Response:
+    """``PUT /v1/users/me/requests/{id}``: approve a request to follow the caller; 404 if there is no such request."""
+    source, key = query.read_path_id(request), read_idempotency_key(request)
+    await request.app[STORE].follow_requests.approve(request[CLAIMS].sub, source, key)
+    return encode_response({"followed_by": True, "requested_by": False})
+
+
+async def refuse_request(request: web.Request) -> web.Response:
+    """``DELETE /v1/users/me/requests/{id}``: refuse a request to follow the caller; 404 if there is no such request."""
+    source, key = query.read_path_id(request), read_idempotency_key(request)
+    await request.app[STORE].follow_requests.refuse(request[CLAIMS].sub, source, key)
+    return encode_response({"followed_by": False, "requested_by": False})

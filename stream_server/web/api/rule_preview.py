@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 
 from filters.rules.rule import Rule
-from stream_server.events.entry import Position, format_iso_time
+from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.preview import PreviewResult, RulePreview
 from stream_server.store.log.event_log import EventLog

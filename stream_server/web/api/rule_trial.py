@@ -1,4 +1,4 @@
-"""The status that a rule is tried on: one that was posted, or one that is made up."""
+"""The status on which ``POST /v1/rules/explain`` tries a rule: a posted one, or one that the client makes up."""
 
 from collections.abc import Mapping
 
@@ -6,20 +6,38 @@ import msgspec
 
 from filters.event import Event
 from stream_server.errors import NotFound
-from stream_server.events.entry import EPOCH_MS
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.position import EPOCH_MS
 from stream_server.events.trial_status import make_trial_status, trial_event
-from stream_server.events.view import AuthorSnapshot, EntryFacts
 from stream_server.store.store import Store
-from stream_server.web.api.rules_shapes import TrialAuthor, TrialStatus
+from stream_server.web.api.statuses import NewStatus
+from stream_server.web.http.fields import Id, Login, NonNegativeInt
 
 TRIAL_MEMBERS = ("message", "location", "place", "lang", "media", "in_reply_to", "origin")
-"""What a status that is made up says of itself."""
+"""Members of a made-up status that the filters can see."""
 
 JSON_NULL = msgspec.Raw(b"null")
 
 
+class TrialAuthor(msgspec.Struct, forbid_unknown_fields=True):
+    """The author of a made-up status."""
+
+    id: Id = "0"
+    login: Login = "nobody"
+    bio: str = ""
+    followers: NonNegativeInt = 0
+    following: NonNegativeInt = 0
+    posts: NonNegativeInt = 0
+
+
+class TrialStatus(NewStatus, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A made-up status. The server does not post it."""
+
+    author: TrialAuthor | None = None
+
+
 class _StatusSummary(msgspec.Struct):
-    """As much as is looked at of a status that is there."""
+    """The members of a posted status that this module reads."""
 
     id: str
     uid: str
@@ -31,71 +49,78 @@ class _StatusSummary(msgspec.Struct):
 
 
 async def load_trial_event(store: Store, viewer: str, status: str | TrialStatus) -> Event:
-    """A status by its id, or itself, as filters see it; raises NotFound for what the viewer may not see of it."""
-    return await (
-        _load_posted_event(store, viewer, status)
-        if isinstance(status, str)
-        else _build_trial_event(store, viewer, status)
-    )
+    """Return the event that filters see for a status, given by its id or made up.
+
+    Raises NotFound if a status that it names does not exist or is hidden from the viewer.
+    """
+    if isinstance(status, str):
+        return await _load_posted_event(store, viewer, status)
+    return await _build_trial_event(store, viewer, status)
 
 
 async def _load_posted_event(store: Store, viewer: str, status_id: str) -> Event:
-    """A status as the viewer may see it, by its author as at posting; raises NotFound."""
+    """Return the event of a posted status, with its author as at the time of posting; raise NotFound."""
     try:
         status = await store.statuses.get(viewer, status_id)
     except NotFound as error:
         raise NotFound(error.message, param="status") from None
-    said = msgspec.json.decode(status, type=_StatusSummary)
-    return trial_event(status, await _load_facts(store, viewer, said))
+    return trial_event(status, await _load_facts(store, viewer, _summarize(status)))
 
 
 async def _load_facts(store: Store, viewer: str, summary: _StatusSummary) -> EntryFacts:
-    """What the log knows of it; where that goes not so far back, its author as by now."""
-    number = int(summary.id)
-    found = (await store.log.look_up((number >> 12) + EPOCH_MS, number & 4095)).entry
-    if found is not None and found.facts.author is not None:
-        return found.facts
-    people = await store.users.get_many(
-        viewer, [one for one in (summary.uid, summary.in_reply_to_uid) if one is not None]
+    """Return the facts that the log keeps for a status.
+
+    If the log no longer has the entry, the facts name the author as of now.
+    """
+    status_number = int(summary.id)
+    entry = (await store.log.look_up((status_number >> 12) + EPOCH_MS, status_number & 4095)).entry
+    if entry is not None and entry.facts.author is not None:
+        return entry.facts
+    ids = [uid for uid in (summary.uid, summary.in_reply_to_uid) if uid is not None]
+    users = [msgspec.json.decode(user, type=AuthorSnapshot) for user in await store.users.get_many(viewer, ids)]
+    users_by_id = {user.id: user for user in users}
+    parent_author = users_by_id.get(summary.in_reply_to_uid or "")
+    return EntryFacts(
+        author=users_by_id.get(summary.uid), reply_to_login=None if parent_author is None else parent_author.login
     )
-    known = {one.id: one for one in (msgspec.json.decode(person, type=AuthorSnapshot) for person in people)}
-    answered = known.get(summary.in_reply_to_uid or "")
-    return EntryFacts(author=known.get(summary.uid), reply_to_login=None if answered is None else answered.login)
 
 
 async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> Event:
-    """A status that nobody posted, beside those that it answers and repeats, which the viewer has to see."""
-    named = {one for one in (trial.in_reply_to, trial.origin) if one is not None}
-    there = await store.statuses.get_many(viewer, [*named])
-    around = {msgspec.json.decode(one, type=_StatusSummary).id: one for one in there}
+    """Return the event of a made-up status. The viewer must be able to see the statuses that it answers or reposts."""
+    ids = {status_id for status_id in (trial.in_reply_to, trial.origin) if status_id is not None}
+    statuses = {_summarize(status).id: status for status in await store.statuses.get_many(viewer, [*ids])}
     members = {name: value for name in TRIAL_MEMBERS if (value := getattr(trial, name)) is not None}
     if trial.author is not None:
         members |= {"uid": trial.author.id, "login": trial.author.login}
-    answered = _referenced_status(around, trial.in_reply_to, "in_reply_to")
-    parent = None if answered is None else msgspec.json.decode(answered, type=_StatusSummary)
+    parent_json = _referenced_status(statuses, trial.in_reply_to, "in_reply_to")
+    parent = None if parent_json is None else _summarize(parent_json)
     if parent is not None:
         members |= {"in_reply_to_uid": parent.uid, "conversation": parent.conversation}
-    original = _referenced_status(around, trial.origin, "origin")
+    original = _referenced_status(statuses, trial.origin, "origin")
     if original is not None:
         members["original"] = msgspec.Raw(_reposted_status(original))
-    login = None if parent is None else parent.login
-    return trial_event(
-        make_trial_status(members, store.detect_language),
-        EntryFacts(author=_to_person(trial.author), reply_to_login=login),
-    )
+    facts = EntryFacts(author=_to_snapshot(trial.author), reply_to_login=None if parent is None else parent.login)
+    return trial_event(make_trial_status(members, store.detect_language), facts)
 
 
-def _referenced_status(found: Mapping[str, bytes], status_id: str | None, param: str) -> bytes | None:
-    if status_id is not None and status_id not in found:
+def _summarize(status: bytes) -> _StatusSummary:
+    """Decode the members of a status that this module reads."""
+    return msgspec.json.decode(status, type=_StatusSummary)
+
+
+def _referenced_status(statuses: Mapping[str, bytes], status_id: str | None, param: str) -> bytes | None:
+    """Return the status with this id, or None for no id; raise NotFound, naming the member, if it is not there."""
+    if status_id is not None and status_id not in statuses:
         raise NotFound("there is no such status", param=f"status.{param}")
-    return None if status_id is None else found[status_id]
+    return None if status_id is None else statuses[status_id]
 
 
 def _reposted_status(status: bytes) -> bytes:
-    """What is really repeated: a repost without words is none itself."""
-    said = msgspec.json.decode(status, type=_StatusSummary)
-    return status if said.message or said.original == JSON_NULL else bytes(said.original)
+    """Return the status that a repost of ``status`` repeats: its original, if ``status`` is itself a repost."""
+    summary = _summarize(status)
+    return status if summary.message or summary.original == JSON_NULL else bytes(summary.original)
 
 
-def _to_person(author: TrialAuthor | None) -> AuthorSnapshot | None:
+def _to_snapshot(author: TrialAuthor | None) -> AuthorSnapshot | None:
+    """Return a made-up author in the form that the log keeps."""
     return None if author is None else AuthorSnapshot(**msgspec.structs.asdict(author))

@@ -1,24 +1,72 @@
-"""Whether the process lives, whether events would arrive, what was counted, and where to read on."""
+"""The server's own pages: index, health, metrics and the OpenAPI document."""
 
+from typing import Annotated, Any
+
+import msgspec
 from aiohttp import hdrs, web
+from msgspec import UNSET, Meta, UnsetType
 
 from stream_server import __version__
 from stream_server.runtime.metrics import CONTENT_TYPE
-from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK
-from stream_server.web.http.responses import encode_response
+from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK, ROUTES
+from stream_server.web.http.fields import NonNegativeInt
+from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
+from stream_server.web.openapi.document import encoded_document
+
+
+class LivenessAnswer(msgspec.Struct):
+    """The process answers."""
+
+    alive: bool
+
+
+class ReadinessAnswer(msgspec.Struct):
+    """Whether a stream would receive an event that is written now; ``error`` says why not."""
+
+    ready: bool
+    lag_ms: Annotated[NonNegativeInt, Meta(description="how far this server is behind the log, in milliseconds")]
+    stopping: bool
+    cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")]
+    error: ErrorDetail | UnsetType = UNSET
+
+
+class OpenApiDocument(msgspec.Struct):
+    """A document of OpenAPI 3.1."""
+
+    openapi: str
+    info: dict[str, Any]
+    servers: list[dict[str, Any]]
+    tags: list[dict[str, Any]]
+    paths: dict[str, Any]
+    components: dict[str, Any]
+
+
+class ServerIndex(msgspec.Struct):
+    """The server's name and version, and the requests to begin with."""
+
+    name: str
+    version: str
+    docs: str
+    openapi: Annotated[str, Meta(description="the path of this document")]
+    sign_up: str
+    log_in: str
+    post: str
+    stream: str
+    poll: str
+    metrics: str
 
 
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /healthz``: whether the process answers; Redis may be away, starting anew would not bring it back."""
+    """``GET /healthz``: answer 200 while the process runs, even without Redis, because a restart would not help."""
     return encode_response({"alive": True})
 
 
 async def readiness(request: web.Request) -> web.Response:
-    """``GET /readyz``: whether events arrive; 503 while one that is written now would not, and while this stops."""
+    """``GET /readyz``: tell whether events arrive; answer 503 during an interruption and while the server stops."""
     is_ready, detail = request.app[READINESS_CHECK]()
     if is_ready:
         return encode_response({"ready": True, **detail})
-    message = "this server is stopping" if request.app[HUB].is_stopping else "events would not arrive right now"
+    message = "this server is shutting down" if request.app[HUB].is_stopping else "event delivery is interrupted"
     error = {"code": "unavailable", "message": message}
     response = encode_response({"ready": False, **detail, "error": error}, status=503)
     response.headers[hdrs.RETRY_AFTER] = "1"
@@ -26,14 +74,19 @@ async def readiness(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """``GET /metrics``: what was counted, in Prometheus' text format."""
+    """``GET /metrics``: read the server's metrics in the Prometheus text format."""
     headers = {hdrs.CONTENT_TYPE: CONTENT_TYPE, hdrs.CACHE_CONTROL: "no-store"}
     return web.Response(body=request.app[METRICS].render(), headers=headers)
 
 
 async def index(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /``: what this is, and where to begin."""
-    begin = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
-    streams = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
+    """``GET /``: read the server's name and version, and the requests to begin with."""
     about = {"name": "stream-server", "version": __version__, "docs": "docs/api.md", "openapi": "/openapi.json"}
-    return encode_response({**about, **begin, **streams})
+    writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
+    reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
+    return encode_response({**about, **writes, **reads})
+
+
+async def openapi_document(request: web.Request) -> web.Response:
+    """``GET /openapi.json``: read this description of all routes except those of the dialects."""
+    return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))

@@ -1,49 +1,74 @@
-"""Sessions: a password or a refresh token for an access token, and taking it back.
+"""Sessions: log in with a password or a refresh token, and log out.
 
-A refresh token is ``<jti>.<32 random bytes>``; the store keeps its SHA-256 only, and gives it out once. The
-``jti`` is that of the access token it came with, so that logging out ends both.
+A refresh token is ``<jti>.<32 random bytes>`` and works once. The store keeps only its SHA-256. The ``jti`` is that of
+the access token issued with it, so logging out ends both.
 """
 
 import secrets
 import time
 from hashlib import sha256
+from typing import Annotated, Literal
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from stream_server.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.api.sessions_shapes import NewSession
+from stream_server.web.api.users import OwnUser
 from stream_server.web.http import validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
+from stream_server.web.http.fields import Secret
 from stream_server.web.http.responses import encode_response
 
 LOGIN_SCOPES = frozenset({"read", "write", "stream"})
-"""What a log-in gives; ``firehose`` and ``admin`` come from the command line only."""
+"""Scopes of a token that a log-in issues. Only the command line issues ``firehose`` and ``admin``."""
+
+
+class NewSession(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/sessions``: a login or an e-mail address with the password, or a refresh token."""
+
+    login: Annotated[str, Meta(max_length=20)] | None = None
+    email: Annotated[str, Meta(max_length=254)] | None = None
+    password: Annotated[str, Meta(max_length=256)] | None = None
+    refresh_token: Secret | None = None
+
+
+class Session(msgspec.Struct):
+    """An access token, and the refresh token that gets the next one."""
+
+    token: Annotated[str, Meta(description="for `Authorization: Bearer`")]
+    token_type: Literal["Bearer"]
+    expires_in: Annotated[int, Meta(ge=1, description="seconds")]
+    refresh_token: Annotated[str, Meta(description="valid for one `POST /v1/sessions`")]
+    user: OwnUser
 
 
 async def log_in(request: web.Request) -> web.Response:
-    """``POST /v1/sessions``: a token, a refresh token and the user."""
-    asked, _ = await validation.read_body_as(NewSession, request)
-    name = _read_login_name(asked)
-    if asked.refresh_token is not None:
-        return await _start_session(request, await _user_by_refresh_token(request, asked.refresh_token))
-    return await _start_session(request, await _user_by_password(request, name, asked.password or ""))
+    """``POST /v1/sessions``: log in; the answer has an access token, a refresh token and the user."""
+    credentials, _ = await validation.read_body_as(NewSession, request)
+    name = _read_login_name(credentials)
+    if credentials.refresh_token is not None:
+        return await _start_session(request, await _user_by_refresh_token(request, credentials.refresh_token))
+    return await _start_session(request, await _user_by_password(request, name, credentials.password or ""))
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: the token of this request, its refresh token and its streams end.
+    """``DELETE /v1/sessions``: end this request's token, its refresh token and its streams.
 
-    The revocation is kept for as long as the refresh token could live, since that names the same ``jti``.
+    The store keeps the revocation for as long as the refresh token can live, because both have the same ``jti``.
     """
     claims = request[CLAIMS]
-    ends = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
-    await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(ends * 1000), IdempotencyKey.generate())
+    expires_at = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
+    await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(expires_at * 1000), IdempotencyKey.generate())
     return web.Response(status=204)
 
 
 def _read_login_name(credentials: NewSession) -> str:
-    """The login or e-mail; raises BadRequest unless the body is one of the three forms."""
+    """Return the login or e-mail address, or "" for a refresh token.
+
+    Raises BadRequest unless the body has exactly one of the three forms.
+    """
     if credentials.refresh_token is not None:
         _refuse_combination(credentials, "refresh_token", ("login", "email", "password"))
         return ""
@@ -53,59 +78,63 @@ def _read_login_name(credentials: NewSession) -> str:
     if credentials.login is not None:
         _refuse_combination(credentials, "login", ("email",))
     if credentials.password is None:
-        raise BadRequest("this member is needed", code="missing_parameter", param="password")
+        raise BadRequest("this member is required", code="missing_parameter", param="password")
     return name
 
 
-def _refuse_combination(credentials: NewSession, given: str, others: tuple[str, ...]) -> None:
+def _refuse_combination(credentials: NewSession, present: str, others: tuple[str, ...]) -> None:
+    """Raise BadRequest if any of the ``others`` stands in the body beside ``present``."""
     for other in others:
         if getattr(credentials, other) is not None:
-            raise BadRequest(f"not together with {given}", code="conflicting_parameters", param=other)
+            raise BadRequest(f"cannot be combined with {present}", code="conflicting_parameters", param=other)
 
 
 async def _user_by_password(request: web.Request, login_or_email: str, password: str) -> str:
-    """The user whose password it is. An unknown name costs the same work and gets the same answer."""
+    """Return the id of the user with this name and password.
+
+    An unknown name costs the same work and gets the same answer as a wrong password: Unauthorized. Only a client that
+    knows the password learns that the account is suspended.
+    """
     found = await request.app[STORE].users.find_credentials(login_or_email)
     matches = await request.app[PASSWORDS].verify(None if found is None else found.password_hash, password)
     if found is None or not matches:
         raise Unauthorized("wrong login or password")
     if found.suspended:
-        raise _suspended_error()  # only here: who does not know the password does not hear of it
+        raise Forbidden("this account is suspended", code="suspended")
     return found.id
 
 
 async def _user_by_refresh_token(request: web.Request, token: str) -> str:
-    """The user of a refresh token, which is used up by this; raises Unauthorized.
+    """Use up a refresh token and return the id of its user.
 
-    Raises Forbidden ``suspended`` too, and the token is good still when that has ended.
+    Raises Unauthorized for an invalid token. The store raises Forbidden ``suspended`` for a suspended user; the token
+    then stays valid for later.
     """
     jti = token.partition(".")[0]
-    taken = await request.app[STORE].sessions.use_refresh_token(_token_digest(token), jti, IdempotencyKey.generate())
-    if taken is None:
+    refreshed = await request.app[STORE].sessions.use_refresh_token(_digest(token), jti, IdempotencyKey.generate())
+    if refreshed is None:
         raise Unauthorized("the refresh token is unknown, used or expired")
-    if taken.session_revoked:
+    if refreshed.session_revoked:
         raise Unauthorized("the session was ended", code="token_revoked")
-    return taken.uid
-
-
-def _suspended_error() -> Forbidden:
-    return Forbidden("this account is suspended", code="suspended")
+    return refreshed.uid
 
 
 async def _start_session(request: web.Request, uid: str) -> web.Response:
+    """Issue an access token and a refresh token for the user; raise Unauthorized if the user does not exist."""
     config, store = request.app[CONFIG], request.app[STORE]
     token, claims = request.app[AUTH].issue(uid, LOGIN_SCOPES, config.token_ttl_seconds, time.time())
-    refresh = f"{claims.jti}.{secrets.token_urlsafe(32)}"
+    refresh_token = f"{claims.jti}.{secrets.token_urlsafe(32)}"
     try:
-        user = await store.sessions.store_refresh_token(_token_digest(refresh), uid, config.refresh_ttl_seconds)
+        user = await store.sessions.store_refresh_token(_digest(refresh_token), uid, config.refresh_ttl_seconds)
     except NotFound:
         raise Unauthorized("the user does not exist") from None
     answer = {
         "token": token, "token_type": "Bearer", "expires_in": config.token_ttl_seconds,
-        "refresh_token": refresh, "user": msgspec.Raw(user),
+        "refresh_token": refresh_token, "user": msgspec.Raw(user),
     }  # fmt: skip
     return encode_response(answer, status=201)
 
 
-def _token_digest(token: str) -> str:
+def _digest(token: str) -> str:
+    """Return the SHA-256 of a token, in hexadecimal digits."""
     return sha256(token.encode()).hexdigest()

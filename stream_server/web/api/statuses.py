@@ -1,69 +1,201 @@
-"""Statuses: post, read, delete."""
+"""Statuses: posting, reading and deleting them."""
 
+from typing import Annotated, Any, Literal
+
+import msgspec
 from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest
-from stream_server.store.social.status_draft import StatusDraft
-from stream_server.web.api.statuses_shapes import NewStatus
+from stream_server.store.social.status_draft import StatusDraft, StatusLocation, StatusMedia, StatusPlace
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
+from stream_server.web.http.fields import (
+    HttpUrl,
+    Id,
+    Language,
+    Latitude,
+    Login,
+    Longitude,
+    NonNegativeInt,
+    Timestamp,
+    check_meta,
+    check_name,
+    check_text,
+)
 from stream_server.web.http.idempotency import read_idempotency_key
-from stream_server.web.http.paging_shapes import IdsQuery
+from stream_server.web.http.paging import IdsQuery
 from stream_server.web.http.responses import created_response, json_response, list_response
+
+MAX_MEDIA = 4
+"""Most media links of one status."""
+
+
+class GeoPoint(StatusLocation, frozen=True, forbid_unknown_fields=True):
+    """A point, in degrees (WGS 84)."""
+
+    lon: Longitude
+    lat: Latitude
+
+
+class NamedPlace(StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A named place. ``box`` is west, south, east, north in degrees; west > east crosses longitude 180."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    country: (
+        Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="an ISO 3166-1 alpha-2 country code")] | None
+    ) = None
+    box: tuple[Longitude, Latitude, Longitude, Latitude] | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.box is not None and (self.box[1] >= self.box[3] or self.box[0] == self.box[2]):
+            raise ValueError("`box` must have south below north, and west different from east")
+
+
+class MediaLink(StatusMedia, frozen=True, forbid_unknown_fields=True):
+    """A link to an image, a video or a sound. The server does not fetch it."""
+
+    url: HttpUrl
+    type: Literal["image", "video", "gif", "audio"]
+
+
+class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of ``POST /v1/statuses``. An empty ``message`` needs an ``origin``, which makes the status a repost."""
+
+    message: str = ""
+    location: GeoPoint | None = None
+    place: NamedPlace | None = None
+    in_reply_to: Id | None = None
+    origin: Id | None = None
+    lang: Language | None = None
+    media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = msgspec.field(default_factory=list)
+    meta: dict[str, Any] | None = None
+    group: (
+        Annotated[Id, Meta(description="the group to post in; a reply always goes to the group of its parent")] | None
+    ) = None
+
+    def __post_init__(self) -> None:
+        check_text("message", self.message, allowed_controls="\n\t")
+        if self.meta is not None:
+            check_meta(self.meta)
+
+
+TextSpan = Annotated[
+    tuple[NonNegativeInt, NonNegativeInt], Meta(description="start and end in the text, in code points")
+]
+
+
+class MentionEntity(msgspec.Struct):
+    """``@login`` in a text; ``id`` is omitted if no user has this login."""
+
+    login: str
+    indices: TextSpan
+    id: Id | UnsetType = UNSET
+
+
+class TagEntity(msgspec.Struct):
+    """A hashtag ``#text`` or a cashtag ``$text`` in a text."""
+
+    text: str
+    indices: TextSpan
+
+
+class UrlEntity(msgspec.Struct):
+    """A link in a text."""
+
+    url: str
+    display_url: str
+    expanded_url: str
+    indices: TextSpan
+
+
+class StatusEntities(msgspec.Struct):
+    """The mentions, tags and links that the server found in a text."""
+
+    mentions: list[MentionEntity]
+    hashtags: list[TagEntity]
+    cashtags: list[TagEntity]
+    urls: list[UrlEntity]
+
+
+class EmbeddedStatus(msgspec.Struct):
+    """A status inside another one. It does not embed a further status."""
+
+    id: Id
+    uid: Id
+    login: Login
+    message: str
+    posted: Timestamp
+    location: GeoPoint | None
+    place: NamedPlace | None
+    lang: Annotated[str, Meta(description="a BCP 47 language tag, or `und` if the language is unknown")]
+    entities: StatusEntities
+    in_reply_to: Id | None
+    in_reply_to_uid: Id | None
+    origin: Annotated[Id, Meta(description="the status that this one reposts or quotes")] | None
+    media: list[MediaLink]
+    meta: dict[str, Any] | None
+    group: Id | None
+    conversation: Annotated[Id, Meta(description="the first status of the thread")]
+    likes: NonNegativeInt
+    comments: NonNegativeInt
+    reposts: NonNegativeInt
+
+
+class Status(EmbeddedStatus, kw_only=True):
+    """A status. ``original`` is present if it reposts or quotes another; null if that is deleted or not visible."""
+
+    original: EmbeddedStatus | UnsetType | None = UNSET
+
+
+class StatusesById(msgspec.Struct):
+    """The requested statuses that exist and that the caller may see, in the order of the request."""
+
+    statuses: list[Status]
 
 
 async def post(request: web.Request) -> web.Response:
-    """``POST /v1/statuses``: a new status, which is on the log by the time of the answer."""
-    new, body = await validation.read_body_as(NewStatus, request)
-    _check_status_message(new, request.app[CONFIG].message_max_chars)
+    """``POST /v1/statuses``: post a status; the log has the status before the server answers."""
+    new_status, body = await validation.read_body_as(NewStatus, request)
+    _check_status_message(new_status, request.app[CONFIG].message_max_chars)
     key = read_idempotency_key(request, body)
-    status = await request.app[STORE].statuses.create(request[CLAIMS].sub, _to_draft(new), key)
+    status = await request.app[STORE].statuses.create(request[CLAIMS].sub, new_status, key)
     return created_response(status, "/v1/statuses/")
 
 
 async def get(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}``: one status."""
+    """``GET /v1/statuses/{id}``: read one status."""
     status_id = query.read_path_id(request)
     return json_response(await request.app[STORE].statuses.get(request[CLAIMS].sub, status_id))
 
 
 async def get_many(request: web.Request) -> web.Response:
-    """``GET /v1/statuses?ids=``: several statuses; those of them that exist, in this order."""
+    """``GET /v1/statuses?ids=``: read several statuses; those not found are left out, the order is kept."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("statuses", await request.app[STORE].statuses.get_many(request[CLAIMS].sub, ids))
 
 
 async def delete(request: web.Request) -> web.Response:
-    """``DELETE /v1/statuses/{id}``: taken back by its author."""
+    """``DELETE /v1/statuses/{id}``: delete one of the caller's own statuses."""
     status_id = query.read_path_id(request)
     await request.app[STORE].statuses.delete(request[CLAIMS].sub, status_id, read_idempotency_key(request))
     return web.Response(status=204)
 
 
 def check_message_text(message: str, max_chars: int) -> None:
-    """Raises BadRequest for words that are too long, which is a setting, or none; of statuses and of comments."""
+    """Raise BadRequest for the text of a status or a comment that is too long, or only white space.
+
+    ``max_chars`` counts code points; it is the setting ``message_max_chars``. An empty text passes.
+    """
     if len(message) > max_chars:
         raise BadRequest(f"at most {max_chars} code points", param="message")
     if message and not message.strip():
-        raise BadRequest("not only white space", param="message")
+        raise BadRequest("must not be only white space", param="message")
 
 
-def _check_status_message(new: NewStatus, max_chars: int) -> None:
-    """Only a repost, which shows another's words, may have none of its own."""
-    check_message_text(new.message, max_chars)
-    if not new.message and new.origin is None:
+def _check_status_message(new_status: NewStatus, max_chars: int) -> None:
+    """Raise BadRequest for an invalid message. Only a repost may have an empty one."""
+    check_message_text(new_status.message, max_chars)
+    if not new_status.message and new_status.origin is None:
         raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")
-
-
-def _to_draft(new: NewStatus) -> StatusDraft:
-    return StatusDraft(
-        message=new.message,
-        location=new.location,
-        place=new.place,
-        in_reply_to=new.in_reply_to,
-        origin=new.origin,
-        lang=new.lang,
-        media=new.media,
-        meta=new.meta,
-        group=new.group,
-    )

@@ -1,1 +1,20 @@
-"""TODO contract."""
+"""What every HTTP request and response has in common: connection limits, authentication, parsing and error answers.
+
+The one decision: **each concern of HTTP is implemented once, and before the handler runs.** A handler gets a request
+whose query, token and scope are checked. It returns a response or raises an `ApiError`, which the middleware turns into
+the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
+
+``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
+``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence, keep-alive probes
+``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
+``authentication``     from a bearer token or a ticket to checked claims
+``query``              parses a query string into a msgspec struct
+``body``               reads a request body within limits of size, time and nesting
+``fields``             types of body and answer members, with their limits
+``validation``         decodes a JSON body into a msgspec struct and names the invalid member
+``idempotency``        the ``Idempotency-Key`` header
+``responses``          JSON answers and the one shape of errors
+``paging``             the query parameters and answers of paged lists
+``drain``              shutdown of a server without lost answers
+``app_keys``           typed keys of the values that an app and a request carry
+"""

@@ -1,4 +1,4 @@
-"""Reading a body within bounds: of size, of time, of encoding."""
+"""Reads a request body within limits of size, time and JSON nesting."""
 
 import asyncio
 import re
@@ -8,10 +8,13 @@ from aiohttp import hdrs, web
 from stream_server.errors import BadRequest, TooLarge, UnsupportedMediaType
 
 BODY_TIMEOUT_SECONDS = 15.0
-"""A body that is not whole after this long is given up, however busily it trickles."""
+"""Seconds until the whole body must have arrived. A body that trickles in more slowly is refused."""
 
 MAX_JSON_DEPTH = 200
-"""Deepest JSON that the server reads. Python's own limit is about a thousand levels, and tens of thousands in 3.14."""
+"""Deepest nesting of JSON that the server reads.
+
+Python's own limit is about a thousand levels, in 3.14 tens of thousands.
+"""
 
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
@@ -19,10 +22,12 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
-    """The body; raises TooLarge before more than ``max_bytes`` are read, chunked ones included.
+    """Read the whole body, also a chunked one, and stop as soon as it exceeds ``max_bytes``.
 
-    Raises UnsupportedMedia for a content coding (a few bytes of gzip can be gigabytes), BadRequest for a body
-    that breaks off, is framed wrongly, or takes longer than :data:`BODY_TIMEOUT_SECONDS`.
+    Raises:
+        TooLarge: The body has more than ``max_bytes`` bytes.
+        UnsupportedMediaType: The body has a content coding. A few bytes of gzip can expand to gigabytes.
+        BadRequest: The body breaks off, has invalid framing, or takes longer than :data:`BODY_TIMEOUT_SECONDS`.
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
@@ -34,10 +39,11 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     except TimeoutError:
         raise BadRequest("the body did not arrive in time", code="malformed_body") from None
     except web.RequestPayloadError:
-        raise BadRequest("the body is not framed as HTTP demands", code="malformed_body") from None
+        raise BadRequest("the body has invalid HTTP framing", code="malformed_body") from None
 
 
 async def _read_chunks(request: web.Request, max_bytes: int) -> bytes:
+    """Join the chunks of the body. Raises TooLarge when they exceed ``max_bytes``."""
     body = bytearray()
     async for part in request.content.iter_any():
         body += part
@@ -47,11 +53,15 @@ async def _read_chunks(request: web.Request, max_bytes: int) -> bytes:
 
 
 def _too_large(max_bytes: int) -> TooLarge:
-    return TooLarge(f"the body may have {max_bytes} bytes")
+    """Build the error for a body of more than ``max_bytes`` bytes."""
+    return TooLarge(f"the body may have at most {max_bytes} bytes")
 
 
 async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
-    """The body, if its type says that it is JSON in UTF-8; raises UnsupportedMedia otherwise."""
+    """Read a body whose Content-Type is `application/json` in UTF-8. Raises UnsupportedMediaType for another type.
+
+    Does not parse the JSON. Raises what :func:`read_body` raises.
+    """
     charset = (request.charset or "utf-8").lower()
     if request.content_type != "application/json" or charset not in {"utf-8", "utf8"}:
         raise UnsupportedMediaType("send application/json in UTF-8", param="Content-Type")

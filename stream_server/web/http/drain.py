@@ -1,27 +1,41 @@
-"""The end of a server, in the order that leaves nobody without an answer."""
+"""Shutdown of a server: refuse new streams, say goodbye to open ones, and finish the requests in progress."""
 
 import asyncio
 
 from aiohttp import web
 
+from stream_server.errors import Unavailable
 from stream_server.web.http.app_keys import HUB, SHUTDOWN
 from stream_server.web.http.http_connection import HttpRunner
 
 
 async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, timeout_seconds: float) -> None:
-    """Not ready, goodbye to everyone, no new connection, the last answers, then the rest; about ``timeout_seconds`` at most.
+    """Shut down in an order in which every client gets an answer. Takes at most about ``timeout_seconds``.
 
-    It listens while the goodbyes go out, so that a balancer hears of it from ``/readyz``, a new client by a refusal
-    that says when to come back, and whoever writes has an answer: a socket that is closed first tells all of them by a
-    reset connection, which says nothing. It is closed before the last answers are waited for, else there might always
-    be one more; connections that are made in that very instant are still reset, and nothing of what they ask is done.
+    1. The hub stops: `/readyz` fails, new streams are refused with a retry delay, open streams get a `goodbye`.
+    2. The listening socket stays open meanwhile. If it closed first, clients would see a reset without a reason.
+    3. The listening socket closes. Otherwise new requests could keep the server busy without an end. Connections
+       made at this moment are reset, but the server has not acted on their requests.
+    4. The requests in progress finish. Then the background tasks end and the remaining connections close.
     """
     hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
-    ends = clock() + timeout_seconds
+    deadline = clock() + timeout_seconds
     hub.stop(shutdown.next_disconnect_reason)
     await hub.wait_until_empty(timeout_seconds / 2)
     await site.stop()
-    await runner.wait_until_idle(ends - timeout_seconds / 4 - clock())
-    await hub.wait_until_empty(ends - clock())  # a stream that was just beginning is told goodbye as well
+    await runner.wait_until_idle(deadline - timeout_seconds / 4 - clock())
+    await hub.wait_until_empty(deadline - clock())  # streams that were just opening get their goodbye too
     await hub.background_tasks.cancel_all()
     await runner.cleanup()
+
+
+def reject_when_draining(request: web.Request) -> None:
+    """Raise Unavailable for a new stream or long poll while the server shuts down.
+
+    The stream would get a `goodbye` at once. The middleware calls this before it checks the token, because a ticket
+    can be used only once. The handler calls it again after its last `await`. The retry delays are spread like those of
+    the `goodbye` messages.
+    """
+    if request.app[HUB].is_stopping:
+        message = "this server is shutting down; retry, another server will answer"
+        raise Unavailable(message, retry_after=request.app[SHUTDOWN].next_retry_after())

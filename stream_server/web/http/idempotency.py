@@ -1,4 +1,4 @@
-"""The key under which a write is done once, however often it is sent."""
+"""The `Idempotency-Key` header, by which a repeated write takes effect once."""
 
 import re
 
@@ -14,14 +14,15 @@ _KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.:]{1,64}")
 
 
 def read_idempotency_key(request: web.Request, body: bytes = b"") -> IdempotencyKey:
-    """The client's key, bound to its user and to what it asks, else a new one for this request alone.
+    """Return the key of the `Idempotency-Key` header, or a new random key if the request has no such header.
 
-    Raises BadRequest for a key that is none.
+    The client's key is bound to its user, and to the method, URL and body of the request. Raises BadRequest if the
+    header is invalid.
     """
     key = request.headers.get(IDEMPOTENCY_KEY_HEADER)
     if key is None:
         return IdempotencyKey.generate()
     if not _KEY_PATTERN.fullmatch(key):
         raise BadRequest("1 to 64 letters, digits or _-.:", param=IDEMPOTENCY_KEY_HEADER)
-    asked = f"{request.method} {request.rel_url.raw_path_qs}\n".encode("utf-8", "surrogateescape")
-    return IdempotencyKey.from_client(request[CLAIMS].sub, key, asked + body)
+    target = f"{request.method} {request.rel_url.raw_path_qs}\n".encode("utf-8", "surrogateescape")
+    return IdempotencyKey.from_client(request[CLAIMS].sub, key, target + body)

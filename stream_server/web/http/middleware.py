@@ -1,6 +1,6 @@
-"""The frame of every request: its id, the one shape of its refusals, its token.
+"""The middlewares of every request: request id, error answers, metrics, and the checks that its route demands.
 
-Default deny: a route that is not in the table asks for a scope that nobody has.
+Access is denied by default: a route missing from the URL table needs a scope that no token has.
 """
 
 import logging
@@ -18,75 +18,77 @@ from stream_server.errors import (
     BadRequest,
     Forbidden,
     InternalError,
-    MethodNotAllowed,
     NotFound,
     TooLarge,
-    Unauthorized,
 )
-from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
-from stream_server.web.api import tickets
 from stream_server.web.http.app_keys import (
-    AUTH,
     CLAIMS,
     CONFIG,
     HUB,
-    KEY_SET,
     METRICS,
     QUERY,
     REQUEST_ID,
     ROUTES,
     STORE,
 )
-from stream_server.web.http.drain_check import reject_when_draining
+from stream_server.web.http.authentication import authenticate
+from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
-from stream_server.web.http.responses import SERVER_NAME, error_response
+from stream_server.web.http.responses import SERVER_NAME, error_response, http_exception_to_api_error
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 
 logger = logging.getLogger(__name__)
 
 X_REQUEST_ID = "X-Request-Id"
+"""Name of the header that carries the request id, in requests and responses."""
 
 COUNTED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Those that metrics tell apart; a client may make up any number of others."""
+"""Methods that metrics distinguish. Clients can invent any number of other methods, so those share one label."""
 
 _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 async def _refuse_undeclared_route(request: web.Request) -> web.StreamResponse:
-    raise NotFound(f"{request.method} is not served")
+    """Answer 404 for a route that is missing from the URL table."""
+    raise NotFound(f"this path does not serve {request.method}")
 
 
 UNDECLARED_ROUTE = Route("*", "(undeclared)", _refuse_undeclared_route, scope="(nobody has this scope)")
+"""Stands for a route that is missing from the URL table. No token has its scope."""
 
 
 @web.middleware
 async def handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give the request its id, and turn whatever is raised into an answer."""
-    began = time.monotonic()
-    given = request.headers.get(X_REQUEST_ID, "")
-    request[REQUEST_ID] = given if _REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)
+    """Give the request an id, turn every exception into an error answer, and record the metrics.
+
+    While the server shuts down, it closes the connection after the answer, so the client's next request goes elsewhere.
+    """
+    started_at = time.monotonic()
+    client_id = request.headers.get(X_REQUEST_ID, "")
+    request[REQUEST_ID] = client_id if _REQUEST_ID_PATTERN.fullmatch(client_id) else secrets.token_hex(8)
     try:
         response = await handler(request)
     except ConnectionError:
-        raise  # the client left: nobody is there to be told, and nothing is wrong with us
-    except Exception as error:  # noqa: BLE001 - the one place where everything becomes an answer
+        raise  # the client has disconnected: it cannot receive an answer, and the server has not failed
+    except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
         response = _error_answer(request, error)
     if not response.prepared:
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
         response.headers.setdefault(hdrs.SERVER, SERVER_NAME)
         if request.app[HUB].is_stopping:
             response.force_close()  # the client's next request finds another server
-    _record_metrics(request, response, time.monotonic() - began)
+    _record_metrics(request, response, time.monotonic() - started_at)
     return response
 
 
 @web.middleware
 async def check_request(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check the query and the token against what the route's row in the table says.
+    """Check the query and the token against the route's row in the URL table, then call the handler.
 
-    The names in the query come first, since one of them may be a token; its values come after the token, so that
-    who may not ask hears only that.
+    The order matters: parameter names come first, because one of them may be a token in the URL. Parameter values come
+    after the token, so a client without access learns nothing else. For a stream, reads from Redis wait for admission.
+    For other routes, one timeout limits all Redis calls of the request together.
     """
     if request.match_info.http_exception is not None:
         return await handler(request)
@@ -99,30 +101,35 @@ async def check_request(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 async def _check_and_handle(request: web.Request, route: Route, handler: Handler) -> web.StreamResponse:
+    """Do the checks of :func:`check_request` in order, then call the handler."""
     if route.dialect is None:
         check_parameter_names(request, route)
     if route.is_streaming:
         reject_when_draining(request)
     if route.scope != NO_TOKEN:
-        request[CLAIMS] = await _authenticate(request, route)
+        request[CLAIMS] = await authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in request[CLAIMS].scopes:
-            raise Forbidden(f"this needs the scope {route.scope}")
+            raise Forbidden(f"the token lacks the scope {route.scope}")
     if route.query is not None:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)
 
 
 MIDDLEWARES = (handle_errors, check_request)
-"""In the order in which a request meets them."""
+"""The middlewares in the order in which a request passes them."""
 
 
 def _error_answer(request: web.Request, error: Exception) -> web.Response:
+    """Build the answer to an exception, in the words of the route's dialect if it has one. Log an unexpected exception.
+
+    Raises ConnectionResetError if the response has already started.
+    """
     refused = _to_api_error(request, error)
     if refused is None:
-        logger.error("a request failed", exc_info=error, extra={"request_id": request[REQUEST_ID]})
-        refused = InternalError("something went wrong here; it was logged")
+        logger.error("unhandled error in a request handler", exc_info=error, extra={"request_id": request[REQUEST_ID]})
+        refused = InternalError("internal error; it was logged")
     if request.writer.output_size > 0:
-        raise ConnectionResetError("the answer had begun, it can only be broken off") from None
+        raise ConnectionResetError("the response had started; closing the connection") from None
     request.app[METRICS].refusals.labels(refused.error_code).inc()
     route = request.app[ROUTES].get(request.match_info.route)
     if route is not None and route.dialect is not None:
@@ -134,7 +141,7 @@ def _error_answer(request: web.Request, error: Exception) -> web.Response:
 
 
 def _to_api_error(request: web.Request, error: Exception) -> ApiError | None:
-    """Our name for what was raised; None for a failure of our own."""
+    """Map an exception to an ApiError. Return None for an unexpected exception, which is an internal error."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ParameterError):
@@ -145,62 +152,21 @@ def _to_api_error(request: web.Request, error: Exception) -> ApiError | None:
 
 
 def _parameter_error(error: ParameterError) -> ApiError:
+    """Map an error of the filters to an ApiError with the same code, parameter and column."""
     kind = TooLarge if STATUS_BY_CODE[error.code] == 413 else BadRequest
     column = error.column if isinstance(error, RuleError) else None
     return kind(error.message, code=error.code, param=error.param, column=column)
 
 
-def http_exception_to_api_error(method: str, error: web.HTTPException) -> ApiError | None:
-    """Our name for what aiohttp refuses by itself; None for a 5xx."""
-    if error.status == 404:
-        return NotFound("there is nothing at this path")
-    if error.status == 405:
-        return MethodNotAllowed(f"{method} is not possible here"[:64], code="method_not_allowed")
-    if error.status == 413:
-        return TooLarge("the request is too large")
-    if error.status == 417:
-        return BadRequest("only 100-continue can be expected", param="Expect")
-    return BadRequest("the request cannot be understood", code="malformed_body") if error.status < 500 else None
-
-
-async def _authenticate(request: web.Request, route: Route) -> Claims:
-    """The claims of the request's token, if it is valid here and now; raises Unauthorized, Forbidden ``suspended``."""
-    claims = await _read_claims(request, route)
-    standing = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
-    if not standing.user_exists:
-        raise Unauthorized("the token's user does not exist")
-    if standing.revoked:
-        raise Unauthorized("the token was revoked", code="token_revoked")
-    if standing.suspended:
-        raise Forbidden("this account is suspended", code="suspended")
-    return claims
-
-
-async def _read_claims(request: web.Request, route: Route) -> Claims:
-    """What the token says, or the ticket where the row takes one; whether that still stands is another question."""
-    ticket = tickets.read_ticket(request) if route.accepts_ticket else None
-    if ticket is not None:
-        return await tickets.redeem_ticket(request, ticket)
-    token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
-    if KEY_SET in request.app:
-        await request.app[KEY_SET].ensure_key_for(token)
-    return request.app[AUTH].verify(token, time.time())
-
-
-def read_bearer_token(request: web.Request) -> str:
-    """The token in the Authorization header (RFC 6750 §2.1), the only place where a token is looked for."""
-    given = request.headers.getall(hdrs.AUTHORIZATION, [])
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthorized("send `Authorization: Bearer <token>`")
-    return token.strip()
-
-
 def _record_metrics(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
-    """Labels are of our own words only: what a client may choose would grow without end."""
+    """Count the request, and measure its duration unless it is a stream.
+
+    Labels hold only values from the URL table and :data:`COUNTED_METHODS`. Values that a client chooses would create an
+    unbounded number of time series.
+    """
     metrics = request.app[METRICS]
     route = request.app[ROUTES].get(request.match_info.route)
-    path = "(none)" if route is None else route.path
+    path = "(unmatched)" if route is None else route.path
     method = request.method if request.method in COUNTED_METHODS else "other"
     metrics.requests.labels(method, path, str(response.status)).inc()
     if route is not None and not route.is_streaming:

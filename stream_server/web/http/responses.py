@@ -1,14 +1,24 @@
-"""JSON answers, and the one shape of refusals."""
+"""JSON answers, and the one shape of all errors: `{"error": {"code", "message", "param"?, "column"?}}`."""
 
 import math
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 from aiohttp import hdrs, web
+from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.errors import ApiError
+from stream_server.errors import (
+    STATUS_BY_CODE,
+    ApiError,
+    BadRequest,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+)
 
 SERVER_NAME = "stream-server"
+"""Value of the `Server` header, and the realm of the bearer challenge."""
 
 JSON_HEADERS = {
     hdrs.CONTENT_TYPE: "application/json; charset=utf-8",
@@ -16,47 +26,71 @@ JSON_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     hdrs.SERVER: SERVER_NAME,
 }
+"""Headers of every JSON answer."""
 
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
-"""What RFC 6750 §3.1 calls our refusals, by status."""
+"""The error name of RFC 6750 §3.1 for each status that carries a `WWW-Authenticate` challenge."""
+
+
+class ErrorDetail(msgspec.Struct):
+    """One error: ``code`` is for programs, ``message`` for people.
+
+    ``param`` names the parameter, member or header at fault.
+    """
+
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(STATUS_BY_CODE)})]
+    message: str
+    param: Annotated[str, Meta(description="a query parameter, a body member or a header")] | UnsetType = UNSET
+    column: Annotated[int, Meta(ge=1, description="where in a rule, in code points")] | UnsetType = UNSET
+
+
+class ErrorResponse(msgspec.Struct):
+    """The body of every answer with a status other than 2xx."""
+
+    error: ErrorDetail
 
 
 class _CreatedObject(msgspec.Struct):
+    """The part of a created object that the `Location` header needs."""
+
     id: str
 
 
 def json_response(body: bytes, *, status: int = 200) -> web.Response:
-    """An answer of JSON that is encoded already; what the store gives is passed on byte for byte."""
+    """Answer JSON that is already encoded. The store's JSON passes through unchanged."""
     return web.Response(body=body, status=status, headers=JSON_HEADERS)
 
 
 def created_response(body: bytes, path: str) -> web.Response:
-    """201 for a new thing, encoded already; it can be found at ``path`` and its id."""
+    """Answer 201 with a new object, already encoded. The `Location` header is ``path`` followed by the object's id."""
     response = json_response(body, status=201)
     response.headers[hdrs.LOCATION] = path + msgspec.json.decode(body, type=_CreatedObject).id
     return response
 
 
 def encode_response(value: object, *, status: int = 200) -> web.Response:
-    """An answer of ``value`` as JSON."""
+    """Encode ``value`` as JSON and answer it."""
     return json_response(msgspec.json.encode(value), status=status)
 
 
 def list_response(member: str, items: Iterable[bytes]) -> web.Response:
-    """``{noun: [...]}`` of JSON objects that are encoded already."""
+    """Answer ``{member: [...]}``. The items are JSON objects, already encoded."""
     return json_response(b'{"%b":[%b]}' % (member.encode(), b",".join(items)))
 
 
 def page_response(
     member: str, items: Iterable[bytes], next_cursor: str | None, prev_cursor: str | None
 ) -> web.Response:
-    """A piece of a list with the cursors of its neighbours: ``{noun: [...], next, prev}``."""
-    ends = msgspec.json.encode({"next": next_cursor, "prev": prev_cursor})[1:]
-    return json_response(b'{"%b":[%b],%b' % (member.encode(), b",".join(items), ends))
+    """Answer one page of a list: ``{member: [...], next, prev}``. The items are already encoded."""
+    cursors = msgspec.json.encode({"next": next_cursor, "prev": prev_cursor})[1:]
+    return json_response(b'{"%b":[%b],%b' % (member.encode(), b",".join(items), cursors))
 
 
 def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:
-    """The answer for ``error``; ``token_sent`` says that the request did carry a token."""
+    """Build the answer for ``error``, with `WWW-Authenticate` or `Retry-After` where its status needs them.
+
+    ``token_sent`` says whether the request had an Authorization header.
+    """
     response = encode_response(error.body(), status=error.status)
     if error.status == 401 or error.error_code == "insufficient_scope":
         response.headers[hdrs.WWW_AUTHENTICATE] = _bearer_challenge(error, token_sent=token_sent)
@@ -66,8 +100,24 @@ def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:
 
 
 def _bearer_challenge(error: ApiError, *, token_sent: bool) -> str:
-    """RFC 6750 §3: who showed no token at all is told no error, only what is asked for."""
+    """Build the `WWW-Authenticate` header (RFC 6750 §3).
+
+    A request without a token gets the challenge without an error.
+    """
     if not token_sent:
         return f'Bearer realm="{SERVER_NAME}"'
-    told = error.message.replace("\\", "").replace('"', "'")
-    return f'Bearer realm="{SERVER_NAME}", error="{BEARER_ERRORS[error.status]}", error_description="{told}"'
+    description = error.message.replace("\\", "").replace('"', "'")
+    return f'Bearer realm="{SERVER_NAME}", error="{BEARER_ERRORS[error.status]}", error_description="{description}"'
+
+
+def http_exception_to_api_error(method: str, error: web.HTTPException) -> ApiError | None:
+    """Map an error that aiohttp raised itself to an ApiError. Return None for a 5xx, which is an internal error."""
+    if error.status == 404:
+        return NotFound("no resource at this path")
+    if error.status == 405:
+        return MethodNotAllowed(f"this path does not allow {method}"[:64], code="method_not_allowed")
+    if error.status == 413:
+        return TooLarge("the request is too large")
+    if error.status == 417:
+        return BadRequest("only the expectation 100-continue is supported", param="Expect")
+    return BadRequest("the request is malformed", code="malformed_body") if error.status < 500 else None

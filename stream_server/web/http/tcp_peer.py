@@ -1,7 +1,7 @@
-"""What the kernel knows of the machine at a connection's other end: what it has not acknowledged, and for how long.
+"""What the kernel knows of the machine at the other end of a connection: its silence and its missing acknowledgements.
 
-By Linux' TCP. Elsewhere nothing is known: only bytes unsent in this process can be looked at, and a machine that is
-gone is found by the system's own time-outs, which are minutes or hours.
+Works with TCP on Linux. On other systems only the unsent bytes of this process are known. There a dead machine is found
+by the system's own timeouts, after minutes or hours.
 """
 
 import asyncio
@@ -12,59 +12,75 @@ import sys
 import termios
 
 IS_LINUX = sys.platform == "linux"
+"""Whether this system offers the socket options that the module needs."""
 
 MAX_KEEPALIVE_IDLE_SECONDS = 32_767
-"""Linux refuses more (MAX_TCP_KEEPIDLE), and a connection whose options are refused would hang."""
+"""Largest idle time before probes that Linux accepts (MAX_TCP_KEEPIDLE).
+
+A larger value fails, and the connection would hang.
+"""
 
 MAX_KEEPALIVE_PROBES = 127
-"""The same (MAX_TCP_KEEPCNT)."""
+"""Largest number of probes that Linux accepts (MAX_TCP_KEEPCNT)."""
 
 _LAST_ACK_OFFSET_BYTES = 56
-"""Where `struct tcp_info` has `tcpi_last_ack_recv`, in milliseconds."""
+"""Offset of `tcpi_last_ack_recv` in `struct tcp_info`, in bytes. The field is in milliseconds."""
 
 _INT_BUFFER = bytes(4)
+"""Space for the C int that TIOCOUTQ returns."""
 
 
 class TcpPeer:
-    """The other end of a transport, as the kernel tells of it.
+    """The machine at the other end of a transport, as the kernel sees it. Each question costs a system call.
 
-    TCP_USER_TIMEOUT would be no help: Linux counts a closed window as silence, though the probes are answered, and so
-    it resets who only reads slowly.
+    TCP_USER_TIMEOUT cannot replace this. For Linux a closed receive window counts as silence even while the peer
+    answers the probes, so that option would reset a client that only reads slowly.
     """
 
     __slots__ = ("_socket",)
 
     def __init__(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket of ``transport``.
+
+        Sockets other than TCP, and systems other than Linux, give no information.
+        """
         connection = transport.get_extra_info("socket")
         known = IS_LINUX and connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6)
         self._socket = connection if known else None
 
     def forget(self) -> None:
-        """The connection is lost: its descriptor will be another's."""
+        """Forget the socket after the connection is lost, because the system reuses its file descriptor."""
         self._socket = None
 
     def unacknowledged_bytes(self) -> int:
-        """Bytes that the kernel has and the client's machine has not acknowledged; 0 where that is not known."""
+        """Return the bytes in the kernel's send buffer that the peer has not acknowledged.
+
+        Return 0 if that is unknown.
+        """
         if self._socket is None:
             return 0
         try:
-            told = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _INT_BUFFER)
+            queued = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _INT_BUFFER)
         except (OSError, ValueError):
-            return 0  # it is closed already, which is noticed by itself
-        return int.from_bytes(told, sys.byteorder)
+            return 0  # already closed; asyncio reports that itself
+        return int.from_bytes(queued, sys.byteorder)
 
     def silence_seconds(self) -> float:
-        """Seconds since anything was acknowledged, a window's probe included; 0 if nothing is to be, or not known."""
+        """Return the seconds since the peer last acknowledged data or a window probe.
+
+        Return 0 if the peer has acknowledged all data, or if the kernel does not say.
+        """
         if self._socket is None or not self.unacknowledged_bytes():
             return 0.0
-        told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_OFFSET_BYTES + 4)
-        milliseconds: int = struct.unpack_from("I", told, _LAST_ACK_OFFSET_BYTES)[0]
+        info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_OFFSET_BYTES + 4)
+        milliseconds: int = struct.unpack_from("I", info, _LAST_ACK_OFFSET_BYTES)[0]
         return milliseconds / 1000
 
     def enable_keepalive(self, idle_seconds: float, timeout_seconds: float) -> None:
-        """Have its machine asked whether it is there when nothing came of it for so long, and each second then.
+        """Let the kernel probe the peer each second, after ``idle_seconds`` without data from it.
 
-        The connection ends after ``timeout_seconds`` without an answer. Only while nothing is unacknowledged.
+        The kernel closes the connection after ``timeout_seconds`` without an answer. Probes run only while all sent
+        data is acknowledged.
         """
         if self._socket is not None:
             idle = max(1, round(min(idle_seconds, MAX_KEEPALIVE_IDLE_SECONDS)))

@@ -1,4 +1,4 @@
-"""The URL table as OpenAPI 3.1 (``/openapi.json``), so that what is written about a route cannot differ from it."""
+"""Builds the OpenAPI 3.1 document of all routes from the URL table."""
 
 from collections import Counter
 from functools import cache
@@ -6,11 +6,9 @@ from inspect import getmodule
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from stream_server import __version__
-from stream_server.web.http.app_keys import ROUTES
-from stream_server.web.http.responses import json_response
+from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.openapi.operation import (
     Json,
     build_operation,
@@ -20,21 +18,19 @@ from stream_server.web.openapi.operation import (
     portable_schema,
 )
 from stream_server.web.route import Route
-from stream_server.web.streaming.parameters import TICKET_PARAMETER
 
 API_DESCRIPTION = (
-    "A real-time streaming API: write over HTTP, and every client whose filters match hears of it. "
-    "Unknown parameters and members are refused, by name; answers may gain members."
+    "A real-time streaming API: clients write over HTTP, and every stream with matching filters receives the event. "
+    "The server refuses unknown parameters and members, and names them. Answers may gain members."
 )
-
-
-async def openapi_document(request: web.Request) -> web.Response:
-    """``GET /openapi.json``: this description of all routes but the dialects'."""
-    return json_response(_encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))
+"""The text that introduces the API."""
 
 
 def build_document(rows: tuple[Route, ...]) -> Json:
-    """The document of these rows but the dialects'. A row's noun, its tag, is the file that its handler stands in."""
+    """Build the document of ``rows``, without the routes of dialects.
+
+    A route's tag is the name of its handler's module.
+    """
     rows = tuple(row for row in rows if row.dialect is None)
     _, components = component_schemas(rows)
     names = _operation_ids(rows)
@@ -47,7 +43,7 @@ def build_document(rows: tuple[Route, ...]) -> Json:
         "type": "apiKey",
         "in": "query",
         "name": TICKET_PARAMETER,
-        "description": "of `POST /v1/streams/ticket`, used once",
+        "description": "a single-use ticket from `POST /v1/streams/ticket`",
     }
     return {
         "openapi": "3.1.0",
@@ -61,7 +57,7 @@ def build_document(rows: tuple[Route, ...]) -> Json:
         "tags": _tag_descriptions(rows),
         "paths": paths,
         "components": {
-            "schemas": {name: one for name, one in components.items() if name not in queries},
+            "schemas": {name: schema for name, schema in components.items() if name not in queries},
             "responses": error_responses(),
             "securitySchemes": {"bearer": bearer, TICKET_PARAMETER: ticket},
         },
@@ -69,18 +65,23 @@ def build_document(rows: tuple[Route, ...]) -> Json:
 
 
 @cache
-def _encoded_document(rows: tuple[Route, ...]) -> bytes:
+def encoded_document(rows: tuple[Route, ...]) -> bytes:
+    """Return the document of ``rows`` as JSON. Cached, because the table does not change."""
     return msgspec.json.encode(build_document(rows))
 
 
 def _operation_ids(rows: tuple[Route, ...]) -> dict[Route, str]:
-    """Each row's operationId, ``statuses_post``; a handler of two rows tells them apart by their method."""
+    """Return each row's operationId, such as ``statuses_create``.
+
+    If rows share a handler, the method makes it unique.
+    """
     plain = {row: f"{operation_tag(row)}_{row.handler.__name__}" for row in rows}
-    often = Counter(plain.values())
-    return {row: f"{name}_{row.method.lower()}" if often[name] > 1 else name for row, name in plain.items()}
+    uses = Counter(plain.values())
+    return {row: f"{name}_{row.method.lower()}" if uses[name] > 1 else name for row, name in plain.items()}
 
 
 def _tag_descriptions(rows: tuple[Route, ...]) -> list[dict[str, Any]]:
+    """Return the tags with the first line of their module's docstring."""
     modules = {operation_tag(row): getmodule(row.handler) for row in rows}
     return [
         {"name": name, "description": portable_schema((module.__doc__ or "").partition("\n")[0]) if module else ""}

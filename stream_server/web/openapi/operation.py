@@ -1,6 +1,6 @@
-"""One row of the URL table as an operation of OpenAPI: what it takes, what it answers, every refusal that can occur.
+"""Describes one row of the URL table as an OpenAPI operation: parameters, body, answers, and every possible error.
 
-Nothing is written here about a single route: what is true of one follows from its row.
+No text here is about a single route: everything follows from the row, its structs and its handler's docstring.
 """
 
 import re
@@ -10,17 +10,19 @@ from typing import Any
 import msgspec
 
 from stream_server.errors import STATUS_BY_CODE
-from stream_server.web.http.error_shapes import ErrorResponse
+from stream_server.web.http.authentication import TICKET_PARAMETER
+from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.idempotency import IDEMPOTENCY_KEY_HEADER
-from stream_server.web.http.validation import Id, Login
+from stream_server.web.http.responses import ErrorResponse
 from stream_server.web.openapi import stream_parameters
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
-from stream_server.web.streaming.parameters import TICKET_PARAMETER
 
 Json = dict[str, Any]
+"""A JSON object."""
 
 SCHEMA_REF = "#/components/schemas/{name}"
+"""Reference to a schema among the components."""
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _METHOD_AND_PATH = re.compile(r"(``[^`]*``( and )?)+: ")
@@ -28,68 +30,76 @@ _NO_TRAILING_LINE_FEED = r"(?!\n)"
 
 
 def operation_summary(row: Route) -> str:
-    """The first line of the handler's docstring, without the method and path with which it begins."""
+    """Return the first line of the handler's docstring, without the method and path at its beginning."""
     first = (row.handler.__doc__ or "").strip().partition("\n")[0]
-    told = _METHOD_AND_PATH.sub("", first, count=1).replace("``", "`")
-    return told[:1].upper() + told[1:]
+    summary = _METHOD_AND_PATH.sub("", first, count=1).replace("``", "`")
+    return summary[:1].upper() + summary[1:]
 
 
 def operation_tag(row: Route) -> str:
-    """The noun: a route belongs to the file of its handler."""
+    """Return the tag of a route: the name of its handler's module."""
     return row.handler.__module__.rpartition(".")[2]
 
 
 def accepts_idempotency_key(row: Route) -> bool:
-    """Whether an Idempotency-Key means something: a write of a user, whom the key belongs to."""
+    """Whether the route uses an Idempotency-Key: it writes, and its caller is a user to whom the key belongs."""
     return row.method != "GET" and row.is_write and row.scope not in {NO_TOKEN, ANY_TOKEN} and not row.is_streaming
 
 
 def component_schemas(rows: tuple[Route, ...]) -> tuple[dict[type, Json], dict[str, Json]]:
-    """The JSON schemas of all that the rows ask and answer: by class what stands for it, by name the components."""
+    """Return the JSON schemas of all queries, bodies and answers of ``rows``.
+
+    The first dict maps each class to its schema or reference, the second each component's name to its schema.
+    """
     kinds = {
         kind: None for row in rows for kind in (row.query, row.body, row.response, ErrorResponse) if kind is not None
     }
     in_order = sorted(kinds, key=lambda kind: kind.__name__)
     found, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
-    return dict(zip(in_order, found, strict=True)), {name: portable_schema(one) for name, one in components.items()}
+    return dict(zip(in_order, found, strict=True)), {
+        name: portable_schema(schema) for name, schema in components.items()
+    }
 
 
 def portable_schema(schema: Any) -> Any:
-    """A schema for others than Python, whose `$` matches before a last line feed as well; in Markdown.
+    r"""Adapt a schema of msgspec for other languages, and its descriptions for Markdown.
 
-    A pair says by `maxItems` how long it is. That nothing comes after it, `"items": false`, says the same again, and
-    generators of clients that know no schema but objects give up at it.
+    Removes the look-ahead `(?!\n)`, which only Python's `$` needs. Removes `"items": false` from fixed-length arrays:
+    `maxItems` already says it, and client generators that expect an object there fail.
     """
     if isinstance(schema, dict):
         bounded = "prefixItems" in schema and schema.get("maxItems") == len(schema["prefixItems"])
-        told = {name: one for name, one in schema.items() if not (bounded and (name, one) == ("items", False))}
-        return {name: portable_schema(one) for name, one in told.items()}
+        kept = {name: part for name, part in schema.items() if not (bounded and (name, part) == ("items", False))}
+        return {name: portable_schema(part) for name, part in kept.items()}
     if isinstance(schema, list):
-        return [portable_schema(one) for one in schema]
+        return [portable_schema(part) for part in schema]
     return schema.replace(_NO_TRAILING_LINE_FEED, "").replace("``", "`") if isinstance(schema, str) else schema
 
 
 def build_operation(row: Route, operation_id: str, components: dict[str, Json]) -> Json:
-    """The operation of a row; ``components`` are all shapes by name, from which a query is spread out."""
-    asked = {} if row.query is None else components[row.query.__name__]
-    made: Json = {"operationId": operation_id, "summary": operation_summary(row), "tags": [operation_tag(row)]}
+    """Build the operation of a row.
+
+    ``components`` holds the schemas by name, so that a query becomes single parameters.
+    """
+    query = {} if row.query is None else components[row.query.__name__]
+    operation: Json = {"operationId": operation_id, "summary": operation_summary(row), "tags": [operation_tag(row)]}
     if row.scope not in {NO_TOKEN, ANY_TOKEN}:
-        made["description"] = f"The token needs the scope `{row.scope}`."
-    made["security"] = _security_requirements(row)
-    parameters = [*_path_parameters(row), *_query_parameters(asked), *_special_parameters(row)]
+        operation["description"] = f"The token needs the scope `{row.scope}`."
+    operation["security"] = _security_requirements(row)
+    parameters = [*_path_parameters(row), *_query_parameters(query), *_special_parameters(row)]
     if parameters:
-        made["parameters"] = parameters
-    made |= _request_body(row)
-    refused = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(row, components)}
-    made["responses"] = {
+        operation["parameters"] = parameters
+    operation |= _request_body(row)
+    errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(row, components)}
+    operation["responses"] = {
         **{str(status): _success_response(row, status) for status in (row.status, *row.other_statuses)},
-        **refused,
+        **errors,
     }
-    return made
+    return operation
 
 
 def _security_requirements(row: Route) -> list[Json]:
-    """Each of these alone will do."""
+    """Return the alternatives by which a client can authenticate. One of them is enough."""
     if row.scope == NO_TOKEN:
         return []
     bearer = {"bearer": [] if row.scope == ANY_TOKEN else [row.scope]}
@@ -97,29 +107,29 @@ def _security_requirements(row: Route) -> list[Json]:
 
 
 def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
-    """Every status with which a row can refuse, in order."""
-    asked = {} if row.query is None else components[row.query.__name__].get("properties", {})
-    lists = any(one.get("type") == "array" for one in asked.values())
-    found = {400, 500, *row.extra_error_statuses}
+    """Return each error status that the route can answer, in ascending order."""
+    query = {} if row.query is None else components[row.query.__name__].get("properties", {})
+    has_list = any(schema.get("type") == "array" for schema in query.values())
+    statuses = {400, 500, *row.extra_error_statuses}
     if row.scope != NO_TOKEN:
-        found |= {401, 403, 503}
+        statuses |= {401, 403, 503}
     if row.path.startswith("/v1/"):
-        found.add(503)
-    if _PATH_PARAMETER.search(row.path) or _references_objects(row, asked, components):
-        found.add(404)
+        statuses.add(503)
+    if _PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
+        statuses.add(404)
     if accepts_idempotency_key(row):
-        found.add(409)
-    if row.body is not None or lists or row.query is None:
-        found.add(413)
+        statuses.add(409)
+    if row.body is not None or has_list or row.query is None:
+        statuses.add(413)
     if row.body is not None or (row.query is None and row.method == "POST"):
-        found.add(415)
+        statuses.add(415)
     if row.is_streaming and row.response is None:
-        found.add(406)
-    return sorted(found)
+        statuses.add(406)
+    return sorted(statuses)
 
 
 def error_responses() -> dict[str, Json]:
-    """The refusals by status: one shape for all, with the codes that each can have."""
+    """Return the error answer of each status: the one shape, and the error codes that occur with the status."""
     codes: dict[int, list[str]] = {}
     for code, status in STATUS_BY_CODE.items():
         codes.setdefault(status, []).append(f"`{code}`")
@@ -127,26 +137,31 @@ def error_responses() -> dict[str, Json]:
 
 
 def _error_response(status: int, codes: str) -> Json:
-    made: Json = {
+    """Build the error answer of one status, with its headers."""
+    response: Json = {
         "description": f"Refused: {codes}.",
         "content": _json_content({"$ref": SCHEMA_REF.format(name=ErrorResponse.__name__)}),
     }
     if status == 401:
-        made["headers"] = {"WWW-Authenticate": _header_object("the challenge of RFC 6750")}
+        response["headers"] = {"WWW-Authenticate": _header_object("the challenge of RFC 6750")}
     if status in {429, 503}:
-        made["headers"] = {"Retry-After": _header_object("seconds", {"type": "integer", "minimum": 1})}
-    return made
+        response["headers"] = {"Retry-After": _header_object("seconds", {"type": "integer", "minimum": 1})}
+    return response
 
 
 def _references_objects(row: Route, query_properties: Json, components: dict[str, Json]) -> bool:
-    """Whether a body or a query names something that may not be there; a list of ids leaves that out instead."""
+    """Whether the body or the query names a single object that may not exist.
+
+    A missing object of a list is left out instead.
+    """
     pattern = _id_schema()["pattern"]
     body = {} if row.body is None else components[row.body.__name__]
-    singles = [one for one in query_properties.values() if one.get("type") != "array"]
-    return any(one.get("pattern") == pattern for one in _nested_objects([body, *singles]))
+    singles = [schema for schema in query_properties.values() if schema.get("type") != "array"]
+    return any(part.get("pattern") == pattern for part in _nested_objects([body, *singles]))
 
 
 def _nested_objects(value: Any) -> Iterator[Json]:
+    """Yield every JSON object inside ``value``, itself included."""
     if isinstance(value, dict):
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -154,6 +169,7 @@ def _nested_objects(value: Any) -> Iterator[Json]:
 
 
 def _path_parameters(row: Route) -> list[Json]:
+    """Describe the parameters in the path."""
     return [
         {
             "name": name,
@@ -166,7 +182,7 @@ def _path_parameters(row: Route) -> list[Json]:
 
 
 def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
-    """By its name in the path; what is neither a login nor a tag is an id."""
+    """Return the schema of a path parameter, by its name: a tag, a login, an id, or an id or `me`."""
     if name == "tag":
         return {"type": "string", "minLength": 1}
     if allows_me:
@@ -175,46 +191,52 @@ def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
 
 
 def _id_schema() -> Json:
+    """Return the schema of an id."""
     schema: Json = portable_schema(msgspec.json.schema(Id))
     return schema
 
 
 def _login_schema() -> Json:
+    """Return the schema of a login."""
     schema: Json = portable_schema(msgspec.json.schema(Login))
     return schema
 
 
 def _query_parameters(query_schema: Json) -> list[Json]:
-    needed = query_schema.get("required", ())
+    """Describe each member of a query struct as a parameter."""
+    required = query_schema.get("required", ())
     return [
-        _query_parameter(name, one, required=name in needed) for name, one in query_schema.get("properties", {}).items()
+        _query_parameter(name, schema, required=name in required)
+        for name, schema in query_schema.get("properties", {}).items()
     ]
 
 
 def _query_parameter(name: str, schema: Json, *, required: bool) -> Json:
-    """A parameter in the query; absent is absent there, and never null."""
+    """Describe one query parameter. Its schema loses `null`, because an optional parameter is absent, never null."""
     if "anyOf" in schema:
-        (schema,) = [one for one in schema["anyOf"] if one != {"type": "null"}]
+        (schema,) = [option for option in schema["anyOf"] if option != {"type": "null"}]
     schema = {name: value for name, value in schema.items() if (name, value) != ("default", None)}
-    made: Json = {"name": name, "in": "query", "required": required, "schema": schema}
+    parameter: Json = {"name": name, "in": "query", "required": required, "schema": schema}
     if "description" in schema:
-        made["description"] = schema.pop("description")
+        parameter["description"] = schema.pop("description")
     if schema.get("type") == "array":
-        made |= {"style": "form", "explode": False}
-    return made
+        parameter |= {"style": "form", "explode": False}
+    return parameter
 
 
 def _special_parameters(row: Route) -> list[Json]:
+    """Describe the parameters that the query struct lacks: those of a stream, and the Idempotency-Key header."""
     if row.query is None:
         return stream_parameters.describe_parameters(row)
     if not accepts_idempotency_key(row):
         return []
     schema = {"type": "string", "pattern": r"^[A-Za-z0-9_\-.:]{1,64}$"}
-    told = "the same key makes the same write happen once within 24 hours"
-    return [{"name": IDEMPOTENCY_KEY_HEADER, "in": "header", "required": False, "description": told, "schema": schema}]
+    about = "a write repeated with the same key within 24 hours takes effect only once"
+    return [{"name": IDEMPOTENCY_KEY_HEADER, "in": "header", "required": False, "description": about, "schema": schema}]
 
 
 def _request_body(row: Route) -> Json:
+    """Describe the request body, if the route accepts one."""
     if row.body is not None:
         return {
             "requestBody": {
@@ -226,27 +248,31 @@ def _request_body(row: Route) -> Json:
 
 
 def _success_response(row: Route, status: int) -> Json:
-    made: Json = {"description": _success_description(row)}
+    """Describe the successful answer with one status: its content type and schema."""
+    response: Json = {"description": _success_description(row)}
     if row.response is not None:
-        made["content"] = _json_content({"$ref": SCHEMA_REF.format(name=row.response.__name__)})
+        response["content"] = _json_content({"$ref": SCHEMA_REF.format(name=row.response.__name__)})
         if status == 201 and "id" in row.response.__struct_fields__:
-            made["headers"] = {"Location": _header_object("where it can be found")}
+            response["headers"] = {"Location": _header_object("the path of the new object")}
     elif row.is_streaming:
-        made["content"] = {media: {"schema": {"type": "string"}} for media in (SSE, NDJSON)}
+        response["content"] = {media: {"schema": {"type": "string"}} for media in (SSE, NDJSON)}
     elif row.media_type != JSON_MEDIA_TYPE:
-        made["content"] = {row.media_type: {"schema": {"type": "string"}}}
-    return made
+        response["content"] = {row.media_type: {"schema": {"type": "string"}}}
+    return response
 
 
 def _success_description(row: Route) -> str:
+    """Return the text for the successful answer: the first line of the answer struct's docstring."""
     if row.response is None:
         return "The messages, for as long as the connection lasts." if row.is_streaming else "Done."
     return (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
 
 
 def _json_content(schema: Json) -> Json:
+    """Return the content object of a JSON body with ``schema``."""
     return {JSON_MEDIA_TYPE: {"schema": schema}}
 
 
 def _header_object(description: str, schema: Json | None = None) -> Json:
+    """Describe a response header. Its schema is a string by default."""
     return {"description": description, "required": True, "schema": schema or {"type": "string"}}

@@ -1,6 +1,6 @@
-"""How messages become bytes: server-sent events or one JSON object a line, chunked or raw.
+"""Encodes messages for the wire: Server-Sent Events or one JSON object a line, in HTTP chunks or raw.
 
-Everything here is pure and shared: two clients with the same framing get the same bytes object.
+All functions are pure. Clients with the same framing share the same bytes object.
 """
 
 from stream_server.errors import NotAcceptable
@@ -9,47 +9,56 @@ from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 
 SSE = "text/event-stream"
+"""Media type of Server-Sent Events."""
+
 NDJSON = "application/x-ndjson"
+"""Media type of one JSON object a line."""
 
 
 def encode_sse(entry: Entry, matched: bytes | None) -> bytes:
-    """An entry as an event of the WHATWG EventSource format."""
+    """Encode an entry as an event of the EventSource format (WHATWG HTML)."""
     return _sse_event(entry.position.cursor, entry.kind, entry.message_json(matched))
 
 
 def encode_sse_control(control: ControlMessage) -> bytes:
-    """A control message is an event too; ``retry:`` tells EventSource when to come back."""
+    """Encode a control message as an event.
+
+    Its ``retry:`` field sets the reconnect delay of an EventSource, in milliseconds.
+    """
     retry = b"" if control.retry_ms is None else b"retry: %d\n" % control.retry_ms
     return retry + _sse_event(control.cursor, control.kind, control.data)
 
 
 def _sse_event(cursor: str, kind: str, data: bytes) -> bytes:
-    """``data`` is JSON on one line, so no field can be injected."""
+    """Format one event. ``data`` must be JSON on a single line, so that it cannot inject other fields."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), data)
 
 
 def encode_ndjson(entry: Entry, matched: bytes | None) -> bytes:
-    """One JSON object and a line feed."""
+    """Encode an entry as one JSON object and a line feed."""
     return entry.message_json(matched) + b"\n"
 
 
 def encode_ndjson_control(control: ControlMessage) -> bytes:
-    """A control message is a line like any other."""
+    """Encode a control message as one JSON object and a line feed."""
     return control.data + b"\n"
 
 
 def wrap_chunk(data: bytes) -> bytes:
-    """One chunk of HTTP/1.1 chunked transfer coding (RFC 9112 §7.1); ``data`` is not empty, that would be the last."""
+    """Wrap ``data`` in one chunk of HTTP/1.1 (RFC 9112 §7.1).
+
+    It must not be empty, because an empty chunk ends the body.
+    """
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def wrap_raw(data: bytes) -> bytes:
-    """HTTP/1.0 knows no chunks: the body ends with the connection."""
+    """Return ``data`` unchanged, for HTTP/1.0, which has no chunks: there the body ends with the connection."""
     return data
 
 
 def select_framing(media_type: str, *, chunked: bool) -> Framing:
-    """The one shared framing for a media type and a version of HTTP."""
+    """Return the shared framing for a media type, in HTTP chunks or raw."""
     return _FRAMINGS[media_type, chunked]
 
 
@@ -64,7 +73,11 @@ _MEDIA_TYPE_BY_RANGE = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*"
 
 
 def negotiate_media_type(accept: str) -> str:
-    """The media type for an ``Accept`` header (RFC 9110 §12.5.1): the highest quality, then the first named."""
+    """Return the media type to send for an ``Accept`` header (RFC 9110 §12.5.1).
+
+    The range with the highest quality wins, then the range named first. Raises NotAcceptable if neither format is
+    accepted.
+    """
     best, best_quality = "", 0.0
     for part in accept.split(","):
         name, _, parameters = part.partition(";")
@@ -73,12 +86,13 @@ def negotiate_media_type(accept: str) -> str:
         if offered is not None and quality > best_quality:
             best, best_quality = offered, quality
     if not best:
-        message = f"this answers with {SSE} or {NDJSON}"
+        message = f"available media types: {SSE}, {NDJSON}"
         raise NotAcceptable(message, param="Accept")
     return best
 
 
 def _quality(parameters: str) -> float:
+    """Return the quality value `q` of a media range: 1 if absent, 0 if invalid."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":

@@ -1,28 +1,29 @@
-"""The parameters of a stream, wherever they stand: query, form or JSON; each once, each a text."""
+"""Reads the parameters of a stream from the query, a form or a JSON object: each at most once, each as text."""
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qsl
 
 import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
+from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.body import read_body, refuse_deep_json
+from stream_server.web.http.query import parse_pairs, query_pairs
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
-
-TICKET_PARAMETER = "ticket"
-"""Beside the parameters in the URL of a GET; who asks is settled before these are read."""
+"""Media type of an HTML form."""
 
 _NO_SEPARATORS: Mapping[str, str] = {}
+"""No parameter may be repeated."""
 
 
 async def read_stream_parameters(
     request: web.Request, max_bytes: int, separators: Mapping[str, str] = _NO_SEPARATORS
 ) -> dict[str, str]:
-    """All parameters of a GET or a POST; raises BadRequest for one that is given twice or is no text.
+    """Return all parameters of a GET or POST request. A body may have at most ``max_bytes`` bytes.
 
-    What has one of the ``separators`` may be given several times, and comes joined by it.
+    ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
+    another parameter is repeated, or if a value is neither text, number, boolean nor list.
     """
     pairs = query_pairs(request)
     if request.method == "GET":
@@ -35,34 +36,20 @@ async def read_stream_parameters(
             parameters[name] += separators[name] + value
             continue
         if name in parameters:
-            message = "given twice; join values with a comma"
+            message = "given more than once; join values with a comma"
             raise BadRequest(message, code="conflicting_parameters", param=name)
         parameters[name] = value
     return parameters
 
 
-def query_pairs(request: web.Request) -> list[tuple[str, str]]:
-    """The query's names and values; raises BadRequest where it is not UTF-8."""
-    return _parse_pairs(request.rel_url.raw_query_string)
-
-
-def _parse_pairs(text: str) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
-    except UnicodeDecodeError:
-        message = "percent-encoded bytes are not UTF-8"
-    except ValueError:
-        message = "too many parameters"
-    raise BadRequest(message, code="malformed_body")
-
-
 async def _read_body_pairs(
     request: web.Request, max_bytes: int, separators: Mapping[str, str]
 ) -> list[tuple[str, str]]:
+    """Read the parameters of a form or JSON body. Raises UnsupportedMediaType for another Content-Type."""
     body = await read_body(request, max_bytes)
     if request.content_type == FORM_MEDIA_TYPE:
         try:
-            return _parse_pairs(body.decode("utf-8"))
+            return parse_pairs(body.decode("utf-8"))
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
     if request.content_type == "application/json":
@@ -72,6 +59,10 @@ async def _read_body_pairs(
 
 
 def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Yield the members of a JSON object as parameters, without those that are null.
+
+    Raises BadRequest for other JSON.
+    """
     refuse_deep_json(body)
     try:
         members = msgspec.json.decode(body)
@@ -85,12 +76,12 @@ def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tup
 
 
 def _to_parameter_text(name: str, value: object, separator: str = ",") -> str:
-    """A JSON value as it would stand in a query: ``["a", "b"]`` is ``a,b``, ``true`` is ``true``."""
+    """Convert a JSON value to its text in a query: ``["a", "b"]`` becomes ``a,b``, ``true`` becomes ``true``."""
     if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
         return separator.join(_to_parameter_text(name, item) for item in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    message = "must be a text, a number, true or false, or a list of these"
+    message = "must be a string, a number, a boolean, or a list of these"
     raise BadRequest(message, param=name)

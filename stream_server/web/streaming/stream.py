@@ -1,4 +1,4 @@
-"""``/v1/stream`` and ``/v1/stream/user``: one long response, server-sent events or a JSON object a line."""
+"""Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
 import asyncio
 import time
@@ -19,66 +19,73 @@ from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID, SUBSCRIPTION_PARSER
-from stream_server.web.http.drain_check import reject_when_draining
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
+from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 STREAM_BODY_FACTOR = 4
-"""A stream's parameters may be so many times a write's body: 5,000 ids are 90 KB."""
+"""A stream's parameters may have this many times the bytes of a write's body, because 5,000 ids take 90 KB."""
 
 Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[StreamPlan]]
+"""Turns a request, its parameters and a framing into a plan; raises for each refusal."""
 
 HELLO_LIMITS: dict[str, object] = {"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}
-"""Told in hello: the most phrases, ids and boxes of one stream."""
+"""Limits that `hello` reports: most phrases, ids and boxes of one stream."""
 
 COSTLY_FILTER = "costly_filter"
-"""The ``warning`` of a stream that has to be asked about every event, because one of its filters has no keys."""
+"""Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
 
 EMPTY_CONTEXT = Context()
-"""Of no request: empty, and shared by all timers."""
+"""An empty context for timers of streams, so that a timer does not keep the request's context alive."""
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
     "X-Content-Type-Options": "nosniff",
-    "Server": "stream-server",
+    "Server": SERVER_NAME,
 }
+"""Headers of every stream. `X-Accel-Buffering` stops nginx from buffering the stream."""
 
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
-    """``GET`` and ``POST /v1/stream``: what matches, as it happens."""
+    """``GET`` and ``POST /v1/stream``: live events that match the filters."""
     return await _plan_and_open(request, plan_stream)
 
 
 async def user_stream(request: web.Request) -> web.StreamResponse:
-    """``GET`` and ``POST /v1/stream/user``: what concerns the asking user, as it happens."""
+    """``GET`` and ``POST /v1/stream/user``: live events that concern the caller."""
     return await _plan_and_open(request, plan_user_stream)
 
 
 async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamResponse:
-    """Every refusal comes before the first byte; after it the stream ends with ``goodbye`` only."""
+    """Plan the stream, then open it.
+
+    Every refusal comes before the first byte; later the stream ends only with `goodbye`.
+    """
     media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
-    made = await _read_plan(request, planner, select_framing(media_type, chunked=supports_chunked(request)))
-    return await open_stream(request, made, f"{media_type}; charset=utf-8")
+    plan = await _read_plan(request, planner, select_framing(media_type, chunked=supports_chunked(request)))
+    return await open_stream(request, plan, f"{media_type}; charset=utf-8")
 
 
 def supports_chunked(request: web.Request) -> bool:
-    """Whether the answer comes in chunks, which HTTP/1.0 does not know."""
+    """Whether the client understands chunked responses. HTTP/1.0 does not."""
     return request.version >= (1, 1)
 
 
 async def open_stream(
     request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
-    """Begin what was planned, with ``extra_headers`` headers; from here on there is no refusal.
+    """Send the response head and `hello`, then hand the connection over from the HTTP server to the hub.
 
-    The position is pinned before the head is sent, so nothing is missed between the two. Then the connection
-    leaves the HTTP server. A server that began to stop while this was planned refuses it here.
+    The plan holds the start position, so the stream misses no event between planning and opening. ``extra_headers`` are
+    added to the response. Raises Unavailable if the server began to shut down meanwhile; after that it cannot refuse.
     """
     reject_when_draining(request)
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
@@ -86,41 +93,44 @@ async def open_stream(
     chunked = supports_chunked(request)
     if chunked:
         response.enable_chunked_encoding()
-    response.force_close()  # the connection ends with the stream: say so, or a client would send its next request
+    response.force_close()  # the connection ends with the stream, so the client must not send another request
     await response.prepare(request)
     await response.write(_hello_bytes(request, stream_plan))
     protocol = request.protocol
     if not isinstance(protocol, HttpConnection):
-        raise TypeError("streams are served by web.edges.Runner only")
+        raise TypeError("streams need web.http.http_connection.HttpRunner")
     protocol.hand_over(partial(_make_connection, request, stream_plan, chunked=chunked))
     return response
 
 
 async def _read_plan(request: web.Request, planner: Planner, framing: Framing) -> StreamPlan:
+    """Read the parameters of the request and let ``planner`` plan the stream."""
     most_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
     separators = request.app[SUBSCRIPTION_PARSER].separators
     return await planner(request, await read_stream_parameters(request, most_bytes, separators), framing)
 
 
 def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
-    """The first message, a gap that is known, and which filters cost: what has no keys is asked about every event.
+    """Encode the first messages: `hello`, a known gap, and a warning for each costly filter.
 
-    It is one write: hello moves a client's cursor behind the gap, of which it would never hear if it were cut between.
+    All are sent in one write. `hello` moves the client's cursor behind the gap. If the connection broke between the two
+    messages, the client would never learn of the gap.
     """
-    ask, server, now_ms = stream_plan.subscribe_request, f"stream-server/{__version__}", request.app[HUB].now_ms()
-    hello = messages.hello_message(ask.position, now_ms, ask.connection_id, HELLO_LIMITS, server)
-    told = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
+    asked, server, now_ms = stream_plan.subscribe_request, f"{SERVER_NAME}/{__version__}", request.app[HUB].now_ms()
+    hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, server)
+    first = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
     if stream_plan.known_gap is not None:
-        told.append(messages.gap_message(stream_plan.known_gap, now_ms))
-    for name in ask.subscription.unindexed_bases:
-        costs = StreamNotice("warning", ask.position, {"code": COSTLY_FILTER, "filter": name})
-        told.append(messages.notice_message(costs, now_ms))
-    return b"".join(map(ask.framing.encode_control, told))
+        first.append(messages.gap_message(stream_plan.known_gap, now_ms))
+    for name in asked.subscription.unindexed_bases:
+        warning = StreamNotice("warning", asked.position, {"code": COSTLY_FILTER, "filter": name})
+        first.append(messages.notice_message(warning, now_ms))
+    return b"".join(map(asked.framing.encode_control, first))
 
 
 def _make_connection(
     request: web.Request, stream_plan: StreamPlan, transport: asyncio.Transport, *, chunked: bool
 ) -> StreamConnection:
+    """Create the connection of a stream on the transport, and attach the stream to it."""
     hub, config = request.app[HUB], request.app[CONFIG]
     connection = StreamConnection(
         transport,
@@ -133,24 +143,24 @@ def _make_connection(
 
 
 def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float) -> StreamSession:
-    """Begin the stream on its connection; with the connection's end nothing of it stays, nor of its token's timer."""
-    subscriber = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
-    timer = close_at_expiry(subscriber.client, expires_at)
+    """Start the stream on its connection. When the connection ends, the session and the timer of its token end too."""
+    session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
+    timer = close_at_expiry(session.client, expires_at)
 
-    def lost() -> None:
+    def end_session() -> None:
         timer.cancel()
-        subscriber.connection_lost()
+        session.connection_lost()
 
-    connection.on_lost = lost
-    subscriber.start()
-    return subscriber
+    connection.on_lost = end_session
+    session.start()
+    return session
 
 
-def close_at_expiry(member: Client, expires_at: float) -> asyncio.TimerHandle:
-    """End ``member`` when its token expires (``exp``, seconds since 1970).
+def close_at_expiry(client: Client, expires_at: float) -> asyncio.TimerHandle:
+    """Disconnect ``client`` when its token expires at ``expires_at`` (``exp``, seconds since 1970). Return the timer.
 
-    The timer is in no request's context: it would keep that, and all in it, as long as the stream.
+    The timer runs in an empty context. The request's context would stay in memory as long as the stream.
     """
     seconds = max(0.0, expires_at - time.time())
     loop = asyncio.get_running_loop()
-    return loop.call_later(seconds, member.disconnect, reasons.TOKEN_EXPIRED, context=EMPTY_CONTEXT)
+    return loop.call_later(seconds, client.disconnect, reasons.TOKEN_EXPIRED, context=EMPTY_CONTEXT)

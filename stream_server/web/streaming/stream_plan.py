@@ -1,4 +1,7 @@
-"""From a request's parameters to what the hub is asked: who, what, from where. All refusals happen here."""
+"""Plans a stream: checks the parameters of a request, and builds the hub's subscribe request.
+
+All refusals happen here.
+"""
 
 import asyncio
 import re
@@ -13,33 +16,35 @@ from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE, SUBSCRIPTION_PARSER
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
+"""Header in which an EventSource sends the cursor of the last event it received."""
 
 EXPLAIN_PARAMETER = "explain"
-"""The parameter by which a stream's messages say why they matched."""
+"""Parameter that makes each message of a stream say why it matched."""
 
 USER_STREAM_KINDS = (*KINDS, *PERSONAL_KINDS)
-"""What one's own stream can be asked for, and is made of if it is not."""
+"""Kinds of events that the user stream offers, and sends by default."""
 
 HEAD_WAIT_SECONDS = 5.0
-"""How long a client waits here that knows more of the log than this worker does yet."""
+"""Seconds that a request waits for this server's hub to reach a position which the client already knows."""
 
 
 _NUMBER_PATTERN = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 class StreamPlan(NamedTuple):
-    """What a stream or a poll is to do."""
+    """The result of planning: the hub's subscribe request, and the gap already known before its start position."""
 
     subscribe_request: SubscribeRequest
     known_gap: Gap | None
@@ -53,17 +58,28 @@ async def plan_stream(
     impersonal: bool | None = None,
     start_parameter: str = "since",
 ) -> StreamPlan:
-    """Check everything and pin the position: from here on nothing that matches is missed.
+    """Check everything that a filter stream needs, and fix its start position.
 
-    ``parameters`` holds the filters, ``explain`` and, as ``start_parameter``, where to begin; with ``impersonal`` the stream is
-    the same for all who ask for it, whatever its filters are. Raises errors.ApiError or filters' ParameterError.
+    From here on it misses no matching event.
+
+    Args:
+        request: The HTTP request, with checked claims.
+        parameters: The filters, ``explain``, and the start. This function removes those that it reads.
+        framing: How the messages are encoded.
+        impersonal: True if all callers get the same public events whatever the filters are; None lets the filters
+            decide.
+        start_parameter: Name of the parameter that holds the start.
+
+    Raises ApiError or the filters' ParameterError.
     """
     since, explain = parameters.pop(start_parameter, None), pop_flag(parameters, EXPLAIN_PARAMETER)
     subscription = request.app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
     _require_scopes(subscription.required_scopes - request[CLAIMS].scopes)
     start = await _read_start(request, since, start_parameter)
     viewer = None if subscription.viewer_independent else await _load_viewer(request)
-    position = await _pin_position(request, start)  # before the rules are read: what changes them since is read on
+    position = await _pin_position(
+        request, start
+    )  # before the rules are read: the stream reads later changes from the log
     subscription, rules_known = await _with_saved_rules(request, subscription)
     personal = None
     if viewer is not None and subscription.uses_me:
@@ -73,7 +89,10 @@ async def plan_stream(
 
 
 async def plan_user_stream(request: web.Request, parameters: dict[str, str], framing: Framing) -> StreamPlan:
-    """The same for the stream of what concerns the asking user, which takes ``since`` and ``kinds`` only."""
+    """Plan the stream of what concerns the caller. It accepts ``since`` and ``kinds`` only.
+
+    Otherwise like :func:`plan_stream`.
+    """
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
     start = await _read_start(request, since)
@@ -85,10 +104,10 @@ async def plan_user_stream(request: web.Request, parameters: dict[str, str], fra
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
-    """Of what kinds one's own stream is to be, all if it is not said; raises ParameterError, also for a filter."""
+    """Return the kinds of events for a user stream, all by default. Raises ParameterError for any other parameter."""
     for name in parameters:
         if name != "kinds":
-            message = f"your own stream takes since and kinds, not {name[:40]!r}"
+            message = f"the user stream accepts since and kinds, not {name[:40]!r}"
             raise ParameterError(message, param=name[:40], code="unknown_parameter")
     return (
         Kinds.parse_known(parameters["kinds"], USER_STREAM_KINDS) if "kinds" in parameters else Kinds(USER_STREAM_KINDS)
@@ -96,7 +115,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """What the asking user may see, true at a place that this worker has reached."""
+    """Load what the caller may see, and wait until this server's hub has reached the position at which it was read."""
     hub = request.app[HUB]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
     await wait_for_head(hub, viewer.read_at)
@@ -104,7 +123,10 @@ async def _load_viewer(request: web.Request) -> Viewer:
 
 
 async def _with_saved_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
-    """With the user's saved rules, if they are asked for, as at a place that this worker has reached."""
+    """Add the caller's saved rules if the subscription asks for them.
+
+    Also return the position at which they were read, after this server's hub has reached it.
+    """
     if subscription.find_base(SavedRules.name) is None:
         return subscription, LOG_START
     hub, uid = request.app[HUB], request[CLAIMS].sub
@@ -114,6 +136,7 @@ async def _with_saved_rules(request: web.Request, subscription: Subscription) ->
 
 
 async def _pin_position(request: web.Request, start: StreamStart | None) -> Position:
+    """Return the start position, the hub's head by default, after this server's hub has reached it."""
     hub = request.app[HUB]
     position = hub.head if start is None else start.position
     await wait_for_head(hub, position)
@@ -123,9 +146,10 @@ async def _pin_position(request: web.Request, start: StreamStart | None) -> Posi
 def _make_private_view(
     request: web.Request, viewer: Viewer, position: Position, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
-    """A stream's own copy of whom its user follows: as at the hub's head, changed by what it reads behind that.
+    """Create the stream's own copy of the users whom the caller follows. Return it with the set of followed users.
 
-    The set is the filter's too, also while it is empty: it fills when the user begins to follow somebody.
+    The copy is as of the hub's head; later entries of the log change it. The filter shares the set, even while it is
+    empty, because the set grows when the caller follows somebody.
     """
     known, following = request.app[HUB].head, set(viewer.following)
     return PrivateView(
@@ -143,22 +167,27 @@ def _make_plan(
     private_view: PrivateView | None,
     rules_known: Position = LOG_START,
 ) -> StreamPlan:
+    """Build the subscribe request with a random connection id, and attach the known gap."""
     claims = request[CLAIMS]
-    ask = SubscribeRequest(
+    subscribe_request = SubscribeRequest(
         secrets.token_hex(8), claims.sub, claims.jti, subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
     )  # fmt: skip
-    return StreamPlan(ask, None if start is None else start.known_gap)
+    return StreamPlan(subscribe_request, None if start is None else start.known_gap)
 
 
 def _require_scopes(missing: frozenset[str]) -> None:
+    """Raise Forbidden if the token lacks a scope that the filters need."""
     if missing:
-        message = f"this needs the scope {' '.join(sorted(missing))}"
+        message = f"the token lacks the scope {' '.join(sorted(missing))}"
         raise Forbidden(message)
 
 
 async def _read_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
-    """``Last-Event-ID`` wins over ``since``, given as ``start_parameter``: EventSource repeats the URL it was made with."""
+    """Resolve the start position, or return None to start at the head.
+
+    ``Last-Event-ID`` takes precedence over the start parameter, because an EventSource repeats its original URL.
+    """
     last_event_id = request.headers.get(LAST_EVENT_ID_HEADER)
     value, param = (last_event_id, LAST_EVENT_ID_HEADER) if last_event_id else (since, start_parameter)
     if value is None:
@@ -168,10 +197,13 @@ async def _read_start(request: web.Request, since: str | None, start_parameter: 
 
 
 async def wait_for_head(hub: Hub, position: Position) -> None:
-    """Wait until this worker has heard what another has told the client already."""
+    """Wait until this server's hub has reached ``position``, which another server has already delivered.
+
+    Raises Unavailable after :data:`HEAD_WAIT_SECONDS`.
+    """
     try:
         async with asyncio.timeout(HEAD_WAIT_SECONDS):
-            while hub.head.n < position.n:  # noqa: ASYNC110 - rare, short; an Event would cost every entry a look
+            while hub.head.n < position.n:  # noqa: ASYNC110 - rare and short; an asyncio.Event would cost time for each entry
                 await asyncio.sleep(0.01)
     except TimeoutError:
         message = "this server is behind the log; try again"
@@ -179,7 +211,10 @@ async def wait_for_head(hub: Hub, position: Position) -> None:
 
 
 def pop_flag(parameters: dict[str, str], name: str) -> bool:
-    """Take the flag ``name`` out of the parameters, False if it is not there; raises BadRequest."""
+    """Remove the boolean ``name`` from the parameters and return it, False if absent.
+
+    Raises BadRequest if it is invalid.
+    """
     text = parameters.pop(name, "false")
     if text not in {"true", "false"}:
         raise BadRequest("true or false", param=name)
@@ -187,7 +222,10 @@ def pop_flag(parameters: dict[str, str], name: str) -> bool:
 
 
 def pop_number(parameters: dict[str, str], name: str, default: float, minimum: float, maximum: float) -> float:
-    """Take the number ``name`` out of the parameters; raises BadRequest outside ``minimum`` to ``maximum``."""
+    """Remove the number ``name`` from the parameters and return it.
+
+    Raises BadRequest unless it is within the bounds.
+    """
     text = parameters.pop(name, None)
     value = default if text is None else float(text) if _NUMBER_PATTERN.fullmatch(text) else float("nan")
     if not minimum <= value <= maximum:

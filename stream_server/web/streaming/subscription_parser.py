@@ -1,6 +1,8 @@
-"""What clients ask for, parsed once for all who ask the same."""
+"""Parses filter parameters into subscriptions, once for all clients with the same filters."""
 
 from functools import lru_cache
+
+from aiohttp import web
 
 from filters.params import parse_subscription
 from filters.registry import Registry
@@ -8,33 +10,41 @@ from filters.rules.rule import Rule
 from filters.subscription import Subscription
 
 MAX_CACHED_SUBSCRIPTIONS = 1024
+"""Most subscriptions in the cache."""
+
 MAX_CACHED_SUBSCRIPTION_CHARS = 1024
-"""So many subscriptions are kept, of so many characters: a thousand long ones would be a gigabyte."""
+"""Longest subscription that the cache keeps, in characters. A thousand very long ones would take a gigabyte."""
 
 MAX_CACHED_RULES = 8192
-MAX_CACHED_RULE_CHARS = 256
-"""So many rules of so many characters are kept, where equal ones of different users and streams are one object.
+"""Most rules in the cache. Equal rules of different users and streams share one object."""
 
-A rule weighs 3 KB, one of a thousand characters 40.
-"""
+MAX_CACHED_RULE_CHARS = 256
+"""Longest rule that the cache keeps, in characters. A rule takes 3 KB of memory, one of a thousand characters 40 KB."""
 
 
 class SubscriptionParser:
-    """Parses the filters' parameters; equal short ones give the same immutable subscription.
+    """Parses the parameters of filters. Equal short parameters return the same immutable subscription.
 
-    ``separators`` are how parameters that may be given several times are joined, where that is no comma.
+    Attributes:
+        registry: The installed filters.
+        separators: For each parameter that may be repeated, the text that joins its values if that is not a comma.
     """
 
     def __init__(self, registry: Registry) -> None:
+        """Use the filters of ``registry``, and start with empty caches."""
         self.registry = registry
-        self.separators = {one.name: one.separator for one in registry.all() if one.separator != ","}
+        self.separators = {each.name: each.separator for each in registry.all() if each.separator != ","}
         self._parse_cached = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(self._parse)
         self._parse_rule_cached = lru_cache(MAX_CACHED_RULES)(self._parse_rule)
 
     def parse(
         self, parameters: dict[str, str], *, explain: bool = False, impersonal: bool | None = None
     ) -> Subscription:
-        """The subscription that ``parameters`` ask for; raises filters' ParameterError."""
+        """Parse ``parameters`` into a subscription. Raises the filters' ParameterError.
+
+        ``explain`` makes each message say why it matched. ``impersonal`` set to True or False overrides whether the
+        subscription shows every caller the same.
+        """
         pairs = tuple(sorted(parameters.items()))
         short = sum(len(name) + len(value) for name, value in pairs) <= MAX_CACHED_SUBSCRIPTION_CHARS
         return (self._parse_cached if short else self._parse)(pairs, explain, impersonal)
@@ -42,14 +52,20 @@ class SubscriptionParser:
     def _parse(
         self,
         pairs: tuple[tuple[str, str], ...],
-        explain: bool,
-        impersonal: bool | None,  # noqa: FBT001 - lru_cache
+        explain: bool,  # noqa: FBT001 - lru_cache keys positional arguments
+        impersonal: bool | None,  # noqa: FBT001 - lru_cache keys positional arguments
     ) -> Subscription:
+        """Parse parameters, given as sorted pairs so that the cache can use them as a key."""
         return parse_subscription(dict(pairs), self.registry, explain=explain, viewer_independent=impersonal)
 
     def parse_rule(self, text: str) -> Rule:
-        """The rule that ``text`` says; raises filters' ParameterError."""
+        """Parse the text of one rule. Raises the filters' ParameterError."""
         return self._parse_rule_cached(text) if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule(text)
 
     def _parse_rule(self, text: str) -> Rule:
+        """Parse the text of one rule without the cache."""
         return Rule.parse(text, self.registry)
+
+
+SUBSCRIPTION_PARSER = web.AppKey("subscriptions", SubscriptionParser)
+"""Key of the app's parser."""

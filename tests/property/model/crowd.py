@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import redis
 
-from stream_server.events.entry import LOG_START, Entry
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.property.model.journal import Journal

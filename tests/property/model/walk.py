@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import redis
 
 from stream_server.errors import ApiError
-from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START, Position
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey

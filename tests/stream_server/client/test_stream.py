@@ -171,7 +171,7 @@ async def test_silence_is_a_dead_connection() -> None:
         async with client:
             assert texts(await read(client)) == ["post 1"]
     assert "imeout" in told[0]
-    assert told[1] == "connected again"
+    assert told[1] == "reconnected"
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -6,7 +6,7 @@ from stream_server.commands import doctor_checks, server_access
 from stream_server.commands.doctor_checks import CheckResult, CheckState
 from stream_server.commands.exit_codes import CommandFailure
 from stream_server.config import config
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.store.idempotency import IdempotencyKey
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.replicas import linked, servers

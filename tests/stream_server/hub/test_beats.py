@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.catchup.reader import LogPage
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually

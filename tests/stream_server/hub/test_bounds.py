@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.hub.limits import HubLimits
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.site import left, settles, site

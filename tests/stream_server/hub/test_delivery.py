@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub.delivery import render_public
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer import Viewer

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.poll import LongPoll

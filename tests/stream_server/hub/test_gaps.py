@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC
 from stream_server.hub.messages import Gap
 from stream_server.hub.poll import LongPoll

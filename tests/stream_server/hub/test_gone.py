@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry import LOG_START, Entry
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 from functools import partial
 
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.hub import disconnect as reasons
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.messages import Gap
 from stream_server.hub.poll import LongPoll

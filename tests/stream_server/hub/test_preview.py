@@ -7,7 +7,7 @@ import pytest
 
 from filters.params import parse_subscription
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import preview
 from stream_server.hub.catchup.reader import MAX_PAGE_ENTRIES
 from stream_server.hub.client import SubscribeRequest

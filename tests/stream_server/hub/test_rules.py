@@ -10,7 +10,7 @@ from filters.index_keys import IndexTerms
 from filters.rule import SavedRules
 from filters.rules.rule import Rule
 from filters.track import Track
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.hub.poll import LongPoll
 from stream_server.hub.saved_rules import MAX_RULES_PER_SLICE, SavedRulesCache
 from stream_server.store.social.saved_rules import StoredRule

@@ -4,7 +4,8 @@ import asyncio
 import random
 from dataclasses import replace
 
-from stream_server.events.entry import LOG_START, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.poll import LongPoll
 from tests.stream_server.hub.world import LIMITS, Socket, World

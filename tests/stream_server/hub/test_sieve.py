@@ -8,7 +8,9 @@ import pytest
 
 from filters.firehose import Firehose
 from filters.subscription import Subscription
-from stream_server.events.entry import EPOCH_MS, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.position import EPOCH_MS, Position
 from stream_server.hub.catchup import replay_index as sieves
 from stream_server.hub.catchup.replay_index import BLOCK_ENTRIES, ReplayIndex, ReplayQuery
 from stream_server.hub.catchup.ring import Ring

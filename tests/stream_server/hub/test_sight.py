@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from tests.stream_server.hub.world import Graph, World

@@ -9,7 +9,7 @@ import pytest
 
 from filters.event import Event
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.poll import LongPoll

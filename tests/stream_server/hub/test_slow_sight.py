@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import Client
 from tests.stream_server.hub.oracle import Happening, Listener, State, arrived

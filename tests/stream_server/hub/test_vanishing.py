@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.limits import HubLimits

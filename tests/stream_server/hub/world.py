@@ -12,7 +12,9 @@ from filters.rule import SavedRules
 from filters.rules.named_rule import NamedRule
 from filters.rules.rule import Rule
 from filters.subscription import Subscription
-from stream_server.events.entry import EPOCH_MS, LOG_START, PUBLIC_AUDIENCE, Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.client import SubscribeRequest
@@ -62,6 +64,10 @@ class Log:
         known = [e for e in self.entries if e.position.n > self.floor_n]
         held = after in [e.position for e in known] or not known or after < known[0].position
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+
+    async def wait_until_readable(self, timeout_seconds: float) -> None:
+        """As when the feed does not report the log as readable."""
+        await asyncio.sleep(timeout_seconds)
 
 
 @dataclass

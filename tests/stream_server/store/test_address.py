@@ -3,7 +3,7 @@
 import pytest
 
 from stream_server.config import config
-from stream_server.config.config import InvalidSetting
+from stream_server.config.settings import InvalidSetting
 from stream_server.store.redis import address
 from stream_server.store.redis.address import InvalidRedisUrl
 from stream_server.store.redis.client import RedisClient
@@ -25,23 +25,23 @@ BAD = {
     "redis://localhost:70000": "host:port",
     "redis://u:hunter22@:6379": "host:port",
     "redis://localhost/hunter22": "database",
-    "redis://[hunter22": "no URL",
+    "redis://[hunter22": "not a valid URL",
     "unix://": "a socket",
     "redis+sentinel://a:26379,b:26379": "a service",
     "redis+sentinel:///service": "Sentinels",
     "redis+sentinel://a,,b/service": "host:port",
     "redis+sentinel://u:hunter22@a:x/service": "host:port",
     "redis+sentinel://a/service/hunter22": "database",
-    "redis+sentinel://a/service?password=hunter22": "nothing else",
-    "redis+sentinel://a/service?ssl_ca_certs=/ca.pem": "nothing else",
-    "rediss+sentinel://a/service?ssl_foo=hunter22": "nothing else",
-    "redis://localhost?hunter22=1": "nothing else",
-    "redis://localhost?socket_timeout=hunter22": "nothing else",
-    "redis://localhost?protocol=3": "nothing else",
-    "redis://localhost?decode_responses=true": "nothing else",
-    "redis://localhost?max_connections=1": "nothing else",
-    "redis://localhost?ssl_ca_certs=/ca.pem": "nothing else",
-    "unix:///run/redis.sock?timeout=0": "nothing else",
+    "redis+sentinel://a/service?password=hunter22": "allows only",
+    "redis+sentinel://a/service?ssl_ca_certs=/ca.pem": "allows only",
+    "rediss+sentinel://a/service?ssl_foo=hunter22": "allows only",
+    "redis://localhost?hunter22=1": "allows only",
+    "redis://localhost?socket_timeout=hunter22": "allows only",
+    "redis://localhost?protocol=3": "allows only",
+    "redis://localhost?decode_responses=true": "allows only",
+    "redis://localhost?max_connections=1": "allows only",
+    "redis://localhost?ssl_ca_certs=/ca.pem": "allows only",
+    "unix:///run/redis.sock?timeout=0": "allows only",
     "redis://localhost?db=hunter22": "database",
     "rediss://localhost?ssl_cert_reqs=hunter22": "ssl_cert_reqs",
     "rediss://localhost?ssl_check_hostname=hunter22": "ssl_check_hostname",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store

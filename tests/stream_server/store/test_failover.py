@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.social.status_draft import StatusDraft

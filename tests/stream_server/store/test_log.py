@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position, parse_published
+from stream_server.events.entry import parse_published
+from stream_server.events.position import LOG_START, Position
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.log import event_log
 from stream_server.store.log.event_log import LogLookup

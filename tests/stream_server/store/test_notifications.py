@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from stream_server.errors import InvalidCursor
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.entry import LOG_START, Position, parse_published
+from stream_server.events.entry import parse_published
+from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.log.rollbacks import RecordedRollback
 from stream_server.store.store import Store

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError
-from stream_server.events.entry import Position
+from stream_server.events.position import Position
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint

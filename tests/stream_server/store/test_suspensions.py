@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from stream_server.errors import ApiError, BadRequest, Forbidden, InvalidCursor, NotFound
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store

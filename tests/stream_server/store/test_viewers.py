@@ -2,7 +2,7 @@
 
 import redis
 
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from stream_server.errors import OutcomeUnknown
-from stream_server.events.entry import LOG_START
+from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.status_draft import StatusDraft
 from stream_server.store.store import Store

@@ -86,28 +86,28 @@ class Write(NamedTuple):
 
 
 WRITES: dict[str, Write] = {
-    "sign_up": Write(lambda s, x, r: s.users.create("New", "New", "new@example.org", PASSWORD_HASH, r), 0, False),
-    "sign_up_many": Write(lambda s, x, r: s.users.create_many([("New", "New"), ("u0", "there")], r), 0, False),
-    "revoke": Write(lambda s, x, r: s.sessions.revoke(x.ann, "jti", 4_000_000_000_000, r), 1, False),
-    "update_user": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
-    "post": Write(
+    "user_create": Write(lambda s, x, r: s.users.create("New", "New", "new@example.org", PASSWORD_HASH, r), 0, False),
+    "users_create": Write(lambda s, x, r: s.users.create_many([("New", "New"), ("u0", "there")], r), 0, False),
+    "token_revoke": Write(lambda s, x, r: s.sessions.revoke(x.ann, "jti", 4_000_000_000_000, r), 1, False),
+    "user_update": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
+    "status_post": Write(
         lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="@u1 hello", in_reply_to=x.fresh), r), 2
     ),
     "repost": Write(lambda s, x, r: s.statuses.create(x.ann, StatusDraft(origin=x.fresh), r), 1),
-    "delete": Write(lambda s, x, r: s.statuses.delete(x.ann, x.done, r), 1),
+    "status_delete": Write(lambda s, x, r: s.statuses.delete(x.ann, x.done, r), 1),
     "like": Write(lambda s, x, r: s.likes.like(x.bob, x.fresh, r), 2),
     "unlike": Write(lambda s, x, r: s.likes.unlike(x.bob, x.done, r), 1),
     "favorite": Write(lambda s, x, r: s.favorites.add(x.bob, x.fresh, r), 0),
     "unfavorite": Write(lambda s, x, r: s.favorites.remove(x.bob, x.done, r), 0),
-    "comment": Write(lambda s, x, r: s.comments.create(x.bob, x.fresh, "@u0 well", r), 2),
-    "uncomment": Write(lambda s, x, r: s.comments.delete(x.bob, x.comment, r), 1),
-    "mark_read": Write(lambda s, x, r: s.notifications.mark_read(x.ann, x.notice, r), 0),
+    "comment_create": Write(lambda s, x, r: s.comments.create(x.bob, x.fresh, "@u0 well", r), 2),
+    "comment_delete": Write(lambda s, x, r: s.comments.delete(x.bob, x.comment, r), 1),
+    "notifications_mark_read": Write(lambda s, x, r: s.notifications.mark_read(x.ann, x.notice, r), 0),
     "follow": Write(lambda s, x, r: s.follows.follow(x.ann, x.bob, r), 2),
     "unfollow": Write(lambda s, x, r: s.follows.unfollow(x.bob, x.ann, r), 1),
     "ask": Write(lambda s, x, r: s.follows.follow(x.eli, x.dora, r), 2),
     "withdraw": Write(lambda s, x, r: s.follows.unfollow(x.dora, x.eli, r), 1),
-    "approve": Write(lambda s, x, r: s.follow_requests.approve(x.eli, x.dora, r), 2),
-    "refuse": Write(lambda s, x, r: s.follow_requests.refuse(x.eli, x.dora, r), 1),
+    "follow_request_approve": Write(lambda s, x, r: s.follow_requests.approve(x.eli, x.dora, r), 2),
+    "follow_request_refuse": Write(lambda s, x, r: s.follow_requests.refuse(x.eli, x.dora, r), 1),
     "block": Write(lambda s, x, r: s.blocks.block(x.dora, x.eli, r), 2),
     "be_blocked": Write(lambda s, x, r: s.blocks.block(x.eli, x.dora, r), 2),
     "unblock": Write(lambda s, x, r: s.blocks.unblock(x.dora, x.fay, r), 1),
@@ -126,13 +126,13 @@ WRITES: dict[str, Write] = {
     "talk_open": Write(lambda s, x, r: s.talks.open(x.ann, [x.carl], None, r), 0),
     "talk_open_several": Write(lambda s, x, r: s.talks.open(x.ann, [x.bob, x.carl], "b", r), 0),
     "talk_send": Write(lambda s, x, r: s.talks.send_message(x.ann, x.talk, "hi", r), 1),
-    "talk_read": Write(lambda s, x, r: s.talks.mark_read(x.ann, x.talk, x.message, r), 0),
-    "rule_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
-    "rule_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
-    "report": Write(
+    "talk_mark_read": Write(lambda s, x, r: s.talks.mark_read(x.ann, x.talk, x.message, r), 0),
+    "saved_rules_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
+    "saved_rules_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
+    "report_create": Write(
         lambda s, x, r: s.reports.create(x.bob, status=x.done, reason="spam", note="", idempotency_key=r), 0
     ),
-    "decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, ReportOutcome.REMOVED, "", r), 1),
+    "report_decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, ReportOutcome.REMOVED, "", r), 1),
     "suspend": Write(lambda s, x, r: s.suspensions.suspend(x.root, x.bob, r), 1),
     "reinstate": Write(lambda s, x, r: s.suspensions.reinstate(x.root, x.gus, r), 1),
 }
@@ -141,5 +141,5 @@ WRITES: dict[str, Write] = {
 FORMS = frozenset({"repost", "ask", "withdraw", "be_blocked", "talk_open_several"})
 """Rows that are another form of a script that has a row already."""
 
-ELSEWHERE = frozenset({"batch", "refresh"})
+ELSEWHERE = frozenset({"batch_claim_key", "refresh_token_use"})
 """Scripts that are tried in the tests of their nouns: they write nothing but their own answer, or take a token."""

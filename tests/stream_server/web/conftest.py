@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from filters.registry import Registry
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.events.language import detect_language
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.runtime.metrics import Metrics
@@ -20,7 +20,7 @@ from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, middleware
 from stream_server.web.http.http_connection import HttpRunner
-from stream_server.web.streaming.subscription_parser import SubscriptionParser
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.hub import world as hub_world
@@ -51,7 +51,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()
     app[app_keys.HUB] = hub_world.World().hub
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
-    app[app_keys.SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
+    app[SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
     routes.add_routes(app)
     yield app
     passwords.close()

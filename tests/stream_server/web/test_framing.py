@@ -3,7 +3,8 @@
 import pytest
 
 from stream_server.errors import NotAcceptable
-from stream_server.events.entry import Entry, Position
+from stream_server.events.entry import Entry
+from stream_server.events.position import Position
 from stream_server.hub.messages import ControlMessage
 from stream_server.web.streaming.framing import (
     NDJSON,

@@ -15,8 +15,8 @@ from filters.registry import Registry
 from stream_server.errors import STATUS_BY_CODE, BadRequest
 from stream_server.store.pagination import PageRequest as Asked
 from stream_server.web import routes
-from stream_server.web.api import users_shapes
-from stream_server.web.http import app_keys, paging_shapes, query
+from stream_server.web.api import users
+from stream_server.web.http import app_keys, paging, query
 from stream_server.web.openapi import document as openapi
 from stream_server.web.openapi.operation import accepts_idempotency_key
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
@@ -54,7 +54,7 @@ def test_pairs_are_bounded_without_a_schema_that_is_false() -> None:
     """Too long and too short ones are refused, in words that generators of clients can read."""
     made = document()
     assert "'items': False" not in str(made)
-    indices = jsonschema_rs.validator_for(made["components"]["schemas"]["Tag"]["properties"]["indices"])
+    indices = jsonschema_rs.validator_for(made["components"]["schemas"]["TagEntity"]["properties"]["indices"])
     assert [indices.is_valid(list(range(count))) for count in range(4)] == [False, False, True, False]
 
 
@@ -124,13 +124,13 @@ def test_a_route_says_what_it_answers(row: Route) -> None:
     shapes = document()["components"]["responses"]
     for status in statuses - {row.status, *row.other_statuses}:
         (media,) = shapes[str(status)]["content"].items()
-        assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/Refusal"}})
+        assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/ErrorResponse"}})
 
 
 def test_every_code_of_a_refusal_is_told() -> None:
     """In the shape as an enumeration, and beside its status."""
     made = document()["components"]
-    assert made["schemas"]["Problem"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
+    assert made["schemas"]["ErrorDetail"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
     for code, status in STATUS_BY_CODE.items():
         assert f"`{code}`" in made["responses"][str(status)]["description"]
 
@@ -173,14 +173,14 @@ async def test_numbers_in_a_query_are_digits(asked: dict[str, str], refusal: str
     """Nothing that a decoder would take for a number besides, and no two ways of saying where."""
     request = make_mocked_request("GET", str(URL("/").with_query(asked)))
     with pytest.raises(BadRequest) as refused:
-        query.read_query(request, paging_shapes.NumberedPageQuery)
+        query.read_query(request, paging.NumberedPageQuery)
     assert refused.value.param == refusal
 
 
 async def test_a_handler_gets_the_query_of_its_row_only() -> None:
     """Another kind is a mistake in the table, and told as one."""
     request = make_mocked_request("GET", "/?count=7&page=2")
-    request[app_keys.QUERY] = query.read_query(request, paging_shapes.NumberedPageQuery)
-    assert query.parsed_query(request, paging_shapes.PageQuery).page_request() == Asked(7, None, None, 2)
-    with pytest.raises(TypeError, match="Wanted"):
-        query.parsed_query(request, users_shapes.AvailabilityQuery)
+    request[app_keys.QUERY] = query.read_query(request, paging.NumberedPageQuery)
+    assert query.parsed_query(request, paging.PageQuery).page_request() == Asked(7, None, None, 2)
+    with pytest.raises(TypeError, match="AvailabilityQuery"):
+        query.parsed_query(request, users.AvailabilityQuery)

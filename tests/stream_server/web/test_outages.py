@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.config.config import Config
+from stream_server.config.settings import Config
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.store import Store
 from stream_server.web.http import app_keys

@@ -9,7 +9,7 @@ import pytest
 from filters.firehose import Firehose
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unavailable
-from stream_server.events.entry import EPOCH_MS, LOG_START, Position, format_iso_time
+from stream_server.events.position import EPOCH_MS, LOG_START, Position, format_iso_time
 from stream_server.hub.client import SubscribeRequest
 from stream_server.store import keys
 from stream_server.store.log.event_log import EventLog, LogLookup

@@ -1,0 +1,33 @@
+"""The kinds of entries, the channels on which Redis publishes them, and the audiences."""
+
+from filters.kind import KINDS, PERSONAL_KINDS
+
+PUBLIC_AUDIENCE = "public"
+"""Audience of an entry that everyone may see. Entries that only control the server have the audience ``-``."""
+
+FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
+"""Prefixes of the other audiences: the followers of a user, the members of a group, and only the named users."""
+
+INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
+"""Kinds that control the server and are not delivered.
+
+A ``rollback`` entry records a lost range of the log; streams receive a ``gap`` for it.
+"""
+
+DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
+"""Each kind that creates a status or comment, with the kind that deletes it.
+
+The deletion must reach every client that received the creation.
+"""
+
+CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
+"""Each deleting kind with the kind that creates what it deletes."""
+
+ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
+"""Every kind that the log may hold."""
+
+CHANNELS = tuple(f"events:{kind}" for kind in ALL_KINDS)
+"""One Redis channel per kind, so a plain Redis listener can SUBSCRIBE to a single kind."""
+
+KNOWN_KINDS = frozenset(ALL_KINDS)
+""":data:`ALL_KINDS` as a set."""

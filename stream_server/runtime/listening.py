@@ -1,0 +1,76 @@
+"""Listening sockets: of a single server process, and of several workers that share one port.
+
+On Linux each worker binds its own socket with SO_REUSEPORT, and the kernel spreads connections evenly over them. The
+supervisor binds the port too, to reserve it, but does not listen. On other systems the kernel does not spread
+connections, so the supervisor's socket listens and the workers inherit it (:data:`WORKERS_BIND_SOCKETS` is false).
+"""
+
+import errno
+import socket
+import sys
+
+WORKERS_BIND_SOCKETS = sys.platform == "linux"
+"""Whether each worker binds its own socket instead of inheriting the supervisor's."""
+
+LISTEN_BACKLOG = 4096
+"""Number of connections that may wait to be accepted; the kernel's ``net.core.somaxconn`` may lower it."""
+
+
+class CannotListen(OSError):
+    """The server cannot listen on the address. The message is a sentence for the person who started it."""
+
+
+def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_BIND_SOCKETS) -> socket.socket:
+    """Reserve ``port`` of ``host`` (0: a free port) for the workers and return the socket.
+
+    Raises :class:`CannotListen`.
+
+    The socket listens only if the workers inherit it. A port that another server uses is refused: with SO_REUSEPORT
+    alone, two servers of one user would share it, and each would receive half of the connections.
+    """
+    if not workers_bind_sockets:
+        return listen_alone(host, port)
+    if port:
+        _bind(host, port, reuse_port=False).close()
+    return _bind(host, port, reuse_port=True)
+
+
+def listen_as_worker(host: str, port: int, inherited_fd: int | None = None) -> socket.socket:
+    """Return a worker's listening socket: a new one, or the inherited descriptor ``inherited_fd``."""
+    if inherited_fd is None:
+        return _start_listening(_bind(host, port, reuse_port=True))
+    inherited = socket.socket(fileno=inherited_fd)
+    inherited.set_inheritable(False)
+    return inherited
+
+
+def listen_alone(host: str, port: int) -> socket.socket:
+    """Return the listening socket of a server without workers; raises :class:`CannotListen` if the port is in use."""
+    return _start_listening(_bind(host, port, reuse_port=False))
+
+
+def _start_listening(own: socket.socket) -> socket.socket:
+    """Make the socket listen and non-blocking, and return it."""
+    own.listen(LISTEN_BACKLOG)
+    own.setblocking(False)
+    return own
+
+
+def _bind(host: str, port: int, *, reuse_port: bool) -> socket.socket:
+    """Return a TCP socket bound to the address; raises :class:`CannotListen` with the reason."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if reuse_port:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        other = " (choose another --port; 0 takes a free one)" if error.errno == errno.EADDRINUSE else ""
+        message = f"cannot listen on {host} port {port}: {error.strerror}{other}"
+        raise CannotListen(message) from None
+    return bound

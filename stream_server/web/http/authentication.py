@@ -1,0 +1,101 @@
+"""Authentication: from a bearer token or a single-use ticket to checked claims.
+
+The store must confirm the claims on every request: the user exists, the token is not revoked, the account is not
+suspended. A browser's EventSource cannot set headers, so streams also accept a ticket in the URL.
+"""
+
+import time
+from hashlib import sha256
+
+import msgspec
+from aiohttp import hdrs, web
+
+from stream_server.errors import BadRequest, Forbidden, Unauthorized
+from stream_server.security.tokens import Claims
+from stream_server.web.http.app_keys import AUTH, KEY_SET, STORE
+from stream_server.web.http.query import query_pairs
+from stream_server.web.route import Route
+
+TICKET_PARAMETER = "ticket"
+"""Query parameter that carries a ticket. The handlers of streams ignore it, because the middleware has checked it."""
+
+_decode_claims = msgspec.json.Decoder(Claims).decode
+
+
+async def authenticate(request: web.Request, route: Route) -> Claims:
+    """Return the claims of the request's token or ticket, if its user may act now.
+
+    Raises:
+        Unauthorized: The token or ticket is missing, invalid, expired or revoked, or its user does not exist.
+        Forbidden: The account is suspended.
+    """
+    claims = await _read_claims(request, route)
+    token_status = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
+    if not token_status.user_exists:
+        raise Unauthorized("the token's user does not exist")
+    if token_status.revoked:
+        raise Unauthorized("the token was revoked", code="token_revoked")
+    if token_status.suspended:
+        raise Forbidden("this account is suspended", code="suspended")
+    return claims
+
+
+async def _read_claims(request: web.Request, route: Route) -> Claims:
+    """Return the claims of the ticket, if the route accepts one, else those of the verified token.
+
+    Does not check whether the token was revoked or its user suspended.
+    """
+    ticket = read_ticket(request) if route.accepts_ticket else None
+    if ticket is not None:
+        return await redeem_ticket(request, ticket)
+    token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
+    if KEY_SET in request.app:
+        await request.app[KEY_SET].ensure_key_for(token)
+    return request.app[AUTH].verify(token, time.time())
+
+
+def read_bearer_token(request: web.Request) -> str:
+    """Return the token of the Authorization header (RFC 6750 §2.1), the only place where a token may stand.
+
+    Raises Unauthorized if the header is missing, repeated, or no bearer token.
+    """
+    headers = request.headers.getall(hdrs.AUTHORIZATION, [])
+    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthorized("send `Authorization: Bearer <token>`")
+    return token.strip()
+
+
+def read_ticket(request: web.Request) -> str | None:
+    """Return the ticket in the URL, or None if there is no ticket.
+
+    Raises BadRequest for two tickets, or for a ticket beside an Authorization header.
+    """
+    found = [value for name, value in query_pairs(request) if name == TICKET_PARAMETER]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise BadRequest("given more than once", code="conflicting_parameters", param=TICKET_PARAMETER)
+    if hdrs.AUTHORIZATION in request.headers:
+        message = "send a ticket or an Authorization header, not both"
+        raise BadRequest(message, code="conflicting_parameters", param=TICKET_PARAMETER)
+    return found[0]
+
+
+async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
+    """Consume the ticket, and return the claims of the token for which the server issued it.
+
+    Raises Unauthorized if the ticket is unknown, used or expired, or if its token has expired since (`token_expired`).
+    """
+    claims_json = await request.app[STORE].tickets.redeem(ticket_digest(ticket))
+    if claims_json is None:
+        raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET_PARAMETER)
+    claims = _decode_claims(claims_json)
+    if time.time() >= claims.exp:
+        raise Unauthorized("the token of this ticket has expired", code="token_expired", param=TICKET_PARAMETER)
+    return claims
+
+
+def ticket_digest(ticket: str) -> str:
+    """Return the SHA-256 digest under which the store keeps a ticket, as hexadecimal text."""
+    return sha256(ticket.encode()).hexdigest()
