@@ -43,6 +43,9 @@ class LogPageSource(Protocol):
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
         """Entries after a position; raises errors.Unavailable while Redis is away."""
 
+    async def wait_until_readable(self, timeout_seconds: float) -> None:
+        """Wait until the log is readable again, for at most ``timeout_seconds``."""
+
 
 class CatchUpPage(NamedTuple):
     """What a reader found: ``deliveries`` of the entries up to ``end_position``, and what was missing before them.

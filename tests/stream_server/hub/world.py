@@ -65,6 +65,10 @@ class Log:
         held = after in [e.position for e in known] or not known or after < known[0].position
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
 
+    async def wait_until_readable(self, timeout_seconds: float) -> None:
+        """As when the feed does not report the log as readable."""
+        await asyncio.sleep(timeout_seconds)
+
 
 @dataclass
 class Graph:
