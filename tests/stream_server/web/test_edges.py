@@ -318,7 +318,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
 async def test_a_body_that_trickles_is_given_up(
     address: Address, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A byte now and then keeps no handler for longer than the body's deadline."""
+    """A trickling body does not occupy the handler longer than the body's deadline."""
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.3)
     ann = await world.user("ann")
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
