@@ -19,12 +19,14 @@ from filters.registry import Registry
 from stream_server.config.settings import Config
 from stream_server.events.language import LanguageDetector, detect_language, detect_nothing
 from stream_server.feed.feed import Feed
+from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
-from stream_server.jobs.workers import JobWorkers, RepairLoop
+from stream_server.jobs.workers import JobWorkers
 from stream_server.runtime import listening
 from stream_server.runtime.metrics import Metrics
 from stream_server.security import tokens
@@ -64,17 +66,21 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas, size_limits=_script_sizes(config),
         detect_language=_language_detector(config),
+        verify_feed=lambda: feed.detector.recheck(),  # noqa: PLW0108 - the feed is made below
     )  # fmt: skip
     await store.open()
     log = LogReader(store.log)
+    link_health = LinkHealth(random.Random())
     subscriptions = SubscriptionParser(_load_filters())
     hub = Hub(
         _client_limits(config), log, await store.log.head(),
-        now_ms=_now_ms, read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
+        now_ms=_now_ms, lag_ms=link_health.lag_ms,
+        read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     feed = Feed(
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
-        last_written=lambda: store.last_written, canary_seconds=config.canary_seconds, random_source=random.Random(),
+        last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
+        canary_seconds=config.canary_seconds,
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
@@ -220,7 +226,7 @@ def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
     def ready() -> tuple[bool, dict[str, object]]:
         """Return whether the server is ready, and the details that ``/readyz`` shows."""
         is_ready = feed.is_ready and not hub.is_stopping
-        return is_ready, {"lag_ms": feed.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
+        return is_ready, {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
 
     return ready
 
@@ -245,7 +251,7 @@ def _make_metrics(hub: Hub, feed: Feed, log: EventLog) -> Metrics:
     metrics.watch("stream_server_slow_client_demotions_total", lambda: hub.counters.slow_demotions)
     metrics.watch("stream_server_redis_reconnects_total", lambda: feed.reconnects)
     metrics.watch("stream_server_rollbacks_total", lambda: feed.rollbacks)
-    metrics.watch("stream_server_feed_lag_seconds", lambda: feed.lag_ms() / 1000)
+    metrics.watch("stream_server_feed_lag_seconds", lambda: feed.link_health.lag_ms() / 1000)
     metrics.watch("stream_server_ring_bytes", lambda: hub.ring.size_bytes)
     metrics.watch("stream_server_log_number", lambda: hub.head.n)
     metrics.watch("stream_server_log_invalid_rows_total", lambda: log.invalid_rows)

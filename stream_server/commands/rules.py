@@ -117,7 +117,8 @@ def _check_members(
         validation.decode_body(kind or TrialStatus, msgspec.json.encode(members))
     except ApiError as error:
         option = options.get(error.param or "")
-        parts = (option, error.message) if option else ("--status", error.param, error.message)
+        message = error.message.removeprefix(f"`{error.param}` ")  # the option or the path names the member
+        parts = (option, message) if option else ("--status", error.param, message)
         raise CommandFailure(": ".join(filter(None, parts)), USAGE) from None
     except UnicodeEncodeError:
         raise CommandFailure("--text and --lang must be UTF-8", USAGE) from None

@@ -1,4 +1,4 @@
-"""Whether the link to Redis is well, since when it is not, and how long to wait before it is dialled again."""
+"""The health of the subscription to Redis: whether it works, since when it does not, and when to reconnect."""
 
 import asyncio
 import random
@@ -6,16 +6,25 @@ import time
 from collections.abc import Callable
 
 BACKOFF_SECONDS = (0.05, 2.0)
-"""Wait before dialling again: the first and the longest, doubled in between, with jitter."""
+"""Shortest and longest wait in seconds before a reconnect. The wait doubles from one to the other, with jitter."""
 
 STABLE_SECONDS = 5.0
-"""Who was well for so long begins with the first wait again: a link that flaps is not dialled at each flap."""
+"""A link that was healthy for this many seconds starts again with the shortest wait. A flapping link does not."""
+
+
+class LinkLost(Exception):
+    """The subscription ended or can no longer be trusted. The feed reconnects and reads the log first."""
 
 
 class LinkHealth:
-    """One link's. Its clock never jumps: ``monotonic`` gives seconds of no particular beginning."""
+    """The health of one subscription.
+
+    Attributes:
+        healthy: Event that is set while the subscription works.
+    """
 
     def __init__(self, random_source: random.Random, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """``monotonic`` is a clock in seconds that never jumps."""
         self._random_source = random_source
         self._monotonic = monotonic
         self._last_healthy_at = monotonic()
@@ -24,21 +33,21 @@ class LinkHealth:
         self.healthy = asyncio.Event()
 
     def mark_healthy(self) -> None:
-        """It is known to be well at this moment."""
+        """Record that the subscription works at this moment."""
         self._last_healthy_at = self._monotonic()
         if self._healthy_since is None:
             self._healthy_since = self._last_healthy_at
         self.healthy.set()
 
     def mark_lost(self) -> float:
-        """It is not, or may not be; gives the seconds to wait before it is dialled again."""
-        steady = self._healthy_since is not None and self._monotonic() - self._healthy_since >= STABLE_SECONDS
+        """Record that the subscription may be broken. Return the seconds to wait before the reconnect."""
+        was_stable = self._healthy_since is not None and self._monotonic() - self._healthy_since >= STABLE_SECONDS
         self._healthy_since = None
         self.healthy.clear()
         shortest, longest = BACKOFF_SECONDS
-        self._backoff_seconds = shortest if steady else min(longest, self._backoff_seconds * 2)
+        self._backoff_seconds = shortest if was_stable else min(longest, self._backoff_seconds * 2)
         return min(longest, self._backoff_seconds * self._random_source.uniform(0.5, 1.5))
 
     def lag_ms(self) -> int:
-        """How long ago it was known to be well, if it is not; 0 while it is."""
+        """Return the milliseconds since the subscription was last known to work, or 0 while it works."""
         return 0 if self.healthy.is_set() else round((self._monotonic() - self._last_healthy_at) * 1000)

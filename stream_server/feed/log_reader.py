@@ -1,11 +1,12 @@
-"""The log as the hub's readers see it: pages, four at a time, each read once for all who want it.
+"""Pages of the log for clients that catch up: four reads at a time, and one read for all clients at a position.
 
-A page must begin behind the very entry that was named. Where it does not, the log may have lost its end, or what is
-near may be behind: the feed looks at its own place first, and the page is read again, from the primary. What is still
-not there then is gone, and the page begins where the log goes on for whoever stood there.
+A page must begin directly after the entry that the client names. If it does not, the log may have lost its end, or
+the replica may be behind. Then the feed first checks the hub's own position, and the reader reads the page again from
+the primary. If the named entry is still missing, it is lost, and the page begins where the log continues.
 """
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 
 from stream_server.errors import Unavailable
@@ -17,22 +18,38 @@ from stream_server.hub.catchup.reader import LogPage
 from stream_server.store.log.event_log import EventLog, LogLookup
 
 MAX_CONCURRENT_READS = 4
-"""So many pages are read at once."""
+"""Most pages read from Redis at the same time."""
 
 
 class LogReader:
-    """Reads the log behind the ring, for all who are behind; ``rechecks`` counts the pages that began elsewhere."""
+    """Reads the part of the log that is older than the hub's ring, for all clients that catch up.
+
+    Attributes:
+        rechecks: Number of pages that did not begin at the requested position.
+    """
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
+        self._readable = asyncio.Event()
         self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
         self._reads_in_progress: dict[Position, asyncio.Task[LogPage]] = {}
         self.rechecks = 0
 
-    async def read_page(self, after: Position, max_entries: int) -> LogPage:
-        """Up to ``max_entries`` entries after a position, fewer if they are large, marked where what they show is gone.
+    def mark_readable(self) -> None:
+        """Wake the clients that wait for the log. The feed calls this after each successful check of the log."""
+        self._readable.set()
 
-        Raises Unavailable.
+    async def wait_until_readable(self, timeout_seconds: float) -> None:
+        """Wait until the log is readable again, for at most ``timeout_seconds``. A cancellation ends the wait."""
+        self._readable.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self._readable.wait()
+
+    async def read_page(self, after: Position, max_entries: int) -> LogPage:
+        """Return up to ``max_entries`` entries after a position, or fewer if the entries are large.
+
+        Entries that show a deleted status or comment are marked. Raises `Unavailable`.
         """
         reading = self._reads_in_progress.get(after)
         if reading is None:
@@ -43,11 +60,13 @@ class LogReader:
         return await asyncio.shield(reading)
 
     def _read_done(self, after: Position, read: "asyncio.Task[LogPage]") -> None:
+        """Forget a finished read."""
         del self._reads_in_progress[after]
         if not read.cancelled():
-            read.exception()  # looked at here too: all who waited for it may have left
+            read.exception()  # fetch it, or asyncio logs an error when all waiting clients have left
 
     async def _read_entries(self, after: Position, max_entries: int) -> LogPage:
+        """Read one page, and read it again from the primary if it does not begin directly after ``after``."""
         async with self._read_slots:
             located = await self._log.look_up(after.ms, after.seq)
             entries = await self._read_from_replica(after, max_entries) if _is_contiguous(after, located) else []
@@ -59,12 +78,14 @@ class LogReader:
                     _page_start(after, located), self._log.page_sizer.page_entries(max_entries), from_primary=True
                 )
             if not entries:
-                raise Unavailable("the log ends before what was heard: it is looked at", retry_after=1)
+                raise Unavailable(
+                    "the log ends before this position; the server is checking it, try again", retry_after=1
+                )
             await self._mark_deleted(entries)
         return LogPage(entries, is_contiguous=_is_contiguous(after, located))
 
     async def _read_from_replica(self, after: Position, max_entries: int) -> list[Entry]:
-        """Nothing where the replica does not answer: it is left, and the primary asked."""
+        """Read from the current server. If it does not answer, switch to the primary and return an empty list."""
         try:
             return await self._log.read(after, self._log.page_sizer.page_entries(max_entries))
         except Unavailable:
@@ -72,28 +93,37 @@ class LogReader:
             return []
 
     async def _mark_deleted(self, entries: list[Entry]) -> None:
-        """All that a page shows is asked about at once. Ids are places on the log: no two nouns share one."""
-        shown = [(entry, _shown_ids(entry)) for entry in entries]
-        statuses = {one for _, told in shown for one in (told.status, told.original) if one is not None}
-        comments = {told.comment for _, told in shown if told.comment is not None}
-        lost = (statuses | comments) - await self._log.find_existing(statuses, comments)
-        for entry, told in shown:
-            entry.is_deleted = told.status in lost or told.comment in lost
-            entry.original_is_deleted = told.original in lost
+        """Mark the entries that show a deleted status or comment. All are looked up in one call.
+
+        Ids are log positions, so a status and a comment never share an id.
+        """
+        shown_by_entry = [(entry, _shown_ids(entry)) for entry in entries]
+        statuses = {
+            status_id
+            for _, shown in shown_by_entry
+            for status_id in (shown.status, shown.original)
+            if status_id is not None
+        }
+        comments = {shown.comment for _, shown in shown_by_entry if shown.comment is not None}
+        deleted = (statuses | comments) - await self._log.find_existing(statuses, comments)
+        for entry, shown in shown_by_entry:
+            entry.is_deleted = shown.status in deleted or shown.comment in deleted
+            entry.original_is_deleted = shown.original in deleted
 
 
 def _is_contiguous(after: Position, located: LogLookup) -> bool:
-    """Whether the entry is there, or below the log's front, where it was once in its turn."""
-    there = located.entry is not None and located.entry.position == after
-    return there or (located.rollback_start is None and _is_before_floor(after, located))
+    """Return whether the entry at ``after`` is on the log, or was trimmed without a rollback."""
+    is_present = located.entry is not None and located.entry.position == after
+    return is_present or (located.rollback_start is None and _is_before_floor(after, located))
 
 
 def _is_before_floor(after: Position, located: LogLookup) -> bool:
+    """Return whether the position is older than the first entry of the log."""
     return located.floor is None or after[:2] < located.floor[:2]
 
 
 def _page_start(after: Position, located: LogLookup) -> Position:
-    """Behind which place the page begins."""
+    """Return the position directly before the first entry of the page for a client at ``after``."""
     if located.entry is not None and located.entry.position == after:
         return after
     if _is_before_floor(after, located):
@@ -102,6 +132,7 @@ def _page_start(after: Position, located: LogLookup) -> Position:
 
 
 def _shown_ids(entry: Entry) -> ShownIds:
+    """Return the ids of the status and comment shown by an entry, or none for a malformed entry."""
     try:
         return entry.shown_ids
     except MalformedEntry:

@@ -42,8 +42,8 @@ class Hub:
         saved_rules: Saved rules of this worker's users.
         catchup_reader: Reads pages for clients that catch up, long polls and previews.
         preview_slots: Semaphore for concurrent previews.
-        log_available: Set by the feed while the log can be read.
-        lag_ms: Set by the feed: returns how far this worker is known to be behind the log, in ms.
+        lag_ms: Returns how far this worker is known to be behind the log, in ms.
+        wait_for_log: Waits until the log can be read again, for at most the given seconds.
         now_ms: The wall clock, in ms since 1970.
     """
 
@@ -54,14 +54,15 @@ class Hub:
         head: Position,
         *,
         now_ms: Callable[[], int],
+        lag_ms: Callable[[], int] = lambda: 0,
         read_relations: Callable[[str], Awaitable[RelationSnapshot]],
         parse_rule: Callable[[str], Rule],
     ) -> None:
         self.counters = HubCounters()
         self.registry = ClientRegistry()
         self.background_tasks = BackgroundTasks()
-        self.log_available = asyncio.Event()
-        self.lag_ms: Callable[[], int] = lambda: 0
+        self.lag_ms = lag_ms
+        self.wait_for_log = log.wait_until_readable
         self.now_ms = now_ms
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
@@ -103,8 +104,8 @@ class Hub:
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
         """Continue after ``to`` instead of after the head, and send every client a `gap`.
 
-        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: this hub was away
-        for longer than the log reaches back, and ``to`` is above the head.
+        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: this hub was
+        away for longer than the log reaches back, and ``to`` is above the head.
         """
         self._rollback_notices.move_head(to, reason, missed_count)
 
@@ -142,13 +143,6 @@ class Hub:
         """Free decoded entries and index blocks that no client has read for a while."""
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()
-
-    async def wait_for_log(self, timeout_seconds: float) -> None:
-        """Wait until the log can be read again, at most ``timeout_seconds``. The end of a stream cancels the wait."""
-        self.log_available.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds):
-                await self.log_available.wait()
 
     # Start, clients, stop.
 

@@ -1,1 +1,9 @@
-"""TODO contract."""
+"""Background services of a server process: job workers, the repair loop, and the trimmer of the log.
+
+The one decision: any number of processes may run these services, and any of them may die at any moment. All shared
+state is in Redis, and every step may be repeated.
+
+``workers``      claims due jobs from the queue and runs their passes
+``repair_loop``  checks and repairs the whole store from time to time, in one process at a time
+``trimmer``      keeps the log within its limits
+"""

@@ -1,6 +1,6 @@
-"""The trimmer: every server and worker looks after the end of the log, a few times a minute.
+"""The trimmer: every server and worker process keeps the log within its limits, a few times a minute.
 
-It may be done by many at once, and by nobody for hours: what was left is taken off in slices by whoever comes next.
+Several processes may trim at once. If no process trims for hours, the next run removes the surplus in slices.
 """
 
 import asyncio
@@ -14,13 +14,15 @@ from stream_server.store.log.retention import LogSize, Retention, RetentionLimit
 logger = logging.getLogger(__name__)
 
 CHECK_INTERVAL_SECONDS = (4.0, 6.0)
-"""Between two looks; at random, so that many processes do not look together."""
+"""Shortest and longest interval in seconds between two runs. It is random, so that processes do not run together."""
 
 
 class LogTrimmer:
-    """Keeps the log within ``limits``, which may be set anew at any time.
+    """Keeps the log within its limits.
 
-    ``log_size`` is what was there at the last look, ``trimmed_entries`` counts the entries that this process took off.
+    Attributes:
+        log_size: The size of the log after the last run.
+        trimmed_entries: Number of entries that this process removed.
     """
 
     def __init__(self, retention: Retention, limits: RetentionLimits, random_source: random.Random) -> None:
@@ -33,16 +35,16 @@ class LogTrimmer:
 
     @property
     def limits(self) -> RetentionLimits:
-        """What the log may keep."""
+        """The limits of the log."""
         return self._limits
 
     def set_limits(self, limits: RetentionLimits) -> None:
-        """From now on these are the bounds; it is looked at once whether the log is within them."""
+        """Set new limits, and start a run at once."""
         self._limits = limits
         self._limits_changed.set()
 
     async def run(self) -> None:
-        """Look now and every few seconds, until cancelled; a Redis that is away is waited out."""
+        """Trim now and every few seconds until cancelled. While Redis is unavailable, try again at the next run."""
         while True:
             self._limits_changed.clear()
             await self._try_trim()
@@ -51,18 +53,18 @@ class LogTrimmer:
                     await self._limits_changed.wait()
 
     async def _try_trim(self) -> None:
+        """Trim once. Log a failure instead of raising it."""
         try:
             await self.trim()
         except Unavailable as error:
-            logger.debug("the log waits to be trimmed: %s", error.message)  # others say it loudly enough
+            # The feed logs an unreachable Redis at a higher level.
+            logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
         except ApiError as error:
-            logger.warning("the log is not kept within its bounds: %s", error.message)
+            logger.warning("trimming the log failed: %s", error.message)
 
     async def trim(self) -> None:
-        """Look once. Raises Unavailable."""
+        """Trim once. Raises `Unavailable`."""
         self.log_size = await self._retention.trim(self._limits)
         self.trimmed_entries += self.log_size.trimmed
         if self.log_size.trimmed:
-            logger.debug(
-                "%d entries left the log; it reaches back %.0f s", self.log_size.trimmed, self.log_size.age_seconds
-            )
+            logger.debug("trimmed %d entries; the log covers %.0f s", self.log_size.trimmed, self.log_size.age_seconds)

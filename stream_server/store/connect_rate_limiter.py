@@ -1,4 +1,4 @@
-"""How often somebody connects: a count a user and a window of time, kept in Redis, where all workers count together."""
+"""The limit of reconnects: a counter per user and time window in Redis, shared by all server processes."""
 
 import asyncio
 from typing import NamedTuple
@@ -9,13 +9,22 @@ from limits.aio.strategies import FixedWindowRateLimiter
 from redis.exceptions import RedisError
 
 from stream_server.store.keys import CONNECTS_PREFIX, connects_suffix
-from stream_server.store.redis.client import RedisClient, unavailable_error
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.errors import unavailable_error
 
 CONNECT_WINDOW_MINUTES = 15
+"""Length of a window in minutes."""
 
 
 class ConnectAllowance(NamedTuple):
-    """What is left of a window: of ``limit`` connects so many are ``remaining`` until ``resets_at``, in seconds since 1970."""
+    """The state of a user's window after a connect.
+
+    Attributes:
+        admitted: Whether the connect is allowed.
+        limit: Number of connects allowed in a window.
+        remaining: Number of connects left in this window.
+        resets_at: End of the window in seconds since 1970.
+    """
 
     admitted: bool
     limit: int
@@ -24,7 +33,7 @@ class ConnectAllowance(NamedTuple):
 
 
 class ConnectRateLimiter:
-    """Counts the connects of each user; a window begins with its first one."""
+    """Counts the connects of each user. A window begins with the first connect in it."""
 
     def __init__(self, redis: RedisClient) -> None:
         self._redis = redis
@@ -32,12 +41,12 @@ class ConnectRateLimiter:
             "async+redis://",
             implementation="redispy",
             key_prefix=CONNECTS_PREFIX,
-            connection_pool=redis.pool,  # type: ignore[arg-type]  # documented; only its annotation forgot it
+            connection_pool=redis.pool,  # type: ignore[arg-type]  # documented, but missing from the annotation
         )
         self._limiter = FixedWindowRateLimiter(storage)
 
     async def admit(self, uid: str, max_connects: int) -> ConnectAllowance:
-        """Count one connect of a user, who may have ``max_connects`` in a window; raises Unavailable while Redis is away."""
+        """Count one connect of a user who may connect ``max_connects`` times in a window. Raises `Unavailable`."""
         limit = _ConnectLimit(max_connects, CONNECT_WINDOW_MINUTES)
         try:
             async with asyncio.timeout(self._redis.timeout_seconds):
@@ -49,7 +58,8 @@ class ConnectRateLimiter:
 
 
 class _ConnectLimit(RateLimitItemPerMinute):
-    """A limit whose counts have keys of ours: a changed limit goes on with the counts of the old one."""
+    """A limit whose keys come from our key table. After a change of the limit, the counts continue."""
 
     def key_for(self, *identifiers: bytes | str | float) -> str:
+        """Return the suffix of the counter's key for a user id."""
         return connects_suffix(str(identifiers[0]))

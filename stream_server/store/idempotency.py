@@ -1,19 +1,28 @@
-"""The name of one write: under it a script keeps its answer, so that the write is made once."""
+"""Idempotency keys: a script keeps the reply of a write under its key, so that a repeated write has no effect."""
 
 import secrets
 from hashlib import blake2b
 from typing import NamedTuple, Self
 
 CLIENT_TTL_MS = 24 * 3_600_000
-"""How long an ``Idempotency-Key`` of a client is remembered."""
+"""Time in milliseconds for which Redis remembers a client's ``Idempotency-Key``: 24 hours."""
 
 SERVER_TTL_MS = 60_000
-"""How long a key made here is remembered. It only has to outlive the one repetition, which comes within seconds;
-a key for every write kept for a day would be most of the memory of a busy server."""
+"""Time in milliseconds for which Redis remembers a key made by the server: one minute.
+
+The key must outlive only the server's own retry, which comes within seconds. Keeping the keys of all writes for a day
+would take most of the memory of a busy Redis.
+"""
 
 
 class IdempotencyKey(NamedTuple):
-    """``value`` names the write, ``fingerprint`` its content: the same key with other content is refused."""
+    """The key of one write.
+
+    Attributes:
+        value: The key itself.
+        fingerprint: Hash of the request. Redis refuses the same key with another fingerprint.
+        ttl_ms: Time in milliseconds for which Redis remembers the reply.
+    """
 
     value: str
     fingerprint: str
@@ -21,14 +30,14 @@ class IdempotencyKey(NamedTuple):
 
     @classmethod
     def generate(cls) -> Self:
-        """A key for a write that came without one."""
+        """Make a key for a write whose client sent none."""
         return cls("s:" + secrets.token_hex(12), "-", SERVER_TTL_MS)
 
     @classmethod
     def from_client(cls, uid: str, key: str, payload: bytes) -> Self:
-        """A client's own key, which is its user's alone; ``payload`` is whatever makes the request what it is."""
+        """Make the key of a client's ``Idempotency-Key``, for this user only. ``payload`` identifies the request."""
         return cls(f"c:{uid}:{key}", blake2b(payload, digest_size=16).hexdigest(), CLIENT_TTL_MS)
 
     def for_part(self, number: int) -> Self:
-        """The name of one part of a batch; the slash is in no client's key, so parts cannot meet keys."""
+        """Return the key of one part of a batch. It is unique, because a client's key contains no slash."""
         return self._replace(value=f"{self.value}/{number}")

@@ -1,8 +1,9 @@
-"""All keys in one table, before any code: what each holds, and whether it is truth or derived.
+"""The table of all Redis keys: what each key holds, and whether its data is truth or derived.
 
-Truth changes together in one script and so lives on one shard: its keys carry the hash tag ``{core}``. Derived
-data can be rebuilt from it, is large, and spreads: its keys carry their owner's id as the tag. No script touches
-both. Ids are 53-bit decimal numbers, exact as the score of a sorted set. Lua gets the names from here.
+Truth changes together in one script, so it is on one shard: its keys have the hash tag ``{core}``. Derived data can be
+rebuilt from the truth and is large, so it is spread over shards: its keys have their owner's id as the hash tag. No
+script uses both. Ids are decimal numbers of at most 53 bits, so they are exact as the score of a sorted set. Lua
+scripts get the key names from this table.
 """
 
 from collections.abc import Collection
@@ -10,7 +11,15 @@ from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """One row: ``name`` as in Lua's ``KEY``, ``prefix`` (followed by ``tail``), Redis type, and what it holds."""
+    """One row of the table.
+
+    Attributes:
+        name: Name of the row, also in Lua's table ``KEY``.
+        prefix: Fixed beginning of the key.
+        tail: Variable end of the key, in angle brackets. Empty for a single key.
+        type: Redis type of the value.
+        description: What the key holds.
+    """
 
     name: str
     prefix: str
@@ -20,80 +29,94 @@ class Key(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """The whole key, with its variable parts in angle brackets."""
+        """The whole key with its variable parts in angle brackets."""
         return self.prefix + self.tail
 
 
 CORE_KEYS: tuple[Key, ...] = (
     Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the log's last entry, last `fence`"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
-    Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of each lost end, by the id of its entry; capped"),
+    Key(
+        "rollbacks",
+        "{core}:rollbacks",
+        "",
+        "ZSET",
+        "`<from> <to>` of each rollback, scored by the id of its entry; capped",
+    ),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
     Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more"),
     Key("status", "{core}:status:", "<id>", "HASH", "id uid audience posted(ms) counters `head` (JSON) and more"),
-    Key("profile", "{core}:profile:", "<uid>", "ZSET", "own statuses: id scored by itself; never capped, see `posts`"),
+    Key("profile", "{core}:profile:", "<uid>", "ZSET", "a user's statuses: id scored by itself; never capped"),
     Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
-    Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a token that was taken back; expires with it"),
+    Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a revoked token; expires with the token"),
     Key("refresh", "{core}:refresh:", "<sha256>", "STRING", "user id of an unused refresh token; expires"),
-    Key("ticket", "{core}:ticket:", "<sha256>", "STRING", "what the token of an unused ticket says; expires"),
-    Key("protected", "{core}:protected", "", "SET", "ids of the protected users; each hash says so, too"),
-    Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); each hash says so, too"),
-    Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), the lease of whoever claimed it"),
+    Key("ticket", "{core}:ticket:", "<sha256>", "STRING", "the token claims of an unused ticket; expires"),
+    Key("protected", "{core}:protected", "", "SET", "ids of the protected users; also in each user's hash"),
+    Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); also in each user's hash"),
+    Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), or the end of its lease"),
     Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
-    Key("job", "{core}:job:", "<id>", "HASH", "what is left to do: mode, fence, place, failures, versions, subject"),
-    Key("repair", "{core}:repair", "", "STRING", "there while it is nobody's turn to look everything over; expires"),
-    Key("weight", "{core}:weight", "", "STRING", "bytes of the log, while it need not be weighed anew; expires"),
-    Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user, scored by themselves"),
+    Key("job", "{core}:job:", "<id>", "HASH", "a job: mode, fence, progress, failures, versions, subject"),
+    Key("repair", "{core}:repair", "", "STRING", "lock of the repair loop; expires"),
+    Key("weight", "{core}:weight", "", "STRING", "cached size of the log in bytes; expires"),
+    Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user: id scored by itself"),
     Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself"),
     Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself"),
     Key("thread", "{core}:thread:", "<root id>", "ZSET", "a conversation: status id scored by itself"),
     Key("reposts", "{core}:reposts:", "<status id>", "ZSET", "reposts and quotes: status id scored by itself"),
-    Key("likes", "{core}:likes:", "<status id>", "ZSET", "who likes it: user id -> when (ms)"),
-    Key("liked", "{core}:liked:", "<uid>", "ZSET", "what a user likes: status id -> when (ms)"),
-    Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "kept statuses: status id -> when (ms)"),
+    Key("likes", "{core}:likes:", "<status id>", "ZSET", "users who like a status: user id -> when (ms)"),
+    Key("liked", "{core}:liked:", "<uid>", "ZSET", "statuses that a user likes: status id -> when (ms)"),
+    Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "favorites of a user: status id -> when (ms)"),
     Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself"),
     Key("comment", "{core}:comment:", "<id>", "HASH", "id uid status message posted(ms) audience `json` and more"),
-    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source uid>:<subject>` -> own id; capped"),
-    Key("asks", "{core}:asks:", "<uid>", "ZSET", "who asks to follow a protected user: user id -> when (ms)"),
-    Key("asked", "{core}:asked:", "<uid>", "ZSET", "whom a user asks to follow: user id -> when (ms)"),
-    Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "whom a user blocks: user id -> when (ms)"),
-    Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "who blocks a user: user id -> when (ms)"),
-    Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "whom a user mutes: user id -> when (ms)"),
-    Key("list", "{core}:list:", "<id>", "HASH", "id uid private members created(ms), words as they are and JSON"),
+    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source uid>:<subject>` -> notification id; capped"),
+    Key("asks", "{core}:asks:", "<uid>", "ZSET", "requests to follow a user: requester id -> when (ms)"),
+    Key("asked", "{core}:asked:", "<uid>", "ZSET", "follow requests of a user: target id -> when (ms)"),
+    Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "users that a user blocks: user id -> when (ms)"),
+    Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "users who block a user: user id -> when (ms)"),
+    Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "users that a user mutes: user id -> when (ms)"),
+    Key("list", "{core}:list:", "<id>", "HASH", "id uid private members created(ms), texts plain and as JSON"),
     Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id scored by itself"),
     Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added (ms)"),
-    Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that a user is on: list id -> when (ms)"),
-    Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), words as they are and JSON"),
-    Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is in: group id -> when (ms)"),
+    Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that have a user as member: list id -> when (ms)"),
+    Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), texts plain and as JSON"),
+    Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is a member of: group id -> when (ms)"),
     Key("joined", "{core}:joined:", "<group id>", "ZSET", "members: user id -> when joined (ms)"),
-    Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "its timeline: status id scored by itself; capped"),
-    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people created(ms), name as it is and JSON"),
-    Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of the last message, or its own"),
-    Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two people, the lower id first"),
+    Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "timeline of a group: status id scored by itself; capped"),
+    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people created(ms), name plain and as JSON"),
+    Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of its last message, or talk id"),
+    Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two users, the lower id first"),
     Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read"),
     Key("messages", "{core}:messages:", "<talk id>", "ZSET", "message id scored by itself"),
     Key("message", "{core}:message:", "<id>", "HASH", "id talk uid login message posted(ms), `json`"),
     Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself"),
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
-    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), the decision"),
+    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), decision"),
     Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created"),
     Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
 )
-"""What cannot be rebuilt: one shard, changed by one script at a time."""
+"""Keys of the truth. They cannot be rebuilt, and they are on one shard."""
 
 DERIVED_KEYS: tuple[Key, ...] = (
     Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
     Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
-    Key("connects", "connects:", "{<uid>}", "STRING", "how often a user connected in this window; expires with it"),
+    Key(
+        "connects",
+        "connects:",
+        "{<uid>}",
+        "STRING",
+        "number of connects in the current window; expires with the window",
+    ),
 )
-"""What can be rebuilt from the truth: any shard."""
+"""Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
 
 ALL_KEYS = CORE_KEYS + DERIVED_KEYS
 
 _PREFIX_BY_NAME = {key.name: key.prefix for key in ALL_KEYS}
+_NAME_BY_PREFIX = {key.prefix: key.name for key in ALL_KEYS if key.tail}
+_CORE_TAG = "{core}:"
 
 META = _PREFIX_BY_NAME["meta"]
 LOG = _PREFIX_BY_NAME["log"]
@@ -101,30 +124,39 @@ ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
 CONNECTS_PREFIX = _PREFIX_BY_NAME["connects"].removesuffix(":")
-"""How the keys of connects begin; the library that counts them puts the colon."""
+"""Prefix of the connect counters. The library that counts adds the colon."""
 
 
 def key_for(name: str, *parts: str) -> str:
-    """The key of the table's row ``name`` for these ids, joined by colons: ``named("likes", "42")``."""
+    """Return the key of the row ``name`` for these ids, joined by colons: ``key_for("likes", "42")``."""
     return _PREFIX_BY_NAME[name] + ":".join(parts)
 
 
+def parse(key: str) -> tuple[str, str]:
+    """Return the row name and the id of a key. Both are empty if the key has no id or is not in the table."""
+    tag_length = len(_CORE_TAG) if key.startswith(_CORE_TAG) else 0
+    prefix = key[: key.find(":", tag_length) + 1]
+    if prefix not in _NAME_BY_PREFIX:
+        return "", ""
+    return _NAME_BY_PREFIX[prefix], key.removeprefix(prefix).strip("{}")
+
+
 def home_timeline(uid: str) -> str:
-    """The home timeline of a user."""
+    """Return the key of a user's home timeline."""
     return f"{_PREFIX_BY_NAME['home']}{{{uid}}}"
 
 
 def list_timeline(list_id: str) -> str:
-    """The timeline of a list."""
+    """Return the key of a list's timeline."""
     return f"{_PREFIX_BY_NAME['timeline']}{{{list_id}}}"
 
 
 def connects_suffix(uid: str) -> str:
-    """What follows :data:`CONNECTS_PREFIX` and a colon in the key of a user's connects."""
+    """Return the part of a connect counter's key after :data:`CONNECTS_PREFIX` and a colon."""
     return f"{{{uid}}}"
 
 
 def lua_key_table(used_names: Collection[str]) -> str:
-    """The names that a script uses, as the line of Lua that goes before it."""
+    """Return the line of Lua that defines the keys used by a script."""
     rows = ",".join(f"{key.name}='{key.prefix}'" for key in CORE_KEYS if key.name in used_names)
     return f"local KEY={{{rows}}}"

@@ -1,7 +1,8 @@
-"""One object that holds everything kept in Redis, and its connections."""
+"""The store: one object with all data in Redis and its connections."""
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,14 @@ from stream_server.events.position import Position
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.runner import JobRunner
-from stream_server.store.log.event_log import EventLog
+from stream_server.store.log.event_log import EventLog, nothing_to_verify
 from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.server_info import parse_info
 from stream_server.store.social.blocks import Blocks
 from stream_server.store.social.comments import Comments
 from stream_server.store.social.favorites import Favorites
@@ -47,22 +49,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MIN_REDIS_VERSION = (6, 2)
-"""The oldest Redis that has what is used here (GETDEL, exclusive ranges, PXAT)."""
+"""The oldest supported Redis version. Older versions lack GETDEL, exclusive ranges and PXAT."""
 
 
 DEFAULT_SIZE_LIMITS = SizeLimits()
+"""Limits of the log and the timelines if the caller sets none."""
 
 
 class RedisTooOld(RuntimeError):
-    """This Redis lacks commands that are used here; the message says which version is needed."""
+    """Redis is older than the oldest supported version."""
 
 
 class Store:
-    """What is kept in one Redis. Nothing is connected before :meth:`open`.
+    """All data in one Redis. It connects at :meth:`open`.
 
-    ``timeout_seconds`` bounds the wait for each answer of Redis; ``read_url`` names a replica to hear and read the log
-    from, empty for none; so many ``write_replicas`` must have a write before it is answered; ``detect_language`` tells that of
-    a status whose author does not say it. Many who ask at once go along the ``read_admission``.
+    Attributes:
+        read_admission: Limit of concurrent reads for streams that open or catch up.
+        detect_language: Detects the language of a status whose author did not state it.
     """
 
     def __init__(
@@ -74,7 +77,19 @@ class Store:
         min_write_replicas: int = 0,
         size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
         detect_language: LanguageDetector = detect_nothing,
+        verify_feed: Callable[[], Awaitable[None]] = nothing_to_verify,
     ) -> None:
+        """Make the store without connecting.
+
+        Args:
+            url: URL of the primary, or of its Sentinels.
+            timeout_seconds: Longest wait in seconds for each reply of Redis.
+            replica_url: URL of a replica to read and subscribe from, or empty.
+            min_write_replicas: Number of replicas that must acknowledge a write.
+            size_limits: Limits of the log, the timelines and the passes of jobs.
+            detect_language: Detects the language of a status whose author did not state it.
+            verify_feed: Makes the feed check its own position on the log.
+        """
         self.detect_language = detect_language
         self.read_admission = ReadAdmission()
         self._redis = RedisClient(url, timeout_seconds)
@@ -103,7 +118,7 @@ class Store:
         self.likes = Likes(self._scripts)
         self.favorites = Favorites(self._scripts)
         self.comments = Comments(self._redis, self._scripts)
-        self.log = EventLog(self._redis, self._scripts, self._replica_router)
+        self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.rollbacks = Rollbacks(self._scripts)
         self.retention = Retention(self._redis, self._scripts)
         self.lists = Lists(self._scripts, self.syndication)
@@ -113,26 +128,26 @@ class Store:
 
     @cached_property
     def connect_rate_limiter(self) -> "ConnectRateLimiter":
-        """How often somebody connects."""
-        # Here, since the library behind it takes a while to import, and no command but the server counts.
+        """The limit of reconnects per user."""
+        # The library behind it is slow to import, and only the server needs it.
         from stream_server.store.connect_rate_limiter import ConnectRateLimiter  # noqa: PLC0415 - see above
 
         return ConnectRateLimiter(self._redis)
 
     @property
     def last_written(self) -> Position:
-        """The newest entry of the log that this process wrote: a feed that does not hear of it is deaf."""
+        """The newest log entry that this process wrote. A feed that does not receive it is broken."""
         return self._scripts.last_written
 
     async def open(self) -> None:
-        """Look whether this Redis will do, and give it the scripts; raises :class:`RedisTooOld` or Unavailable."""
+        """Check the version of Redis and load the scripts. Raises :class:`RedisTooOld` or `Unavailable`."""
         (info,) = await self._redis.execute(("INFO", "server"))
-        _check_version(info.decode())
+        _check_version(parse_info(info).get("redis_version", ""))
         await self._scripts.install()
         await self._warn_about_eviction()
 
     async def ping(self) -> None:
-        """Raises Unavailable when Redis does not answer."""
+        """Check that Redis answers. Raises `Unavailable` if it does not."""
         await self._redis.execute(("PING",))
 
     async def close(self) -> None:
@@ -141,16 +156,18 @@ class Store:
         await self._redis.close()
 
     async def _warn_about_eviction(self) -> None:
+        """Log a warning if Redis may evict keys."""
         try:
             (info,) = await self._redis.execute(("INFO", "memory"))
         except ApiError:
-            return  # a hosted Redis may forbid INFO's sections; the warning is not worth a refusal to start
-        policy = re.search(r"^maxmemory_policy:(\S+)", info.decode(), re.MULTILINE)
-        if policy is not None and policy[1] != "noeviction":
-            logger.warning("Redis evicts by %s: under memory pressure it would lose data; set noeviction", policy[1])
+            return  # a hosted Redis may forbid INFO, and the start must not fail for a missing warning
+        policy = parse_info(info).get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            logger.warning("Redis maxmemory-policy is %s: data is lost under memory pressure; set noeviction", policy)
 
 
-def _check_version(info: str) -> None:
-    version = re.search(r"^redis_version:(\d+)\.(\d+)", info, re.MULTILINE)
-    if version is None or (int(version[1]), int(version[2])) < MIN_REDIS_VERSION:
+def _check_version(version: str) -> None:
+    """Raise `RedisTooOld` unless ``version``, such as 7.2.4, is supported."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or (int(match[1]), int(match[2])) < MIN_REDIS_VERSION:
         raise RedisTooOld("Redis 6.2 or newer is needed")

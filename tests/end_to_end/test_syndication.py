@@ -171,7 +171,7 @@ def test_repair_tells_and_mends(own_folder: Path) -> None:
         for flags in (("--dry-run",), ()):
             found = run("repair", "--data-dir", server.data, *flags)
             assert found.code == 1
-            assert "the home of nobody" in found.out
+            assert "a home timeline without a user" in found.out
             assert "refill-home-4711" in found.out
         again = run("repair", "--data-dir", server.data)
         assert (again.code, again.out) == (0, "no faults found\n")

@@ -11,12 +11,13 @@ import msgspec
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from stream_server.events.position import LOG_START, Position
-from stream_server.events.redis_position import make_position
 from stream_server.feed.feed import Feed
+from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
+from stream_server.store.redis.positions import make_position
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE, eventually
@@ -129,7 +130,11 @@ class Node:
     """One worker's feed and hub, without HTTP."""
 
     def __init__(self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any) -> None:
-        self.store = Store(url, **{"timeout_seconds": PATIENCE, **store})
+        self.store = Store(
+            url,
+            verify_feed=lambda: self.feed.detector.recheck(),  # noqa: PLW0108 - the feed is made later
+            **{"timeout_seconds": PATIENCE, **store},
+        )
         self._canary_seconds = canary_seconds
         self._limits = limits
         self.jumps: list[tuple[Position, str, int | None]] = []
@@ -138,14 +143,16 @@ class Node:
         """Start to listen."""
         await self.store.open()
         self.reader = LogReader(self.store.log)
+        health = LinkHealth(random.Random(1))
         self.hub = Hub(
             self._limits, self.reader, await self.store.log.head(),
-            now_ms=now_ms, read_relations=self.store.user_graphs.get_graph, parse_rule=read_rule,
+            now_ms=now_ms, lag_ms=health.lag_ms, read_relations=self.store.user_graphs.get_graph, parse_rule=read_rule,
         )  # fmt: skip
         self._note_jumps()
         self.feed = Feed(
             self.store.log, self.store.rollbacks, self.hub, self.store.user_graphs.get_restricted_accounts,
-            last_written=lambda: self.store.last_written, canary_seconds=self._canary_seconds, random_source=random.Random(1),
+            last_written=lambda: self.store.last_written, link_health=health,
+            on_log_readable=self.reader.mark_readable, canary_seconds=self._canary_seconds,
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()

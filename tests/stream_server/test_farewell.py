@@ -148,7 +148,7 @@ def assert_refused(path: str, status: int, headers: Any, body: bytes) -> None:
     assert headers["Connection"] == "close"
     if path.startswith("/v1/"):
         assert json.loads(body)["error"]["code"] == "unavailable"
-    assert b"stopping" in body
+    assert b"shutting down" in body
 
 
 async def test_a_stopping_server_does_not_use_up_a_ticket(stand: Stand) -> None:

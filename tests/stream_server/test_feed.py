@@ -74,7 +74,7 @@ async def test_silence_without_a_write_is_no_outage(node: Node, pen: Pen, monkey
     await node.hears(places)
     beats = await _beats(node, monkeypatch)
     await eventually(lambda: len(beats) >= 5, what="five beats")
-    assert (node.feed.reconnects, node.feed.lag_ms(), node.feed.is_ready) == (0, 0, True)
+    assert (node.feed.reconnects, node.feed.link_health.lag_ms(), node.feed.is_ready) == (0, 0, True)
 
 
 async def test_a_duplicate_is_counted_and_not_published_again(node: Node, pen: Pen) -> None:
@@ -200,12 +200,12 @@ async def test_redis_away_is_waited_out(tmp_path: object) -> None:
         await node.hears(places)
         server.kill()
         await eventually(lambda: not node.feed.is_ready, what="the feed to notice")
-        await eventually(lambda: node.feed.lag_ms() > 0, what="time to pass")
+        await eventually(lambda: node.feed.link_health.lag_ms() > 0, what="time to pass")
         server.start()
         places.append(pen.write(published=False))
         await node.hears(places)
         await eventually(lambda: node.feed.is_ready, what="the feed to be ready again")
-        assert node.feed.lag_ms() == 0
+        assert node.feed.link_health.lag_ms() == 0
         assert node.jumps == []
         await node.close()
         pen.close()
@@ -230,7 +230,7 @@ async def test_an_outage_is_a_bounded_number_of_dials(node: Node, pen: Pen, monk
     shortest, longest = BACKOFF_SECONDS
     assert dials[-1] - begun >= sum(shortest * 2**n / 2 for n in range(5))
     assert not node.feed.is_ready
-    assert node.feed.lag_ms() > 0
+    assert node.feed.link_health.lag_ms() > 0
     monkeypatch.setattr(node.store.log, "subscribe", listen)
     await eventually(lambda: node.feed.is_ready, seconds=10 + longest, what="the feed to be ready again")
 
@@ -268,7 +268,7 @@ async def test_what_this_process_wrote_and_did_not_hear_is_asked_for(
     monkeypatch.setattr(node.store.log, "look_up_with_run_id", standing_still)
     places.append(pen.write(published=False))
     beats = await _shown(node, monkeypatch, places[1])
-    await eventually(lambda: "deaf" in caplog.text, what="the alarm")
+    await eventually(lambda: "own write" in caplog.text, what="the alarm")
     assert beats
     await node.hears(places[:1])
     monkeypatch.undo()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from stream_server.events.position import Position
-from stream_server.feed.feed import Feed, LinkLost
+from stream_server.feed.feed import Feed
+from stream_server.feed.link_health import LinkLost
 from tests.stream_server.feeding import Node, Pen
 from tests.waiting import eventually
 

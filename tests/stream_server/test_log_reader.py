@@ -173,7 +173,7 @@ async def test_what_a_replica_does_not_have_yet_is_not_taken_for_deleted(
 async def test_while_the_loss_cannot_be_told_nobody_reads_on_from_it(
     without_canary: Node, pen: Pen, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redis takes no writes: readers wait, the feed publishes nothing; then all goes on."""
+    """Redis accepts no writes: readers wait, the feed publishes nothing; then all goes on."""
     node = without_canary
     places = [pen.write() for _ in range(4)]
     await node.hears(places)
@@ -184,7 +184,7 @@ async def test_while_the_loss_cannot_be_told_nobody_reads_on_from_it(
         with pytest.raises(Unavailable):
             await node.reader.read_page(places[3], 10)
         assert node.jumps == []
-        await eventually(lambda: "takes no writes" in caplog.text, what="the feed to have tried, too")
+        await eventually(lambda: "accepts no writes" in caplog.text, what="the feed to have tried, too")
         assert (node.hub.head, node.feed.is_ready) == (places[3], False)
     finally:
         pen.client.config_set("min-replicas-to-write", 0)

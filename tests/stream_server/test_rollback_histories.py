@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from stream_server.events.position import LOG_START
-from stream_server.feed.feed import Feed
+from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.store import keys
 from tests.redis_process import RedisProcess
 from tests.stream_server.feeding import LIMITS, Node, Pen
@@ -142,12 +142,12 @@ async def test_whoever_goes_by_numbers_alone_misses_posts(
 ) -> None:
     """The control: with a number that is not above the head taken for a duplicate, the oracle finds fault."""
 
-    async def by_number(feed: Feed, *, whole: bool) -> object:
-        assert isinstance(whole, bool)
-        return await feed._log.head()
+    async def by_number(detector: RollbackDetector, *, check_all: bool) -> object:
+        assert isinstance(check_all, bool)
+        return await detector._log.head()
 
     assert redis_url == redis_server.url
-    monkeypatch.setattr(Feed, "_inspect_log", by_number)
+    monkeypatch.setattr(RollbackDetector, "_inspect_log", by_number)
     history = History(redis_server, 0)
     await history.open()
     try:

@@ -6,7 +6,7 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import Position
-from stream_server.feed.feed import LinkLost
+from stream_server.feed.link_health import LinkLost
 from stream_server.store import keys
 from stream_server.store.log.event_log import LogLookup
 from stream_server.store.log.rollbacks import RecordedRollback
@@ -18,7 +18,7 @@ async def test_what_was_seen_on_the_log_may_be_lost_since(without_canary: Node, 
     """As in a failover within a beat: others took the numbers unheard, and the next message fits behind the lost."""
     places = [pen.write() for _ in range(5)]
     await without_canary.hears(places)
-    await without_canary.feed.recheck()
+    await without_canary.feed.detector.recheck()
     pen.lose(2, links=False)
     for _ in range(2):
         pen.write(published=False)
@@ -38,7 +38,7 @@ async def test_a_loss_is_told_to_the_end_when_the_reader_that_found_it_leaves(
     tell = without_canary.store.rollbacks.record
     places = [pen.write() for _ in range(5)]
     await without_canary.hears(places)
-    await feed.recheck()
+    await feed.detector.recheck()
     told: list[RecordedRollback | None] = []
 
     async def held(survivor: Position, lost: Position) -> RecordedRollback | None:
@@ -50,11 +50,11 @@ async def test_a_loss_is_told_to_the_end_when_the_reader_that_found_it_leaves(
 
     monkeypatch.setattr(without_canary.store.rollbacks, "record", held)
     pen.client.xtrim(keys.LOG, 0, approximate=False) if emptied else pen.lose(2, links=False)
-    looking = asyncio.create_task(feed.recheck())
+    looking = asyncio.create_task(feed.detector.recheck())
     await reached.wait()
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
-    await feed.recheck()
+    await feed.detector.recheck()
     assert [reason for _, reason, _ in without_canary.jumps] == ["rolled_back"]
     last = pen.write()
     await eventually(lambda: without_canary.hub.head == last, seconds=30, what="what came then")
@@ -80,7 +80,7 @@ async def test_who_doubts_is_not_answered_by_a_check_that_failed(
 
     monkeypatch.setattr(without_canary.store.log, "look_up_with_run_id", failing)
     pen.lose(2, links=False)
-    looks = [asyncio.create_task(without_canary.feed.recheck()) for _ in range(3)]
+    looks = [asyncio.create_task(without_canary.feed.detector.recheck()) for _ in range(3)]
     await eventually(lambda: asked == 1, what="the first to ask, and the others to wait for it")
     away.set()
     found = await asyncio.gather(*looks, return_exceptions=True)

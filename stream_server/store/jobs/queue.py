@@ -1,11 +1,12 @@
-"""The queue of what must follow writes: claimed under a fence, done in passes, never forgotten.
+"""The job queue: jobs are claimed under a fence and done in passes.
 
-A job is left by the script of the write itself (``lua/parts/jobs.lua``). Whoever claims one holds it for ten seconds
-under a fence, a number that is used once; under an older one nothing is advanced any more. Every pass may be done
-twice. These scripts keep no answers: what a lost one did, the next pass finds.
+The script of a write adds its job in the same step (``lua/parts/jobs.lua``). A worker claims a job for ten seconds
+under a fence: a number that Redis uses once. A worker with an older fence can no longer advance the job. Every pass may
+be repeated. These scripts keep no replies for a retry: if a reply is lost, the next pass finds what the script did.
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from stream_server.store import keys
@@ -13,23 +14,61 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import JOB_LEASE_MS, Scripts
 
 FAILURES_BEFORE_PARKING = 10
-"""After so many failed passes in a row a job is parked, for a person to look at."""
+"""Number of failed passes in a row after which a job is parked until an operator repairs it."""
+
+
+class PassOutcome(StrEnum):
+    """What a script answers after a pass of a job."""
+
+    STALE = "stale"
+    """The job is claimed by another worker, or finished."""
+
+    MOVED = "moved"
+    """The truth changed during the pass, so the same page must be done again."""
+
+    MORE = "more"
+    """The job has another pass."""
+
+    AGAIN = "again"
+    """The job runs once more later, because a pass under an older fence may still be writing."""
+
+    DONE = "done"
+    """The job is finished and removed."""
+
+    BARE = "bare"
+    """A deleted list has no members any more. Its timeline is still to be deleted."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this worker has nothing more to do for the job now."""
+        return self in {PassOutcome.STALE, PassOutcome.AGAIN, PassOutcome.DONE}
 
 
 class ClaimedJob(NamedTuple):
-    """A job, and the fence under which it is held."""
+    """A claimed job.
+
+    Attributes:
+        id: The id of the job.
+        fence: The fence under which the worker holds the job.
+    """
 
     id: str
     fence: str
 
 
 class JobPass(NamedTuple):
-    """What one pass of a job is about.
+    """The input of one pass of a job.
 
-    ``mode`` is spread, clean, merge, remove, refill or drop; ``timeline_kind`` is home or list where the job is about
-    one, whose owner is ``subject``. For spread and clean that is the status. ``people`` holds people, ``lists`` the
-    lists that come along with the last of them, each with its score, and they begin behind ``after_score``; both together
-    are never more than one page. ``newest_status_ids`` holds ids of statuses, newest first.
+    Attributes:
+        mode: spread, clean, merge, remove, refill or drop.
+        phase: The part of the job that this pass belongs to. Empty in the first part.
+        timeline_kind: home or list if the job is about one timeline, else empty.
+        subject: The id of the timeline's owner or list. For spread and clean, the id of the status.
+        author: The id of the status' author.
+        after_score: The score after which this page begins. Empty for the first page.
+        people: Users of this page, each with its score.
+        newest_status_ids: Ids of statuses, newest first.
+        lists: Lists that follow after the last user, each with its score. Both together are at most one page.
     """
 
     mode: str
@@ -44,10 +83,15 @@ class JobPass(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """How far a job has come: up to the member and score ``next_after`` of ``phase``; None where its phase is through.
+    """The result of one pass of a job.
 
-    It is held ``hold_ms`` longer. ``seen_version`` is the version of :meth:`JobQueue.find_former_readers` if that was asked, ``timeline_size`` how many
-    statuses a timeline has after a removal.
+    Attributes:
+        job: The job.
+        phase: The phase of the next page.
+        next_after: Member and score after which the next page begins, or None if the phase is finished.
+        hold_ms: Time in milliseconds for which the worker goes on holding the job.
+        seen_version: Version returned by `JobQueue.find_former_readers`, or empty if it was not called.
+        timeline_size: Number of statuses of the timeline after a removal, or None for other passes.
     """
 
     job: ClaimedJob
@@ -59,7 +103,13 @@ class PassResult(NamedTuple):
 
 
 class QueueDepth(NamedTuple):
-    """How many jobs there are: due by now, of all that are not parked, and parked."""
+    """Number of jobs in the queue.
+
+    Attributes:
+        due: Jobs that are due now.
+        total: All jobs that are not parked.
+        parked: Jobs that failed too often.
+    """
 
     due: int
     total: int
@@ -67,29 +117,29 @@ class QueueDepth(NamedTuple):
 
 
 class JobQueue:
-    """The queue of one store."""
+    """The job queue of one store. All methods raise `Unavailable` while Redis does not answer."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
         self._scripts = scripts
 
     async def claim(self, limit: int) -> list[ClaimedJob]:
-        """Up to ``limit`` due jobs, held from now on; asks cheaply first, since there are mostly none."""
+        """Claim up to ``limit`` due jobs. A cheap command looks first, because usually no job is due."""
         if not await self._has_due_job():
             return []
         flat = await self._scripts.call("job_claim", keys.META, limit)
         return [ClaimedJob(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
     async def begin_pass(self, job: ClaimedJob) -> JobPass | None:
-        """The next pass of a job; None if it is another's by now."""
+        """Return the next pass of a job, or None if another worker holds the job now."""
         found = await self._scripts.call("job_begin_pass", keys.META, *job)
         if not found:
             return None
-        mode, phase, timelines, subject, author, score = (word.decode() for word in found[:6])
+        mode, phase, timeline_kind, subject, author, score = (word.decode() for word in found[:6])
         return JobPass(
             mode,
             phase,
-            timelines,
+            timeline_kind,
             subject,
             author,
             score,
@@ -98,21 +148,27 @@ class JobQueue:
             member_score_pairs(found[8]),
         )
 
-    async def advance(self, *results: PassResult) -> list[str]:
-        """Passes have done their writes; the word for each in one round trip: stale, moved, more, again or done."""
-        words = await self._scripts.call_each("job_advance", keys.META, [_advance_arguments(step) for step in results])
-        return [word.decode() for word in words]
+    async def advance(self, *results: PassResult) -> list[PassOutcome]:
+        """Record that passes have done their writes. Return the outcome of each, in one round trip."""
+        arguments = [_advance_arguments(result) for result in results]
+        words = await self._scripts.call_each("job_advance", keys.META, arguments)
+        return [PassOutcome(word.decode()) for word in words]
 
-    async def delete_dependents(self, job: ClaimedJob) -> str:
-        """Take away a page of what hung on a deleted status or list: stale, more, again, done, or bare for a list."""
-        return await self._call_for_word("job_delete_dependents", job)
+    async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
+        """Delete one page of the data that depends on a deleted status or list. For a list the outcome may be BARE."""
+        word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
+        return PassOutcome(word.decode())
 
     async def record_failure(self, job: ClaimedJob) -> bool:
-        """A pass has failed: it comes again after a pause; gives whether it was parked instead."""
-        return await self._call_for_word("job_fail", job, FAILURES_BEFORE_PARKING) == "parked"
+        """Record a failed pass. The job is due again after a pause. Return whether the job was parked instead."""
+        word: bytes = await self._scripts.call("job_fail", keys.META, *job, FAILURES_BEFORE_PARKING)
+        return word == b"parked"
 
     async def find_former_readers(self, job_pass: JobPass) -> tuple[bytes, list[bytes], list[bytes]]:
-        """The author's version now, and what people and lists of a spread's page should not have the status, now."""
+        """Find the users and lists of a page that should no longer have the status.
+
+        Return the author's current version, those users and those lists.
+        """
         ids = [member for member, _ in (*job_pass.people, *job_pass.lists)]
         version, people, lists = await self._scripts.call(
             "job_former_readers", keys.META, job_pass.subject, job_pass.author, len(job_pass.people), *ids
@@ -120,50 +176,47 @@ class JobQueue:
         return version, people, lists
 
     async def find_misplaced(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
-        """Those of these statuses that do not belong on this timeline, by the truth of this moment."""
+        """Return those of these statuses that do not belong on this timeline now."""
         if not ids:
             return []
         found: list[bytes] = await self._scripts.call("timeline_misplaced", keys.META, timeline_kind, owner, *ids)
         return found
 
     async def request_refill(self, timeline_kind: str, owner: str) -> None:
-        """Leave a job that fills a timeline anew and takes out what does not belong there."""
+        """Add a job that refills a timeline and removes the statuses that do not belong on it."""
         await self._scripts.call("timeline_refill", keys.META, timeline_kind, owner)
 
     async def measure_depth(self) -> QueueDepth:
-        """How much there is to do."""
-        clock, all_, parked = await self._redis.execute(("TIME",), ("ZCARD", _DUE_KEY), ("ZCARD", _PARKED_KEY))
+        """Return the number of due, waiting and parked jobs."""
+        clock, total, parked = await self._redis.execute(("TIME",), ("ZCARD", _DUE_KEY), ("ZCARD", _PARKED_KEY))
         (due,) = await self._redis.execute(("ZCOUNT", _DUE_KEY, "-inf", _to_ms(clock)))
-        return QueueDepth(due, all_, parked)
+        return QueueDepth(due, total, parked)
 
     async def list_parked(self, limit: int = 1000) -> list[str]:
-        """The jobs that failed too often, longest ago first."""
+        """Return the ids of up to ``limit`` parked jobs, the longest parked first."""
         (found,) = await self._redis.execute(("ZRANGE", _PARKED_KEY, 0, limit - 1))
         return [job.decode() for job in found]
 
     async def unpark(self, job: str) -> bool:
-        """Give a parked job another chance; gives whether it was parked."""
+        """Put a parked job back into the queue. Return whether the job was parked."""
         return bool(await self._scripts.call("job_unpark", keys.META, job))
 
     async def _has_due_job(self) -> bool:
+        """Return whether the first job of the queue is due by Redis' clock."""
         clock, first = await self._redis.execute(("TIME",), ("ZRANGE", _DUE_KEY, 0, 0, "WITHSCORES"))
         return bool(first) and int(first[1]) <= _to_ms(clock)
-
-    async def _call_for_word(self, script_name: str, job: ClaimedJob, *arguments: str | bytes | int) -> str:
-        word: bytes = await self._scripts.call(script_name, keys.META, *job, *arguments)
-        return word.decode()
 
 
 _DUE_KEY, _PARKED_KEY = keys.key_for("due"), keys.key_for("parked")
 
 
 def member_score_pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Members with their scores, as Redis gives them one after the other."""
+    """Return pairs of member and score from Redis' flat reply."""
     return [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
 def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:
-    """What ``lua/advance.lua`` takes, in its order."""
+    """Return the arguments of ``lua/job_advance.lua``, in its order."""
     member, score = result.next_after or (b"", b"")
     size = "" if result.timeline_size is None else result.timeline_size
     return (
@@ -179,4 +232,5 @@ def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:
 
 
 def _to_ms(clock: Sequence[bytes]) -> int:
+    """Return milliseconds since 1970 from Redis' reply to TIME."""
     return int(clock[0]) * 1000 + int(clock[1]) // 1000

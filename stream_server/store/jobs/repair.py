@@ -1,8 +1,8 @@
-"""Looking everything over: counters against what they count, timelines against the truth, and what was left behind.
+"""Repair: check counters and derived timelines against the truth, and find orphaned keys.
 
-One walk over all keys, in bounded pages, with everything else going on beside it. So what looks wrong is looked at
-twice, and what a job will see to is not wrong. Each mend is one script that looks once more in the same step, or a
-refill, which is a job and does so too.
+One scan over all keys, in bounded pages, while writes go on. So a wrong timeline is checked twice, and a difference
+that a waiting job will remove is no finding. Each repair is one script that checks again in the same step, or a refill
+job, which checks again too.
 """
 
 import asyncio
@@ -17,23 +17,29 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import REFILL_AUTHORS_PER_PASS, Scripts
 
 KEYS_PER_SCAN = 500
-"""Keys of one page of the walk."""
+"""Approximate number of keys in one page of the scan."""
 
 RECHECK_SECONDS = 0.5
-"""What looks wrong on a timeline is looked at again after this time: a write may be on its way."""
+"""Wait in seconds before a wrong timeline is checked again, because a write may be in progress."""
 
 FULL_TIMELINE_SHARE = 0.75
-"""A timeline that is shorter than this part of its length, and could be longer, is short."""
+"""Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""
 
 COUNTED_KINDS = ("user", "status", "list", "group")
-"""Kinds of hashes with counters."""
+"""Kinds of hashes that have counters."""
 
 DEPENDENT_KINDS = ("likes", "comments", "replies", "reposts")
-"""Kinds of sets that hang on a status."""
+"""Kinds of sets that depend on a status."""
 
 
 class RepairFinding(NamedTuple):
-    """Something that is not as it should be: counter, timeline, orphan or parked; which one; and a sentence."""
+    """A fault in the store.
+
+    Attributes:
+        kind: counter, timeline, orphan or parked.
+        subject: The kind and id of the faulty object, or the id of a parked job.
+        message: What is wrong.
+    """
 
     kind: str
     subject: str
@@ -41,7 +47,13 @@ class RepairFinding(NamedTuple):
 
 
 class ScanPage(NamedTuple):
-    """The ids of one page of the walk by the name of their key's row, and how many keys were seen so far, of all."""
+    """One page of the scan.
+
+    Attributes:
+        ids: Ids of the keys of this page, by the name of the key's row in the key table.
+        keys_scanned: Number of keys scanned so far.
+        keys_total: Number of keys in Redis.
+    """
 
     ids: dict[str, list[str]]
     keys_scanned: int
@@ -49,7 +61,7 @@ class ScanPage(NamedTuple):
 
 
 class Repair:
-    """Looks one store over; with ``mend`` it also mends what it finds."""
+    """Checks one store and repairs it."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts, queue: JobQueue) -> None:
         self._redis = redis
@@ -57,15 +69,20 @@ class Repair:
         self._queue = queue
 
     async def try_lock(self, seconds: float) -> bool:
-        """Whether it is one's turn: of all that ask, one gets it, once in so many seconds."""
+        """Try to take the lock of the repair run, for ``seconds``. Return whether this process got the lock."""
         key = keys.key_for("repair")
         (taken,) = await self._redis.execute(("SET", key, "1", "NX", "PX", max(1, round(seconds * 1000))))
         return taken is not None
 
     async def run(
-        self, *, fix: bool, on_progress: Callable[[int, int], None] = lambda _seen, _all: None
+        self, *, fix: bool, on_progress: Callable[[int, int], None] = lambda _scanned, _total: None
     ) -> list[RepairFinding]:
-        """All findings; ``on_progress`` hears of the keys that were seen, and how many there are. Raises Unavailable."""
+        """Check the whole store. Return all findings. Raises `Unavailable`.
+
+        Args:
+            fix: Also repair each finding.
+            on_progress: Called with the number of scanned keys and the number of all keys after each page.
+        """
         found = [RepairFinding("parked", job, "failed too often") for job in await self._queue.list_parked()]
         if fix:
             for finding in found:
@@ -76,40 +93,43 @@ class Repair:
         return found
 
     async def _scan(self) -> AsyncIterator[ScanPage]:
-        cursor, seen = b"0", 0
+        """Yield all keys of Redis, page by page."""
+        cursor, scanned = b"0", 0
         while True:
-            (cursor, names), all_ = await self._redis.execute(("SCAN", cursor, "COUNT", KEYS_PER_SCAN), ("DBSIZE",))
-            seen += len(names)
-            yield ScanPage(_group_ids_by_row(names), min(seen, all_), all_)
+            (cursor, names), total = await self._redis.execute(("SCAN", cursor, "COUNT", KEYS_PER_SCAN), ("DBSIZE",))
+            scanned += len(names)
+            yield ScanPage(_group_ids_by_row(names), min(scanned, total), total)
             if cursor == b"0":
                 return
 
     async def _check_page(self, ids: dict[str, list[str]], *, fix: bool) -> list[RepairFinding]:
+        """Check the counters, timelines and orphans of one page of keys."""
         found = []
         for kind in COUNTED_KINDS:
             found += await self._check_counters(kind, ids[kind], fix=fix)
         owners = [("home", uid) for uid in ids["user"]] + [("list", list_id) for list_id in ids["list"]]
         found += await self._check_timelines(owners, fix=fix)
-        hung = sorted({status for kind in DEPENDENT_KINDS for status in ids[kind]})
-        left = {"jobs": ids["job"], "statuses": hung, "users": ids["home"], "lists": ids["timeline"]}
-        for kind, some in left.items():
-            found += await self._check_orphans(kind, some, fix=fix)
+        dependents = sorted({status for kind in DEPENDENT_KINDS for status in ids[kind]})
+        candidates = {"jobs": ids["job"], "statuses": dependents, "users": ids["home"], "lists": ids["timeline"]}
+        for kind, candidate_ids in candidates.items():
+            found += await self._check_orphans(kind, candidate_ids, fix=fix)
         return found
 
     async def _check_counters(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
+        """Compare the counters of these hashes with the sets that they count."""
         if not ids:
             return []
         wrong = await self._scripts.call("counters_check", keys.META, kind, *ids)
         found = []
-        for subject, field, said, so in ([word.decode() for word in row] for row in wrong):
-            found.append(
-                RepairFinding("counter", f"{kind} {subject}", f"{field} is {said or 'missing'}, should be {so}")
-            )
+        for subject, field, value, expected in ([word.decode() for word in row] for row in wrong):
+            message = f"{field} is {value or 'missing'}, should be {expected}"
+            found.append(RepairFinding("counter", f"{kind} {subject}", message))
             if fix:
                 await self._scripts.call("counters_fix", keys.META, kind, subject)
         return found
 
     async def _check_timelines(self, owners: Sequence[tuple[str, str]], *, fix: bool) -> list[RepairFinding]:
+        """Compare these timelines with the truth, twice with a pause between."""
         suspects = {owner: wrong for owner in owners if (wrong := await self._find_suspect_ids(*owner))}
         if suspects:
             await asyncio.sleep(RECHECK_SECONDS)
@@ -121,26 +141,27 @@ class Repair:
     async def _check_timeline(
         self, timeline_kind: str, owner: str, suspect_ids: set[bytes], *, fix: bool
     ) -> list[RepairFinding]:
+        """Report the suspect ids of one timeline that no waiting job explains, and request a refill."""
         unexplained = await self._without_pending_job(timeline_kind, owner, suspect_ids)
         if not unexplained:
             return []
         if fix:
             await self._queue.request_refill(timeline_kind, owner)
-        sentence = f"{len(unexplained)} statuses are on it, or missing, against the truth"
-        return [RepairFinding("timeline", f"{timeline_kind} {owner}", sentence)]
+        message = f"{len(unexplained)} statuses are missing or misplaced"
+        return [RepairFinding("timeline", f"{timeline_kind} {owner}", message)]
 
     async def _find_suspect_ids(self, timeline_kind: str, owner: str) -> set[bytes]:
-        """Ids that stand on a timeline and should not, or should and do not."""
+        """Return the ids that are on a timeline and should not be, or that are missing from it."""
         (ids,) = await self._redis.execute(("ZRANGE", TIMELINE_KEY_BY_KIND[timeline_kind](owner), 0, -1))
-        strangers = await self._queue.find_misplaced(timeline_kind, owner, ids)
+        misplaced = await self._queue.find_misplaced(timeline_kind, owner, ids)
         expected = await self._read_expected_ids(timeline_kind, owner)
         longest = self._scripts.size_limits.timeline_max
-        # What is older than the oldest may have been cut off before the timeline grew shorter.
+        # Statuses older than the oldest may have been truncated before the timeline became shorter.
         floor = int(ids[0]) if len(ids) >= FULL_TIMELINE_SHARE * longest else 0
-        return set(strangers) | {each for each in expected if int(each) > floor} - set(ids)
+        return set(misplaced) | {status_id for status_id in expected if int(status_id) > floor} - set(ids)
 
     async def _read_expected_ids(self, timeline_kind: str, owner: str) -> list[bytes]:
-        """The newest statuses that belong on a timeline, as many as it may hold."""
+        """Return the newest statuses that belong on a timeline, at most its maximum length."""
         newest: list[bytes] = []
         score, member = b"", b""
         while True:
@@ -151,41 +172,39 @@ class Repair:
             member, score = page[-2:]
 
     async def _without_pending_job(self, timeline_kind: str, owner: str, ids: set[bytes]) -> list[bytes]:
+        """Return those of these ids that no waiting job will add or remove."""
         if not ids:
             return []
         found: list[bytes] = await self._scripts.call("timeline_without_job", keys.META, timeline_kind, owner, *ids)
         return found
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
+        """Report the keys whose owner does not exist. With ``fix`` they are deleted."""
         if not ids:
             return []
-        lost = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)
-        subjects = [each.decode() for each in lost]
+        orphans = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)
+        subjects = [orphan.decode() for orphan in orphans]
         key = {"users": keys.home_timeline, "lists": keys.list_timeline}.get(kind)
         if fix and key is not None and subjects:
-            # Ids are never used again: who is not there now, behind whose back it was written, never will be.
-            await self._redis.execute(*(("DEL", key(each)) for each in subjects))
-        return [RepairFinding("orphan", each, ORPHAN_MESSAGES[kind]) for each in subjects]
+            # Ids are never used again, so an owner that does not exist now will never exist.
+            await self._redis.execute(*(("DEL", key(subject)) for subject in subjects))
+        return [RepairFinding("orphan", subject, ORPHAN_MESSAGES[kind]) for subject in subjects]
 
 
 ORPHAN_MESSAGES = {
-    "jobs": "a job that nobody would ever have found",
-    "statuses": "likes, comments or reposts of a status that is gone",
-    "users": "the home of nobody",
-    "lists": "the timeline of no list",
+    "jobs": "a job that is in no queue",
+    "statuses": "likes, comments or reposts of a deleted status",
+    "users": "a home timeline without a user",
+    "lists": "a timeline without a list",
 }
-"""What is said of an orphan, by its kind."""
-
-_ROW_NAME_BY_PREFIX = {row.prefix: row.name for row in keys.ALL_KEYS if row.tail}
+"""Messages of findings about orphans, by kind."""
 
 
 def _group_ids_by_row(key_names: Sequence[bytes]) -> dict[str, list[str]]:
-    """Ids by the name of their key's row in the table."""
-    found = defaultdict(list)
-    for name in key_names:
-        text = name.decode(errors="replace")
-        start = len("{core}:") if text.startswith("{core}:") else 0
-        prefix = text[: text.find(":", start) + 1]
-        if prefix in _ROW_NAME_BY_PREFIX:
-            found[_ROW_NAME_BY_PREFIX[prefix]].append(text[len(prefix) :].strip("{}"))
-    return found
+    """Return the ids in these keys by the name of their row in the key table. Unknown keys are ignored."""
+    ids = defaultdict(list)
+    for key_name in key_names:
+        row_name, key_id = keys.parse(key_name.decode(errors="replace"))
+        if key_id:
+            ids[row_name].append(key_id)
+    return ids

@@ -1,40 +1,41 @@
-"""How many entries of the log are read at once: Redis counts them, and what they weigh is only known afterwards."""
+"""Number of log entries for one read. Redis limits a read by entries, and their size is known only afterwards."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 PAGE_BYTES = 4 << 20
-"""About so many bytes of entries are read at once, and at least one entry."""
+"""Approximate size in bytes of the entries in one read. A read returns at least one entry."""
 
 INITIAL_PAGE_ENTRIES = 16
-"""So many are read at once while nothing was read before."""
+"""Number of entries in the first read, while their size is unknown."""
 
 
 class PageSizer:
-    """Goes by the weight of what was read last: 256 posts are 0.25 MB, and 300 MB if each is as large as may be.
+    """Estimates how many entries fit in a page, from the size of the entries that were read last.
 
-    It is a guess: of the first heavy ones behind light ones as many come as of light ones. Behind heavy ones it takes
-    light ones for half as heavy at each look, since what is heavy seldom comes alone.
+    256 posts are about 0.25 MB, or 300 MB if each has the maximum size. The estimate is a guess: the first read of
+    large entries after small ones is too large. After large entries, each read lowers the estimated size by at most
+    half, because large entries seldom come alone.
     """
 
     def __init__(self) -> None:
         self._entry_bytes = 0.0
 
     def page_entries(self, max_entries: int) -> int:
-        """So many entries, of at most ``max_entries``, are about a page."""
-        return max(
-            1, min(max_entries, int(PAGE_BYTES / self._entry_bytes) if self._entry_bytes else INITIAL_PAGE_ENTRIES)
-        )
+        """Return the number of entries that fit in about one page, from 1 to ``max_entries``."""
+        fitting = int(PAGE_BYTES / self._entry_bytes) if self._entry_bytes else INITIAL_PAGE_ENTRIES
+        return max(1, min(max_entries, fitting))
 
     def record_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        """These were read now, as Redis gives them; none tell nothing."""
+        """Record the average size of these rows, as Redis returned them. An empty list changes nothing."""
         if rows:
             self.record_entry_bytes(sum(_total_bytes(fields) for _, fields in rows) / len(rows))
 
     def record_entry_bytes(self, entry_bytes: float) -> None:
-        """Entries were found to weigh so much, one with another."""
+        """Record an average entry size in bytes."""
         self._entry_bytes = max(entry_bytes, self._entry_bytes / 2)
 
 
 def _total_bytes(fields: Iterable[bytes]) -> int:
+    """Return the total length of these fields."""
     return sum(map(len, fields))

@@ -1,7 +1,7 @@
-"""How far back the log reaches: by age and by size, besides the number of entries, which each write keeps to itself.
+"""Retention of the log: trim its front by age and by size in bytes. Each write bounds the number of entries itself.
 
-Only the front is ever taken off, in slices of some milliseconds, and never the newest entry. Redis drops whole nodes of
-its own (100 entries, or 4 KiB), so the log keeps up to a node more than it was asked to.
+Trimming removes entries only at the front, in slices of some milliseconds, and never the newest entry. Redis removes
+whole nodes of its stream (100 entries or 4 KiB), so the log keeps up to one node more than the limits allow.
 """
 
 from typing import NamedTuple
@@ -12,33 +12,45 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts
 
 TRIM_SLICE_ENTRIES = 10_000
-"""Entries taken at once: about a millisecond of Redis' time."""
+"""Most entries removed by one script call. This takes about one millisecond of Redis' time."""
 
 STREAM_NODE_ENTRIES = 100
-"""Entries of a node, at most, as Redis is set by default: the first step by weight, and each other is twice as long."""
+"""Most entries of one stream node by Redis' default. It is the first step of trimming by size. Each step doubles."""
 
 MAX_SIZE_STEPS = 40
-"""Steps by weight in one turn; what is still too much then has to wait for the next."""
+"""Most steps of trimming by size in one run. The next run removes the rest."""
 
 MEMORY_SAMPLES = 100_000
-"""Nodes that Redis looks at to weigh the log, the oldest: all of one of 400 MB; 5 to 10 ms. In a larger one these speak
-for all, which is the trade for not holding Redis longer."""
+"""Number of stream nodes that Redis samples to measure the log, oldest first. This takes 5 to 10 ms.
+
+It covers all nodes of a log of 400 MB. In a larger log the samples stand for all nodes, so that Redis is not blocked
+for longer.
+"""
 
 SIZE_CACHE_MS = 5000
-"""So long a weighing holds, for all processes together."""
+"""Time in milliseconds for which all processes reuse one measurement of the log's size."""
 
 
 class RetentionLimits(NamedTuple):
-    """What the log may keep; 0 is no bound."""
+    """Limits of the log.
+
+    Attributes:
+        max_seconds: Maximum age of an entry in seconds, or 0 for no limit.
+        max_bytes: Maximum size of the log in bytes, or 0 for no limit.
+    """
 
     max_seconds: float
     max_bytes: int
 
 
 class LogSize(NamedTuple):
-    """How much log there is: its first entry was written ``age_seconds`` ago by Redis' clock.
+    """The size of the log.
 
-    ``bytes`` is what Redis said when it was weighed last; ``trimmed`` are the entries that this turn took off.
+    Attributes:
+        entries: Number of entries.
+        bytes: Size in bytes at the last measurement.
+        age_seconds: Age of the first entry in seconds, by Redis' clock.
+        trimmed: Number of entries that this run removed.
     """
 
     entries: int = 0
@@ -48,57 +60,63 @@ class LogSize(NamedTuple):
 
 
 class Retention:
-    """The far end of one store's log."""
+    """Trims the front of one log."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
         self._scripts = scripts
 
     async def trim(self, limits: RetentionLimits) -> LogSize:
-        """Take off what is out of ``limits``; any number of processes may do it at once. Raises Unavailable."""
-        found = taken = await self._trim_slice(limits.max_seconds, 0)
-        while taken.trimmed:
-            taken = await self._trim_slice(limits.max_seconds, 0)
-            found = taken._replace(trimmed=found.trimmed + taken.trimmed)
-        known = await self._read_cached_bytes()
-        if known is not None:
-            return found._replace(bytes=known)
-        found = await self._trim_to_bytes(limits.max_bytes, found._replace(bytes=await self._measure_bytes()))
-        await self._cache_bytes(found.bytes)
-        return found
+        """Remove the entries beyond ``limits``. Several processes may do this at once. Raises `Unavailable`."""
+        size = trimmed = await self._trim_slice(limits.max_seconds, 0)
+        while trimmed.trimmed:
+            trimmed = await self._trim_slice(limits.max_seconds, 0)
+            size = trimmed._replace(trimmed=size.trimmed + trimmed.trimmed)
+        cached_bytes = await self._read_cached_bytes()
+        if cached_bytes is not None:
+            return size._replace(bytes=cached_bytes)
+        size = await self._trim_to_bytes(limits.max_bytes, size._replace(bytes=await self._measure_bytes()))
+        await self._cache_bytes(size.bytes)
+        return size
 
     async def _trim_to_bytes(self, max_bytes: int, size: LogSize) -> LogSize:
-        """Take off what is too much by weight, weighed anew after each step: what goes may be heavier than the rest."""
+        """Trim until the log has at most ``max_bytes``.
+
+        Measure the log again after each step, because the removed entries may be larger than the others.
+        """
         step = STREAM_NODE_ENTRIES
         for _ in range(MAX_SIZE_STEPS if max_bytes else 0):
             if size.bytes <= max_bytes:
                 break
             fitting = max(1, size.entries * max_bytes // size.bytes)
-            taken = await self._trim_slice(0, max(fitting, size.entries - step))
-            if taken.trimmed:
-                size = taken._replace(trimmed=size.trimmed + taken.trimmed, bytes=await self._measure_bytes())
+            trimmed = await self._trim_slice(0, max(fitting, size.entries - step))
+            if trimmed.trimmed:
+                size = trimmed._replace(trimmed=size.trimmed + trimmed.trimmed, bytes=await self._measure_bytes())
             elif step >= size.entries - fitting:
-                break  # the rest shares a node with what stays
+                break  # the remaining surplus is in the same node as entries that stay
             step *= 2
         return size
 
     async def _trim_slice(self, max_seconds: float, max_entries: int) -> LogSize:
-        """One slice of what is too old, and of what is more than ``max_entries`` entries."""
+        """Remove one slice of the entries that are too old or exceed ``max_entries``. 0 means no limit."""
         max_ms = max(1, round(max_seconds * 1000)) if max_seconds else 0
-        taken, entries, age_ms = await self._scripts.call("log_trim", keys.LOG, max_ms, max_entries, TRIM_SLICE_ENTRIES)
-        return LogSize(entries, age_seconds=max(0, age_ms) / 1000, trimmed=taken)
+        trimmed, entries, age_ms = await self._scripts.call(
+            "log_trim", keys.LOG, max_ms, max_entries, TRIM_SLICE_ENTRIES
+        )
+        return LogSize(entries, age_seconds=max(0, age_ms) / 1000, trimmed=trimmed)
 
     async def _measure_bytes(self) -> int:
-        (weight,) = await self._redis.execute(("MEMORY", "USAGE", keys.LOG, "SAMPLES", MEMORY_SAMPLES))
-        return int(weight or 0)
+        """Return the size of the log in bytes, estimated by Redis."""
+        (size_bytes,) = await self._redis.execute(("MEMORY", "USAGE", keys.LOG, "SAMPLES", MEMORY_SAMPLES))
+        return int(size_bytes or 0)
 
     async def _read_cached_bytes(self) -> int | None:
-        """What somebody has weighed a moment ago."""
-        (known,) = await self._redis.execute(("GET", keys.key_for("weight")))
-        return None if known is None else int(known)
+        """Return the size that any process measured within the last `SIZE_CACHE_MS`, or None."""
+        (cached,) = await self._redis.execute(("GET", keys.key_for("weight")))
+        return None if cached is None else int(cached)
 
     async def _cache_bytes(self, log_bytes: int) -> None:
-        """A full Redis takes no note of it: then each process weighs for itself, and memory gets free all the same."""
+        """Share a measured size with all processes. A full Redis refuses this; then each process measures."""
         try:
             await self._redis.execute(("SET", keys.key_for("weight"), log_bytes, "PX", SIZE_CACHE_MS))
         except Unavailable:

@@ -1,21 +1,24 @@
-"""What the log lost: said on the log itself, once, and kept so that whoever returns from there can be set back.
+"""The record of rollbacks: Redis lost the end of the log, and an entry on the log says so.
 
-Redis may lose the end of the log: a power cut, a failover. Then numbers are used again, and with the clock set back ids
-too lie below lost ones, so that neither tells what a client has seen. A feed that remembers what was there says it.
+Redis loses the end of the log in a power cut or a failover. It then uses entry numbers again. If its clock was set
+back, new ids may also be below lost ids. So neither the number nor the id tells which entries a client has seen. A feed
+that remembers the lost entries records the rollback once. Clients that return with a lost cursor are then set back.
 """
 
 from typing import NamedTuple
 
-from stream_server.events import redis_position
 from stream_server.events.position import Position
 from stream_server.store import keys
+from stream_server.store.redis import positions
 from stream_server.store.redis.scripts import Scripts
 
 
 class RecordedRollback(NamedTuple):
-    """After ``resume_after`` the log goes on for whoever had what was lost; ``recorded_at`` is where that was said just now.
+    """A rollback as it is recorded on the log.
 
-    It is None where another had said so.
+    Attributes:
+        resume_after: Position after which the log continues for clients that had lost entries.
+        recorded_at: Position of the new entry that records the rollback, or None if it was recorded before.
     """
 
     resume_after: Position
@@ -23,21 +26,20 @@ class RecordedRollback(NamedTuple):
 
 
 class Rollbacks:
-    """What one store's log lost."""
+    """Records the rollbacks of one log."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def record(self, last_kept: Position, lost: Position) -> RecordedRollback | None:
-        """Say on the log that what came after ``last_kept`` is gone, as far as ``lost`` at least.
+        """Record on the log that the entries after ``last_kept``, up to ``lost`` at least, are gone.
 
-        From then on no id is made below ``lost``. None means that it is there after all. Raises Unavailable while Redis
-        takes no writes. Made twice it is told once, so it may be repeated.
+        From then on Redis assigns no id below ``lost``. Return None if ``lost`` is on the log after all. The call may
+        be repeated: the same rollback is recorded once. Raises `Unavailable` while Redis accepts no writes.
         """
-        told = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)
-        if not told:
+        reply = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)
+        if not reply:
             return None
-        start, *word = told
-        return RecordedRollback(
-            redis_position.parse_cursor(start), redis_position.parse_reply_position(word[0]) if word else None
-        )
+        start, *recorded = reply
+        recorded_at = positions.parse_reply_position(recorded[0]) if recorded else None
+        return RecordedRollback(positions.parse_cursor(start), recorded_at)

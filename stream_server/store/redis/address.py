@@ -1,12 +1,11 @@
-"""Where Redis is, as one writes it down: the URL, taken apart.
+"""The address of Redis: parse and validate its URL.
 
-``redis://``, ``rediss://`` (TLS) and ``unix://`` are redis-py's own, with credentials and the number of the database in
-them. ``redis+sentinel://[user:password@]host:port[,host:port…]/service[/db]`` names Sentinels and what they watch: the
-credentials are those of the Redis servers; the Sentinels' own, where they have some, are ``sentinel_username`` and
-``sentinel_password`` behind a question mark. ``rediss+sentinel://`` speaks TLS to both, and what redis-py knows of
-:data:`TLS_OPTIONS` may stand there as well.
+redis-py itself understands ``redis://``, ``rediss://`` (TLS) and ``unix://`` with credentials and a database number.
+``redis+sentinel://[user:password@]host:port[,host:port…]/service[/db]`` names Sentinels and their service. These
+credentials are for the Redis servers. Credentials for the Sentinels are the query parameters ``sentinel_username`` and
+``sentinel_password``. ``rediss+sentinel://`` uses TLS for both, and allows :data:`TLS_OPTIONS` as query parameters.
 
-No sentence in here repeats any part of a URL, which may hold a password.
+No error message contains any part of a URL, because the URL may contain a password.
 """
 
 from collections.abc import Mapping
@@ -14,20 +13,28 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 PLAIN_SCHEMES = ("redis", "rediss", "unix")
+"""Schemes of a URL that names one server."""
+
 SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
+"""Schemes of a URL that names Sentinels."""
 
 SENTINEL_PORT = 26379
+"""Default port of a Sentinel."""
 
 SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES))
-
+"""All valid schemes, for messages."""
 
 PLAIN_OPTIONS = frozenset({"db", "username", "password"})
+"""Query parameters allowed with one server."""
+
 SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
+"""Query parameters allowed with Sentinels."""
+
 TLS_OPTIONS = frozenset({
     "ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_ciphers", "ssl_cert_reqs",
     "ssl_check_hostname",
 })  # fmt: skip
-"""What may stand behind the question mark."""
+"""Query parameters allowed with TLS."""
 
 CERT_REQS_VALUES = ("none", "optional", "required")
 TRUE_VALUES = ("yes", "true")
@@ -35,12 +42,22 @@ BOOLEAN_VALUES = (*TRUE_VALUES, "no", "false")
 
 
 class InvalidRedisUrl(ValueError):
-    """It names no Redis; the message says what is wrong, as the end of a sentence about the setting."""
+    """The URL is invalid. The message completes a sentence that begins with the name of the setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentinelService:
-    """A service that Sentinels watch; ``sentinels`` are (host, port). What is secret is not in its repr."""
+    """A Redis service watched by Sentinels. Its repr contains no secrets.
+
+    Attributes:
+        sentinels: Host and port of each Sentinel.
+        service: Name of the service.
+        db: Number of the database.
+        use_tls: Whether to connect with TLS, to Sentinels and servers.
+        credentials: User name and password for the Redis servers.
+        sentinel_credentials: User name and password for the Sentinels.
+        tls_options: redis-py's TLS options.
+    """
 
     sentinels: tuple[tuple[str, int], ...]
     service: str
@@ -52,7 +69,7 @@ class SentinelService:
 
 
 def validate_redis_url(url: str) -> None:
-    """Raises :class:`InvalidRedisUrl` for what cannot be used."""
+    """Check a URL. Raises :class:`InvalidRedisUrl` for an invalid URL."""
     parts = _split_url(url)
     if parts.scheme in SENTINEL_SCHEMES:
         parse_sentinel_url(url)
@@ -70,84 +87,91 @@ def validate_redis_url(url: str) -> None:
 
 
 def may_contain_password(url: str) -> bool:
-    """Whether there may be a password in it: before the host, or behind the question mark."""
+    """Return whether the URL may contain a password, before the host or in the query."""
     return "@" in url or "password=" in unquote(url).lower()
 
 
 def parse_sentinel_url(url: str) -> SentinelService | None:
-    """The service that a URL with Sentinels names, None for any other URL; raises :class:`InvalidRedisUrl`."""
+    """Return the service of a URL that names Sentinels, or None for other URLs. Raises :class:`InvalidRedisUrl`."""
     parts = _split_url(url)
     if parts.scheme not in SENTINEL_SCHEMES:
         return None
-    given, _, hosts = parts.netloc.rpartition("@")
+    user_info, _, hosts = parts.netloc.rpartition("@")
     service, _, database = unquote(parts.path).strip("/").partition("/")
     if not service or not hosts:
         raise InvalidRedisUrl("must name Sentinels and a service: redis+sentinel://host:26379,host:26379/service")
-    secure = parts.scheme.startswith("rediss")
-    more = _parse_options(parts.query, SENTINEL_OPTIONS | (TLS_OPTIONS if secure else frozenset()))
-    tls: dict[str, str | bool] = {name: value for name, value in more.items() if name in TLS_OPTIONS}
-    if "ssl_check_hostname" in tls:
-        tls["ssl_check_hostname"] = (
-            tls["ssl_check_hostname"] in TRUE_VALUES
-        )  # redis-py reads it as text in plain URLs only
-    theirs = {name.removeprefix("sentinel_"): value for name, value in more.items() if name in SENTINEL_OPTIONS}
+    use_tls = parts.scheme.startswith("rediss")
+    options = _parse_options(parts.query, SENTINEL_OPTIONS | (TLS_OPTIONS if use_tls else frozenset()))
+    tls_options: dict[str, str | bool] = {name: value for name, value in options.items() if name in TLS_OPTIONS}
+    if "ssl_check_hostname" in tls_options:
+        # redis-py parses this text in plain URLs only.
+        tls_options["ssl_check_hostname"] = tls_options["ssl_check_hostname"] in TRUE_VALUES
+    sentinel_credentials = {
+        name.removeprefix("sentinel_"): value for name, value in options.items() if name in SENTINEL_OPTIONS
+    }
     return SentinelService(
-        sentinels=tuple(_parse_host(each, SENTINEL_PORT) for each in hosts.split(",")),
+        sentinels=tuple(_parse_host(host, SENTINEL_PORT) for host in hosts.split(",")),
         service=service,
         db=_parse_database(database),
-        use_tls=secure,
-        credentials=_parse_credentials(given),
-        sentinel_credentials=theirs,
-        tls_options=tls,
+        use_tls=use_tls,
+        credentials=_parse_credentials(user_info),
+        sentinel_credentials=sentinel_credentials,
+        tls_options=tls_options,
     )
 
 
 def _parse_options(query: str, allowed: frozenset[str]) -> dict[str, str]:
-    """What stands behind the question mark; redis-py would take any of its arguments there, in the place of ours."""
-    more = dict(parse_qsl(query, keep_blank_values=True))
-    if not more.keys() <= allowed:
-        raise InvalidRedisUrl(f"may have {', '.join(sorted(allowed))} behind the question mark, and nothing else")
-    _parse_database(more.get("db", ""))
+    """Return the query parameters. Without this check redis-py would accept any of its arguments there."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if not options.keys() <= allowed:
+        raise InvalidRedisUrl(f"allows only the query parameters {', '.join(sorted(allowed))}")
+    _parse_database(options.get("db", ""))
     if (
-        more.get("ssl_cert_reqs", "none") not in CERT_REQS_VALUES
-        or more.get("ssl_check_hostname", "yes") not in BOOLEAN_VALUES
+        options.get("ssl_cert_reqs", "none") not in CERT_REQS_VALUES
+        or options.get("ssl_check_hostname", "yes") not in BOOLEAN_VALUES
     ):
         raise InvalidRedisUrl(
-            f"takes as ssl_cert_reqs {', '.join(CERT_REQS_VALUES)}, as ssl_check_hostname {', '.join(BOOLEAN_VALUES)}"
+            f"allows {', '.join(CERT_REQS_VALUES)} as ssl_cert_reqs "
+            f"and {', '.join(BOOLEAN_VALUES)} as ssl_check_hostname"
         )
-    return more
+    return options
 
 
 def _split_url(url: str) -> SplitResult:
-    """Some versions of Python take no second host behind brackets, so they are shown none where several may stand."""
+    """Split a URL. Some Python versions reject several hosts after an IPv6 address, so split them off first."""
     scheme, colon, rest = url.partition("://")
-    several = scheme.lower() in SENTINEL_SCHEMES
-    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest)) if several else 0
+    has_hosts = scheme.lower() in SENTINEL_SCHEMES
+    hosts_end = min((index for index in map(rest.find, "/?#") if index >= 0), default=len(rest)) if has_hosts else 0
     try:
-        parts = urlsplit(f"{scheme}{colon}{rest[end:]}")
+        parts = urlsplit(f"{scheme}{colon}{rest[hosts_end:]}")
     except ValueError:
-        raise InvalidRedisUrl("is no URL") from None
-    return parts._replace(netloc=rest[:end]) if several else parts
+        raise InvalidRedisUrl("is not a valid URL") from None
+    return parts._replace(netloc=rest[:hosts_end]) if has_hosts else parts
 
 
 def _parse_credentials(user_info: str) -> dict[str, str]:
+    """Return the user name and password of ``user:password``. Missing parts are left out."""
     username, _, password = user_info.partition(":")
-    both = {"username": unquote(username), "password": unquote(password)}
-    return {name: value for name, value in both.items() if value}
+    credentials = {"username": unquote(username), "password": unquote(password)}
+    return {name: value for name, value in credentials.items() if value}
 
 
 def _parse_host(text: str, default_port: int) -> tuple[str, int]:
-    """``host``, ``host:port``, ``[::1]:port``; an unescaped slash in a password ends up here, too."""
+    """Return host and port of ``host``, ``host:port`` or ``[::1]:port``. Raises :class:`InvalidRedisUrl`.
+
+    A password with an unescaped slash also fails here.
+    """
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, number = text, str(default_port)
     host = unquote(host).removeprefix("[").removesuffix("]")
     if not host or not number.isdecimal() or not 0 < int(number) < 65_536:
-        raise InvalidRedisUrl("must name hosts as host:port (percent-encode what is special in a password)")
+        raise InvalidRedisUrl("must name hosts as host:port (percent-encode special characters in a password)")
     return host, int(number)
 
 
 def _parse_database(text: str) -> int:
+    """Return the database number, or 0 for an empty text. Raises :class:`InvalidRedisUrl`."""
     if text and not text.isdecimal():
-        raise InvalidRedisUrl("must end with the number of a database, or without one")
+        raise InvalidRedisUrl("must end with a database number or nothing")
     return int(text or 0)

@@ -1,8 +1,8 @@
-"""A crowd's way to Redis: so many ask at once, the others wait for their turn and not for an answer.
+"""Admission of reads: a limited number of Redis calls of opening streams runs at once, and the others wait.
 
-Ten thousand streams that come back together would each wait for a connection for longer than an answer may take, and
-be refused, and the writes beside them too. Here the time-out begins with one's turn. Whoever has asked before goes
-first: otherwise all of them would have asked once before the first of them is done.
+If ten thousand streams reconnect together, each call would otherwise wait for a connection for longer than its timeout.
+All of them would fail, and so would writes. With admission, the timeout of a call starts when the call is admitted.
+Streams with more finished calls go first. Otherwise all streams would make their first call before any stream is open.
 """
 
 import asyncio
@@ -11,36 +11,52 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from heapq import heappop, heappush
 from itertools import count
+from typing import NamedTuple
 
 from stream_server.errors import Unavailable
+from stream_server.store.redis.errors import unavailable_error
 
 MAX_CONCURRENT = 42
-"""So many of the crowd ask at once; half as many connections more are there for who writes."""
+"""Most admitted calls at the same time. The connection pool has half as many connections more, for writes."""
 
 STREAM_OPEN_ROUND_TRIPS = 4
-"""A stream that begins asks so often: who it is, where its cursor stands, what its user may see, the saved rules."""
+"""Number of Redis calls to open a stream: authentication, cursor, relations of the user, and saved rules."""
 
 MAX_QUEUE_SECONDS = 20.0
-"""The longest wait for a turn: clients give up soon after, and come back anyway."""
+"""Longest wait in seconds for admission. Clients give up soon after that, and they retry anyway."""
 
 REDIS_DOWN_AFTER_SECONDS = 3.0
-"""When nobody was answered for so long while others wait, Redis is away: then nobody waits to be told so later."""
+"""Time in seconds without any reply after which Redis counts as down. All waiting calls then fail at once."""
+
+
+class _Waiter(NamedTuple):
+    """A waiting call, ordered for the heap.
+
+    Attributes:
+        rank: Minus the number of finished calls of the request. Lower ranks go first.
+        arrival: Sequence number. Calls of the same rank go in order of arrival.
+        admitted: Future that is done when the call is admitted or refused.
+    """
+
+    rank: int
+    arrival: int
+    admitted: asyncio.Future[None]
 
 
 class ReadAdmission:
-    """The turns of one process."""
+    """The admission of one server process."""
 
     def __init__(self, max_concurrent: int = MAX_CONCURRENT) -> None:
         self._free_slots = max_concurrent
         self._last_reply_at = 0.0
-        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiters: list[_Waiter] = []
         self._sequence = count()
 
     @asynccontextmanager
     async def slot(self, prior_round_trips: int) -> AsyncIterator[None]:
-        """While inside it is the turn of one who has ``prior_round_trips`` so often before.
+        """Wait for admission and hold it inside the block. More ``prior_round_trips`` go first.
 
-        Raises Unavailable if that takes long, or while nobody is answered.
+        Raises `Unavailable` after `MAX_QUEUE_SECONDS`, or while Redis is down.
         """
         if self._free_slots:
             self._free_slots -= 1
@@ -56,47 +72,47 @@ class ReadAdmission:
             self._grant_next_slot()
 
     def _fail_waiters_if_down(self) -> None:
-        """One is late in a crowd, or all are."""
+        """Fail all waiting calls if no call had a reply for `REDIS_DOWN_AFTER_SECONDS`."""
         if asyncio.get_running_loop().time() - self._last_reply_at >= REDIS_DOWN_AFTER_SECONDS:
-            for _, _, turn in self._waiters:
-                if not turn.done():
-                    message = "the data store cannot be reached; nothing was written"
-                    turn.set_exception(Unavailable(message, retry_after=1))
+            for waiter in self._waiters:
+                if not waiter.admitted.done():
+                    waiter.admitted.set_exception(unavailable_error())
             self._waiters.clear()
 
     async def _wait_for_slot(self, prior_round_trips: int) -> None:
+        """Wait in the queue until this call is admitted. Raises `Unavailable`."""
         loop = asyncio.get_running_loop()
-        turn = loop.create_future()
+        admitted = loop.create_future()
         if not self._waiters:
-            self._last_reply_at = loop.time()  # nobody was there to be answered before
-        heappush(self._waiters, (-prior_round_trips, next(self._sequence), turn))
+            self._last_reply_at = loop.time()  # measure the silence of Redis from the first waiting call
+        heappush(self._waiters, _Waiter(-prior_round_trips, next(self._sequence), admitted))
         try:
             async with asyncio.timeout(MAX_QUEUE_SECONDS):
-                await turn
+                await admitted
         except TimeoutError:
-            self._return_slot(turn)
-            message = "too many streams begin at once; nothing was written"
-            raise Unavailable(message, retry_after=1) from None
+            self._return_slot(admitted)
+            raise Unavailable("too many streams are being opened; try again", retry_after=1) from None
         except asyncio.CancelledError:
-            self._return_slot(turn)
+            self._return_slot(admitted)
             raise
 
-    def _return_slot(self, waiter: asyncio.Future[None]) -> None:
-        """Who gives up may have been given its turn at that very moment."""
-        if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+    def _return_slot(self, admitted: asyncio.Future[None]) -> None:
+        """Pass on the slot of a call that gave up at the moment of its admission."""
+        if admitted.done() and not admitted.cancelled() and admitted.exception() is None:
             self._grant_next_slot()
 
     def _grant_next_slot(self) -> None:
+        """Admit the next waiting call, or free the slot if no call waits."""
         while self._waiters:
-            turn = heappop(self._waiters)[2]
-            if not turn.done():
-                turn.set_result(None)
+            admitted = heappop(self._waiters).admitted
+            if not admitted.done():
+                admitted.set_result(None)
                 return
         self._free_slots += 1
 
 
 class RequestAdmission:
-    """One request's place in a lane."""
+    """The admission of one request's calls."""
 
     __slots__ = ("_admission", "_round_trips")
 
@@ -106,37 +122,36 @@ class RequestAdmission:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """While inside it is its turn to ask; at once for what the request began and left behind."""
+        """Wait for admission of one call. After `detach` every call is admitted at once."""
         if self._admission is None:
             yield
             return
-        begun = (
-            self._round_trips if self._round_trips < STREAM_OPEN_ROUND_TRIPS else 0
-        )  # who asks on and on comes behind those who begin
-        async with self._admission.slot(begun):
+        # A request with more calls than an opening stream needs goes behind the opening streams.
+        rank = self._round_trips if self._round_trips < STREAM_OPEN_ROUND_TRIPS else 0
+        async with self._admission.slot(rank):
             self._round_trips += 1
             yield
 
     def detach(self) -> None:
-        """The request is over; what it began goes its own way."""
+        """End the admission of this request, because the request is over. Tasks that it started go on without limit."""
         self._admission = None
 
 
-_CURRENT: ContextVar[RequestAdmission | None] = ContextVar("lane", default=None)
+_CURRENT: ContextVar[RequestAdmission | None] = ContextVar("request admission", default=None)
 
 
 def current_admission() -> RequestAdmission | None:
-    """That of the request that is being answered; None for all that is no crowd."""
+    """Return the admission of the current request, or None for code whose calls are not limited."""
     return _CURRENT.get()
 
 
 @contextmanager
 def admit_through(admission: ReadAdmission) -> Iterator[None]:
-    """All that is asked of Redis in here goes along this lane."""
-    place = RequestAdmission(admission)
-    token = _CURRENT.set(place)
+    """Limit the Redis calls of the code inside by ``admission``."""
+    request_admission = RequestAdmission(admission)
+    token = _CURRENT.set(request_admission)
     try:
         yield
     finally:
-        place.detach()
+        request_admission.detach()
         _CURRENT.reset(token)

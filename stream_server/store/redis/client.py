@@ -1,7 +1,7 @@
-"""The way to Redis: bounded connections, one attempt a call, and the difference between not sent and not answered.
+"""The client of Redis: bounded connections, one attempt per call, separate errors for unsent and unanswered commands.
 
-redis-py repeats a command whose answer was lost, ten times by default: a write would be made twice. Nothing is
-repeated here; :mod:`stream_server.store.redis.scripts` does it once, under a request key.
+redis-py repeats a command whose reply was lost, ten times by default, so a write would be made twice. This client
+repeats no command. :mod:`stream_server.store.redis.scripts` repeats a write once, under its idempotency key.
 """
 
 import asyncio
@@ -17,62 +17,68 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.errors import Unavailable
 from stream_server.store.redis import address, admission, timeout_budget
+from stream_server.store.redis.errors import outcome_unknown_error, unavailable_error
 from stream_server.store.redis.refusals import is_demoted_primary, to_api_error
 from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
 
 Command = Sequence[str | bytes | int]
-"""One command: its name and arguments."""
+"""A Redis command: its name and its arguments."""
 
 MAX_CONNECTIONS = 64
-"""Most connections of one process; whoever finds none free waits, at most for the time-out."""
+"""Most connections of one process. A call waits for a free connection, at most for the timeout."""
 
 NOT_EXECUTED_ERRORS = (BusyLoadingError, AuthenticationError)
-"""Answers that redis-py takes for a broken connection: the command was not run."""
+"""Error replies that redis-py treats as a broken connection. Redis did not execute the command."""
 
 
 class NoReply(Exception):
-    """The command was sent and not answered: it may have been run, or not."""
+    """A command was sent and not answered. Redis may have executed it."""
 
 
 def create_redis_py_client(
     url: str, timeout_seconds: float, max_connections: int = MAX_CONNECTIONS, sentinels: Sentinels | None = None
 ) -> Redis:
-    """A client of the Redis at ``url``, or of the one that ``sentinels`` name, that repeats nothing by itself.
+    """Make a redis-py client that never repeats a command. It speaks RESP 2, returns bytes, and is not connected yet.
 
-    It is not connected yet. RESP 2, answers as bytes; ``timeout_seconds`` bounds a connect, and the wait for a free
-    connection. The time for an answer is watched in one place by :class:`RedisClient`: redis-py's own way costs a task a
-    command.
+    :class:`RedisClient` limits the wait for a reply, because redis-py's own limit costs a task per command.
+
+    Args:
+        url: URL of Redis.
+        timeout_seconds: Longest time in seconds for a connect, and for the wait for a free connection.
+        max_connections: Size of the connection pool.
+        sentinels: Finds the server if the URL names Sentinels.
     """
-    watched = address.parse_sentinel_url(url)
-    given: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
-    if watched is None or sentinels is None:
-        make: Any = partial(BlockingConnectionPool.from_url, url)
+    service = address.parse_sentinel_url(url)
+    options: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
+    if service is None or sentinels is None:
+        make_pool: Any = partial(BlockingConnectionPool.from_url, url)
     else:
-        make = BlockingConnectionPool
-        given |= pool_arguments(watched, sentinels)
-    pool = make(
+        make_pool = BlockingConnectionPool
+        options |= pool_arguments(service, sentinels)
+    pool = make_pool(
         max_connections=max_connections,
         timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
         decode_responses=False,
         redis_connect_func=_ping_on_connect,
         **CONNECTION_OPTIONS,
-        **given,
+        **options,
     )
     return Redis(connection_pool=pool)
 
 
 class RedisClient:
-    """Commands to one Redis, in one round trip each; the errors that leave here are ours.
+    """Runs commands on one Redis. All its errors are errors of this project.
 
-    Where the URL names Sentinels, that is the primary of their service or, with ``replica``, one of its replicas.
+    Attributes:
+        timeout_seconds: Longest wait in seconds for the replies of one call.
     """
 
     def __init__(self, url: str, timeout_seconds: float, *, replica: bool = False) -> None:
-        watched = address.parse_sentinel_url(url)
-        self._sentinels = None if watched is None else Sentinels(watched, timeout_seconds, replica=replica)
+        """If ``url`` names Sentinels, use the primary of their service, or with ``replica`` one of its replicas."""
+        service = address.parse_sentinel_url(url)
+        self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
         self._client = create_redis_py_client(url, timeout_seconds, sentinels=self._sentinels)
         self._pool = self._client.connection_pool
         self._late_reply_tasks: set[asyncio.Task[None]] = set()
@@ -80,29 +86,29 @@ class RedisClient:
 
     @property
     def pool(self) -> ConnectionPool:
-        """The connections, for a library that brings commands of its own; whoever uses them watches the time."""
+        """The connection pool, for a library with its own commands. The caller must limit the time of its calls."""
         return self._pool
 
     @property
     def remaining_seconds(self) -> float:
-        """How long the next answer may be waited for: the time-out, or what is left of the request's time."""
-        spent = timeout_budget.current_budget()
-        return self.timeout_seconds if spent is None else max(0.0, min(self.timeout_seconds, spent.remaining_seconds))
+        """Longest wait in seconds for the next reply: the timeout, or the rest of the request's budget if less."""
+        budget = timeout_budget.current_budget()
+        return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and stop reading late replies."""
         await self._client.aclose()
         await self._pool.disconnect()
-        for late in self._late_reply_tasks:
-            late.cancel()
+        for task in self._late_reply_tasks:
+            task.cancel()
         await asyncio.gather(*self._late_reply_tasks, return_exceptions=True)
         if self._sentinels is not None:
             await self._sentinels.close()
 
     async def execute(self, *commands: Command, max_seconds: float = math.inf) -> list[Any]:
-        """The answers of commands that only read, within ``max_seconds`` if that is less than the time-out.
+        """Return the replies of commands that may safely be repeated. Raises `Unavailable` without a reply.
 
-        One of a crowd waits for its turn before that. Raises Unavailable if there are none.
+        Wait at most ``max_seconds`` or the timeout, whichever is less. An opening stream also waits for admission.
         """
         try:
             replies = await self.run_pipeline(commands, min(max_seconds, self.timeout_seconds))
@@ -111,37 +117,39 @@ class RedisClient:
         return _raise_first_refusal(replies)
 
     async def execute_write(self, *commands: Command) -> list[Any]:
-        """The answers of commands that write beside the log and are not repeated: whoever loses them asks anew.
+        """Return the replies of commands that write without an idempotency key.
 
-        Raises OutcomeUnknown when they were sent and not answered.
+        Raises `OutcomeUnknown` if they were sent and not answered, and `Unavailable` if they were not sent.
         """
         try:
             replies = await self.run_pipeline(commands, self.timeout_seconds)
         except NoReply as lost:
-            raise timeout_budget.outcome_unknown_error() from lost
+            raise outcome_unknown_error() from lost
         return _raise_first_refusal(replies)
 
     async def run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        """One attempt: the answers in order, a refusal in its place as an exception; one of a crowd waits for its turn.
+        """Send the commands once and return the replies in order. An error reply stands in its place as an exception.
 
-        Raises Unavailable when nothing was sent, :class:`NoReply` when it was and no answer came.
+        An opening stream waits for admission first. Raises `Unavailable` if the commands were not sent, and
+        :class:`NoReply` if they were sent and not answered.
         """
-        place = admission.current_admission()
-        if place is None:
+        request_admission = admission.current_admission()
+        if request_admission is None:
             return await self._run_pipeline(commands, timeout_seconds)
-        async with place.slot():
+        async with request_admission.slot():
             return await self._run_pipeline(commands, timeout_seconds)
 
     async def _run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        sent, began, spent = False, time.monotonic(), timeout_budget.current_budget()
-        allowed = min(timeout_seconds, self.remaining_seconds)
-        if allowed <= 0:
-            raise unavailable_error()  # else it would be sent, and given up at once
+        """Send the commands once within the timeout and the budget, and subtract the time from the budget."""
+        sent, start, budget = False, time.monotonic(), timeout_budget.current_budget()
+        allowed_seconds = min(timeout_seconds, self.remaining_seconds)
+        if allowed_seconds <= 0:
+            raise unavailable_error()  # otherwise the commands would be sent and given up at once
         try:
-            async with asyncio.timeout(allowed) as limit:
+            async with asyncio.timeout(allowed_seconds) as time_limit:
                 connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # redis-py
                 sent = True
-                return await self._send_and_read(connection, commands, limit)
+                return await self._send_and_read(connection, commands, time_limit)
         except NOT_EXECUTED_ERRORS as error:
             raise unavailable_error() from error
         except (RedisError, OSError, TimeoutError) as error:
@@ -149,13 +157,14 @@ class RedisClient:
                 raise NoReply from error
             raise unavailable_error() from error
         finally:
-            if spent is not None:
-                spent.remaining_seconds -= time.monotonic() - began
+            if budget is not None:
+                budget.remaining_seconds -= time.monotonic() - start
 
     async def subscribe(self, channels: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
-        """What is PUBLISHed, on a connection of its own; first, and once, None: all channels are subscribed.
+        """Yield the messages of these channels, from a connection of its own.
 
-        Raises Unavailable when the link ends; a silent link is noticed by whoever compares with the log.
+        The first item is None, once: all channels are subscribed. Raises `Unavailable` when the connection ends. A
+        silent connection raises nothing, so the caller must compare with the log.
         """
         connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
         try:
@@ -173,25 +182,26 @@ class RedisClient:
             await connection.disconnect(nowait=True)
 
     async def _send_and_read(
-        self, connection: AbstractConnection, commands: Sequence[Command], timeout: asyncio.Timeout
+        self, connection: AbstractConnection, commands: Sequence[Command], time_limit: asyncio.Timeout
     ) -> list[Any]:
-        """Sends all, then reads all. Behind its limit the rest is left to be read: it would be the next caller's.
+        """Send all commands, then read all replies.
 
-        On any other failure, a cancellation too, the connection is closed for the same reason.
+        The next call on the connection must not get replies of this call. So after the timeout a task reads the
+        remaining replies. After any other failure or a cancellation the connection is closed.
         """
         replies: list[Any] = []
         try:
-            # redis-py's own packing is Python and would be a third of a post's cost.
+            # redis-py packs commands in Python, which would be a third of the cost of a post.
             packed = b"".join(pack_command(tuple(each)) for each in commands)  # type: ignore[arg-type]  # any length
             await connection.send_packed_command(packed, check_health=False)
             await _read_replies(connection, replies, len(commands))
-        except BaseException as why:
-            if isinstance(why, asyncio.CancelledError) and timeout.expired() and connection.is_connected:
-                late = asyncio.create_task(
-                    self._drain_late_replies(connection, len(commands) - len(replies)), name="late answer"
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and time_limit.expired() and connection.is_connected:
+                task = asyncio.create_task(
+                    self._drain_late_replies(connection, len(commands) - len(replies)), name="late Redis reply"
                 )
-                self._late_reply_tasks.add(late)
-                late.add_done_callback(self._late_reply_tasks.discard)
+                self._late_reply_tasks.add(task)
+                task.add_done_callback(self._late_reply_tasks.discard)
             else:
                 await connection.disconnect(nowait=True)
                 await self._pool.release(connection)
@@ -200,7 +210,7 @@ class RedisClient:
         return replies
 
     async def _drain_late_replies(self, connection: AbstractConnection, reply_count: int) -> None:
-        """Read what comes too late, for one more time-out, so that a slow Redis is not slower by a new connection."""
+        """Read late replies for one more timeout. A new connection would make a slow Redis even slower."""
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 await _read_replies(connection, [], reply_count)
@@ -214,33 +224,29 @@ class RedisClient:
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:
-    """A new connection is one when Redis has answered on it: one that is not let in has taken no command of ours."""
+    """Check a new connection with PING. If Redis refuses the connection, no command has been sent on it."""
     await connection.on_connect()
     await connection.send_command("PING", check_health=False)
     await connection.read_response()
 
 
 def _raise_first_refusal(replies: list[Any]) -> list[Any]:
-    """The answers, if none of them is a refusal, which is raised as ours."""
+    """Return the replies, or raise the first error reply as an error of this project."""
     for reply in replies:
         if isinstance(reply, ResponseError):
             raise to_api_error(reply) from reply
     return replies
 
 
-def unavailable_error() -> Unavailable:
-    """What a caller is told when Redis is away."""
-    return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
-
-
 async def _read_replies(connection: AbstractConnection, replies: list[Any], count: int) -> None:
-    """So many replies are added; raises :class:`NoReply` if Redis refused to go on when it had run some of the commands.
+    """Read ``count`` replies and append them to ``replies``.
 
-    A connection to a primary that is none any more is closed, so that the next is made to whoever it is by then.
+    Raises :class:`NoReply` if Redis executed some commands and refused the rest. If the server is no longer the
+    primary, close the connection, so that the next connection goes to the new primary.
     """
     try:
         for _ in range(count):
-            replies.append(await _read_reply(connection))  # noqa: PERF401 - whoever gives up has to know how many there are
+            replies.append(await _read_reply(connection))  # noqa: PERF401 - after a failure the caller needs the replies so far
     except NOT_EXECUTED_ERRORS as error:
         if replies:
             raise NoReply from error
@@ -250,7 +256,7 @@ async def _read_replies(connection: AbstractConnection, replies: list[Any], coun
 
 
 async def _read_reply(connection: AbstractConnection) -> Any:
-    """Not closed by redis-py: it would do so for whoever is tired of waiting, too."""
+    """Read one reply. An error reply is returned. redis-py would also close the connection after a timeout."""
     try:
         return await connection.read_response(disconnect_on_error=False)
     except RedisConnectionError:

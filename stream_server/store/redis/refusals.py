@@ -1,8 +1,8 @@
-"""What a script answers when it refuses, and what its caller is told.
+"""Refusals: translate the error replies of scripts and of Redis into API errors.
 
-Scripts refuse by ``<WORD> <noun> [<parameter>]``; Redis itself by words of its own, which stand somewhere in the text
-when a command inside a script was refused (6.2 wraps them). Nothing was written then: a script's first write is the one
-that fails. But for what the user of Redis may not do: that is looked at for each command as it comes.
+A script refuses with ``<CODE> <noun> [<parameter>]``. Redis refuses with its own codes. If Redis refuses a command
+inside a script, its code is inside the text, because Redis 6.2 wraps it. Then the script has written nothing, because
+the refused command is its first write. A missing ACL permission is different: Redis checks it at each command.
 """
 
 from redis.exceptions import ResponseError
@@ -17,25 +17,25 @@ from stream_server.errors import (
     TooLarge,
     Unavailable,
 )
-from stream_server.store.redis import timeout_budget
+from stream_server.store.redis.errors import outcome_unknown_error
 
 UNAVAILABLE_CODES = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
 )  # fmt: skip
-"""Redis cannot write now, and may later."""
+"""Codes of Redis that say it cannot write now, but may write later."""
 
 SCRIPT_KILLED_TEXT = "killed by user"
-"""Somebody has ended the script by SCRIPT KILL, which Redis allows only before its first write."""
+"""Text of the error after SCRIPT KILL. Redis allows it only before the first write of a script."""
 
 ACL_DENIED_TEXTS = ("The user executing the script can't", "ACL failure in script")
-"""Redis' ACL forbids a command in the middle of a script; what came before it stays written."""
+"""Texts of errors about a command that Redis' ACL forbids inside a script. Earlier writes of the script remain."""
 
 NOT_YOURS_MESSAGES = {
     "group": "only members may post, comment or like in it, and only its owner may announce or change it",
     "list": "only its owner may change a list",
-    "comment": "only its author, or that of its status, may delete a comment",
+    "comment": "only the author of a comment or of its status may delete it",
 }
-"""What is said where a noun has another owner than an author."""
+"""Messages of the code NOT_YOURS for nouns whose owner is not an author."""
 
 TOO_MANY_MESSAGES = {
     "lists": "at most 1,000 lists a user",
@@ -43,71 +43,70 @@ TOO_MANY_MESSAGES = {
     "groups": "at most 1,000 groups a user",
     "rules": "at most 1,000 rules a user",
 }
-"""What there may be no more of."""
+"""Messages of the code TOO_MANY, by noun."""
 
 BAD_REQUEST_MESSAGES = {
-    "ONESELF": "somebody other than oneself",
-    "BLOCKED": "you block them: unblock them first",
-    "ELSEWHERE": "what is posted in a group is answered and repeated there only",
-    "PROTECTED": "only its author may repost what is protected",
-    "OWNER": "its owner does not leave a group, only delete it",
-    "BY_THEMSELVES": "people join a group that is not private by themselves",
-    "STATUSLESS": "this report is of no status",
+    "ONESELF": "must be another user",
+    "BLOCKED": "you block this user; unblock first",
+    "ELSEWHERE": "a post in a group can only be replied to or reposted in that group",
+    "PROTECTED": "a post of a protected author can only be reposted by the author",
+    "OWNER": "the owner cannot leave a group; delete it instead",
+    "BY_THEMSELVES": "users join a public group themselves; only members of private groups are added",
+    "STATUSLESS": "this report is not about a status",
 }
-"""Words of scripts for a request that cannot be; the parameter at fault follows the word."""
+"""Messages of the script codes for invalid requests. The faulty parameter follows the code."""
 
 
 def to_api_error(error: ResponseError) -> ApiError:
-    """The error for a script's, or Redis', refusal."""
-    word, _, what = str(error).partition(" ")
-    made = _parse_script_refusal(word, what)
-    if made is not None:
-        return made
+    """Return the API error for an error reply of a script or of Redis."""
+    code, _, details = str(error).partition(" ")
+    api_error = _parse_script_refusal(code, details)
+    if api_error is not None:
+        return api_error
     if any(_has_code(error, name) for name in UNAVAILABLE_CODES) or SCRIPT_KILLED_TEXT in str(error):
-        return Unavailable("the data store takes no writes at the moment; nothing was written", retry_after=1)
+        return Unavailable("the data store accepts no writes at the moment; nothing was written", retry_after=1)
     return InternalError("the data store refused a command")
 
 
 def write_error_to_api_error(error: ResponseError) -> ApiError:
-    """The same for a script that writes: one that was stopped in its middle may have written."""
-    return (
-        timeout_budget.outcome_unknown_error()
-        if any(text in str(error) for text in ACL_DENIED_TEXTS)
-        else to_api_error(error)
-    )
+    """Return the API error for a script that writes. A script stopped in the middle may have written."""
+    is_partial = any(text in str(error) for text in ACL_DENIED_TEXTS)
+    return outcome_unknown_error() if is_partial else to_api_error(error)
 
 
 def is_demoted_primary(error: ResponseError) -> bool:
-    """Whether this is said by one that is no primary, or by a replica that has lost its own."""
+    """Return whether the server is a replica, or a replica that lost its primary."""
     return _has_code(error, "READONLY") or _has_code(error, "MASTERDOWN")
 
 
 def _has_code(error: ResponseError, code: str) -> bool:
-    """redis-py keeps the word apart from the text where it knows it."""
+    """Return whether an error has this code. redis-py removes known codes from the text."""
     return getattr(error, "status_code", None) == code or f"{code} " in str(error)
 
 
 def _parse_script_refusal(code: str, details: str) -> ApiError | None:
-    """``details`` is a noun, and after a blank the parameter that named it, if one did."""
+    """Return the API error for a script's refusal, or None. ``details`` is a noun and perhaps a parameter."""
     noun, _, param = details.partition(" ")
-    named = param or None
+    api_param = param or None
     if code in BAD_REQUEST_MESSAGES:
         return BadRequest(BAD_REQUEST_MESSAGES[code], param=noun)
     match code:
         case "NOT_FOUND":
-            made: ApiError | None = NotFound(f"there is no such {noun}", param=named)
+            api_error: ApiError | None = NotFound(f"unknown {noun}", param=api_param)
         case "DECIDED":
-            return Conflict(f"this {noun} was decided otherwise", code="duplicate")
+            return Conflict(f"this {noun} already has another decision", code="duplicate")
         case "TAKEN":
-            made = Conflict(f"this {noun} is taken", code=f"{noun}_taken", param=noun)
+            api_error = Conflict(f"this {noun} is already in use", code=f"{noun}_taken", param=noun)
         case "DUPLICATE":
-            made = Conflict("this key was used before, with another request", code="duplicate", param=noun)
+            api_error = Conflict("this Idempotency-Key was used with another request", code="duplicate", param=noun)
         case "NOT_YOURS":
-            made = Forbidden(NOT_YOURS_MESSAGES.get(noun, "only its author may do this"), code="not_yours", param=named)
+            api_error = Forbidden(
+                NOT_YOURS_MESSAGES.get(noun, "only its author may do this"), code="not_yours", param=api_param
+            )
         case "TOO_MANY":
-            made = TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=named)
+            api_error = TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=api_param)
         case "SUSPENDED":
-            made = Forbidden("this account is suspended", code="suspended")
+            api_error = Forbidden("this account is suspended", code="suspended")
         case _:
-            made = None
-    return made
+            api_error = None
+    return api_error

@@ -1,7 +1,7 @@
-"""Where this process hears and reads the log: a replica next to it while that keeps up, else the primary.
+"""The server for log reads and the subscription: a nearby replica while it keeps up, otherwise the primary.
 
-A replica whose own link is down goes on answering, from a log that stands still: it is only as good as its head is
-near the primary's, which whoever listens has to compare. Leaving it is at once, coming back is later each time.
+A replica that lost its primary still answers, but its log no longer grows. So the caller compares the replica's head
+with the primary's. The router leaves a bad replica at once, and returns to it after a pause that doubles each time.
 """
 
 import asyncio
@@ -15,19 +15,20 @@ from stream_server.store.redis import server_info
 from stream_server.store.redis.client import RedisClient
 
 RETRY_PAUSE_SECONDS = (5.0, 60.0)
-"""How long a replica that failed is left alone: the first time and the longest, doubled in between.
+"""Shortest and longest pause in seconds before a failed replica is tried again. The pause doubles in between.
 
-Whoever was used for the longest pause without being left begins with the first one again.
+A replica that worked for the longest pause starts again with the shortest pause.
 """
 
 MAX_LAG_ENTRIES = 100
-"""So many entries may a replica lack when it is used again: what was written since the question was asked."""
+"""Most entries that a replica may lack when it is used again: those written during the check."""
 
 
 class ReplicaRouter:
-    """``current`` is the one to hear and read from now; a replica is used when :meth:`try_replica` has looked at it, not before.
+    """Selects the primary or the replica. It starts with the primary.
 
-    ``replica`` None means that there is only the primary.
+    Attributes:
+        current: The server to read and subscribe from now.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class ReplicaRouter:
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``replica`` is None if only the primary exists. ``monotonic`` is a clock in seconds that never jumps."""
         self._primary = primary
         self._replica = replica
         self._monotonic = monotonic
@@ -46,11 +48,11 @@ class ReplicaRouter:
 
     @property
     def is_avoiding_replica(self) -> bool:
-        """Whether there is a replica and it is not used at present."""
+        """Whether a replica exists and is not used now."""
         return self._replica is not None and self.current is self._primary
 
     def fall_back_to_primary(self) -> None:
-        """The replica was silent, behind or gone: the primary is used for a while. Nothing happens without one."""
+        """Use the primary for a while, because the replica failed or is behind. Without a replica, do nothing."""
         if self._replica is None or self.is_avoiding_replica:
             return
         if self._monotonic() - self._replica_since >= RETRY_PAUSE_SECONDS[1]:
@@ -59,10 +61,13 @@ class ReplicaRouter:
         self._schedule_retry()
 
     async def try_replica(self, head_n: int) -> bool:
-        """Whether the replica is used from now on: it was left alone for long enough and keeps up with ``head_n``.
+        """Use the replica from now on if its pause is over and it keeps up. Return whether it is used from now on.
 
-        That is the number of the primary's last entry. False while there is none, or it is used already. Takes at
-        most two time-outs of the slower link; never raises.
+        Return False also if no replica exists or it is used already. This takes at most two timeouts of the slower
+        connection, and it never raises.
+
+        Args:
+            head_n: Number of the primary's last entry.
         """
         if self._replica is None or not self.is_avoiding_replica or self._monotonic() < self._retry_at:
             return False
@@ -73,38 +78,40 @@ class ReplicaRouter:
         return True
 
     async def close(self) -> None:
-        """Close the connections to the replica; those to the primary are their owner's."""
+        """Close the connections to the replica. The primary's connections belong to the caller."""
         self.current = self._primary
         if self._replica is not None:
             replica, self._replica = self._replica, None
             await replica.close()
 
     def _schedule_retry(self) -> None:
+        """Start a pause for the replica, and double the next pause."""
         self._retry_at = self._monotonic() + self._pause_seconds
         self._pause_seconds = min(self._pause_seconds * 2, RETRY_PAUSE_SECONDS[1])
 
     async def _is_caught_up(self, replica: RedisClient, head_n: int) -> bool:
-        """Whether it goes on with what the primary writes: the same history, its own link up, and near its end.
+        """Return whether the replica follows our primary: same history, its own link up, and close to ``head_n``.
 
-        A replica that was promoted has a history of its own from then on, and one of another primary never had ours:
-        their numbers may look right. The primary itself passes, which does no harm.
+        A promoted replica and a replica of another primary have another history, though their entry numbers may match.
+        The primary itself also passes, which does no harm.
         """
-        asked = await asyncio.gather(
+        results = await asyncio.gather(
             self._primary.execute(("INFO", "replication")),
             replica.execute(("INFO", "replication"), ("HGET", keys.META, "n")),
-            return_exceptions=True,  # both are waited for: nobody would own the other one
+            return_exceptions=True,  # otherwise one call would go on without an owner
         )
         try:
-            (ours,), (theirs, n) = map(_replies_or_raise, asked)
+            (primary_info,), (replica_info, n) = map(_replies_or_raise, results)
         except ApiError:
             return False
-        found, history = server_info.parse_info(theirs), server_info.parse_info(ours).get("master_replid")
-        linked = found.get("role") == "master" or found.get("master_link_status") == "up"
-        same = history is not None and found.get("master_replid") == history
-        return same and linked and int(n or 0) >= head_n - MAX_LAG_ENTRIES
+        info, history = server_info.parse_info(replica_info), server_info.parse_info(primary_info).get("master_replid")
+        is_linked = info.get("role") == "master" or info.get("master_link_status") == "up"
+        is_same_history = history is not None and info.get("master_replid") == history
+        return is_same_history and is_linked and int(n or 0) >= head_n - MAX_LAG_ENTRIES
 
 
-def _replies_or_raise(answers: list[Any] | BaseException) -> list[Any]:
-    if isinstance(answers, BaseException):
-        raise answers
-    return answers
+def _replies_or_raise(result: list[Any] | BaseException) -> list[Any]:
+    """Return the replies of a gathered call, or raise its exception."""
+    if isinstance(result, BaseException):
+        raise result
+    return result

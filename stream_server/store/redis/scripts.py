@@ -1,6 +1,6 @@
-"""The Lua files beside this module, each one verb; a lost write is repeated once, under the same request key.
+"""The Lua scripts of ``store/lua``: load them, call them, and repeat a lost write once under the same idempotency key.
 
-A script is called by its hash; a Redis that does not know it (restarted, failed over) is given it again.
+A script is called by its SHA-1. After a restart or a failover Redis does not know the script, and gets it again.
 """
 
 import math
@@ -16,47 +16,60 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoScriptError, ResponseError
 
 from stream_server.errors import InternalError, Unavailable
-from stream_server.events import redis_position, visibility
+from stream_server.events import visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import timeout_budget
+from stream_server.store.redis import positions, timeout_budget
 from stream_server.store.redis.client import Command, NoReply, RedisClient
+from stream_server.store.redis.errors import outcome_unknown_error
 from stream_server.store.redis.refusals import to_api_error, write_error_to_api_error
 
 JOB_GRACE_MS = 3000
-"""A job left by a write is due so much later; until then it is the request's that made it."""
+"""Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
 
 JOB_LEASE_MS = 10_000
-"""How long a claimed job is held."""
+"""Time in milliseconds for which a worker holds a claimed job."""
 
 REFILL_AUTHORS_PER_PASS = 50
-"""Users of one pass of a refill."""
+"""Number of authors whose statuses one pass of a refill reads."""
 
 FIRST_ATTEMPT_SHARE = 0.6
-"""What the first attempt of a write has of its time; its repetition has the rest, so that both stay within it."""
+"""Share of a write's time for its first attempt. The retry has the rest, so both stay within the time."""
 
 MIN_ATTEMPT_SHARE = 0.25
-"""Less than this of the time-out is no attempt: a write that has no time for two of them has one, with all of it."""
+"""Smallest share of the timeout for one attempt. A write without time for two attempts makes one with all its time."""
 
 REPLICA_WAIT_SHARE = 0.8
-"""What the replicas have of an attempt's time: the rest is for saying that they did not answer."""
+"""Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
 
 ScriptArgument = str | bytes | int
+"""An argument of a script."""
 
 _PARTS = re.compile(r"-- parts: (.*)\n")
 _KEY = re.compile(r"\bKEY\.(\w+)")
 
 
 class Script(NamedTuple):
-    """One verb: its whole text, and the SHA-1 by which Redis knows it."""
+    """A complete script.
+
+    Attributes:
+        text: The text with its head, the prelude and its parts.
+        sha1: The hash by which Redis knows the script.
+    """
 
     text: str
     sha1: str
 
 
 class SizeLimits(NamedTuple):
-    """Bounds that scripts keep: entries of the log, statuses of a timeline, people in one pass of a job."""
+    """Limits that the scripts enforce.
+
+    Attributes:
+        log_max_entries: Most entries of the log.
+        timeline_max: Most statuses of a timeline.
+        fanout_batch_size: Most readers in one pass of a job.
+    """
 
     log_max_entries: int = 1_000_000
     timeline_max: int = 1000
@@ -64,7 +77,13 @@ class SizeLimits(NamedTuple):
 
 
 class WriteReply(NamedTuple):
-    """What a write answered: ``value`` is kept under its request key, ``first_time_extra`` comes the first time only."""
+    """The reply of a write.
+
+    Attributes:
+        is_repeat: Whether the write was made before, under the same idempotency key.
+        value: The value that Redis keeps under the idempotency key.
+        first_time_extra: Further values, only in the first reply.
+    """
 
     is_repeat: bool
     value: bytes
@@ -72,13 +91,15 @@ class WriteReply(NamedTuple):
 
 
 class Scripts:
-    """Calls the scripts of one Redis; a write is one when so many ``replicas`` have it, too.
+    """Calls the scripts of one Redis.
 
-    ``last_written`` is the newest entry of the log that this process wrote, so that a feed knows of something that it should
-    have heard by now.
+    Attributes:
+        size_limits: Limits that the scripts enforce.
+        last_written: Position of the newest entry that this process wrote. The feed should receive it soon.
     """
 
     def __init__(self, redis: RedisClient, size_limits: SizeLimits, min_write_replicas: int = 0) -> None:
+        """``min_write_replicas`` replicas must acknowledge a write. Otherwise it raises `OutcomeUnknown`."""
         self._redis = redis
         self._scripts = load_scripts(size_limits)
         self._min_write_replicas = min_write_replicas
@@ -86,31 +107,31 @@ class Scripts:
         self.last_written = LOG_START
 
     async def install(self, max_seconds: float = math.inf) -> None:
-        """Give all scripts to Redis, within ``max_seconds`` or the link's time-out if that is less; raises Unavailable."""
+        """Load all scripts into Redis, within ``max_seconds`` or the client's timeout. Raises `Unavailable`."""
         await self._redis.execute(
             *(("SCRIPT", "LOAD", script.text) for script in self._scripts.values()), max_seconds=max_seconds
         )
 
     async def write(self, script_name: str, idempotency_key: IdempotencyKey, *arguments: ScriptArgument) -> WriteReply:
-        """One write; raises what the script refused with, Unavailable, or OutcomeUnknown."""
-        (answer,) = await self._run_writes([self._write_command(script_name, idempotency_key, arguments)])
-        if isinstance(answer, ResponseError):
-            raise write_error_to_api_error(answer) from answer
-        return answer
+        """Make one write. Raises the script's refusal as an API error, `Unavailable` or `OutcomeUnknown`."""
+        (reply,) = await self._run_writes([self._write_command(script_name, idempotency_key, arguments)])
+        if isinstance(reply, ResponseError):
+            raise write_error_to_api_error(reply) from reply
+        return reply
 
     async def write_each(
         self, writes: Sequence[tuple[str, IdempotencyKey, tuple[ScriptArgument, ...]]]
     ) -> list[WriteReply | ResponseError]:
-        """Several writes in one round trip, each its own step; a refusal stands in its place."""
+        """Make several writes in one round trip. Each is atomic by itself, and a refusal stands in its place."""
         return await self._run_writes([self._write_command(*write) for write in writes]) if writes else []
 
     async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
-        """One script that keeps no answer; ``key`` says on which shard."""
+        """Call a script without an idempotency key. ``key`` selects the shard."""
         (reply,) = await self.call_each(script_name, key, [arguments])
         return reply
 
     async def call_each(self, script_name: str, key: str, calls: Sequence[tuple[ScriptArgument, ...]]) -> list[Any]:
-        """The same script for each of these arguments, in one round trip; the first refusal is raised."""
+        """Call a script once per item of ``calls``, in one round trip. Raises the first refusal."""
         digest = self._scripts[script_name].sha1
         commands: list[Command] = [("EVALSHA", digest, 1, key, "-", 0, *arguments) for arguments in calls]
         try:
@@ -125,6 +146,7 @@ class Scripts:
     def _write_command(
         self, script_name: str, idempotency_key: IdempotencyKey, arguments: tuple[ScriptArgument, ...]
     ) -> Command:
+        """Return the command of one write."""
         key = keys.key_for("request", idempotency_key.value)
         return (
             "EVALSHA",
@@ -137,45 +159,46 @@ class Scripts:
         )
 
     async def _run_writes(self, commands: list[Command]) -> list[WriteReply | ResponseError]:
-        """The answers, once as many replicas as are wanted have what was written; raises OutcomeUnknown otherwise."""
-        replies = await self._run_with_retry(commands)
-        copies = replies.pop() if self._min_write_replicas else 0
-        answers = [reply if isinstance(reply, ResponseError) else self._parse_write_reply(reply) for reply in replies]
-        if all(isinstance(answer, ResponseError) for answer in answers):
-            return answers
-        spent = timeout_budget.current_budget()
-        if spent is not None:
-            spent.has_written = True
-        # Redis answers with an error in the place of a number when it was demoted while it waited for its replicas.
-        if isinstance(copies, ResponseError) or copies < self._min_write_replicas:
-            raise timeout_budget.outcome_unknown_error()
-        return answers
+        """Return the replies. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
+        raw_replies = await self._run_with_retry(commands)
+        replica_count = raw_replies.pop() if self._min_write_replicas else 0
+        replies = [raw if isinstance(raw, ResponseError) else self._parse_write_reply(raw) for raw in raw_replies]
+        if all(isinstance(reply, ResponseError) for reply in replies):
+            return replies
+        budget = timeout_budget.current_budget()
+        if budget is not None:
+            budget.has_written = True
+        # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
+        if isinstance(replica_count, ResponseError) or replica_count < self._min_write_replicas:
+            raise outcome_unknown_error()
+        return replies
 
     async def _run_with_retry(self, commands: list[Command]) -> list[Any]:
-        """The replies to the first attempt, or to the second if they were lost; both within the time of one."""
-        began, whole = time.monotonic(), self._redis.remaining_seconds
-        # One given up a moment before its answer costs a connection, and whoever asks next the time for another one.
-        share = FIRST_ATTEMPT_SHARE if whole >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds else 1
+        """Return the replies of the first attempt, or of the retry if they were lost. Both share one timeout."""
+        start, total_seconds = time.monotonic(), self._redis.remaining_seconds
+        # An attempt given up just before its reply costs a connection. So a short time is not split.
+        has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds
+        first_deadline = start + total_seconds * (FIRST_ATTEMPT_SHARE if has_time_for_two else 1)
         try:
-            return await self._run_installing_missing(commands, began + whole * share, self._min_write_replicas)
+            return await self._run_installing_missing(commands, first_deadline, self._min_write_replicas)
         except NoReply:
             pass
-        # Safe, because the first attempt kept its answer under the request key if it was run at all.
+        # The retry is safe: if Redis ran the first attempt, it kept the reply under the idempotency key.
         try:
-            replies = await self._run_installing_missing(commands, began + whole, self._min_write_replicas)
+            replies = await self._run_installing_missing(commands, start + total_seconds, self._min_write_replicas)
         except (NoReply, Unavailable) as lost:
-            raise timeout_budget.outcome_unknown_error() from lost
+            raise outcome_unknown_error() from lost
         for reply in replies:
             if isinstance(reply, ResponseError) and isinstance(to_api_error(reply), Unavailable):
-                raise timeout_budget.outcome_unknown_error() from reply  # what is refused now may have been taken the first time
+                raise outcome_unknown_error() from reply  # Redis may have run the first attempt
         return replies
 
     async def _run_installing_missing(
         self, commands: list[Command], deadline: float, min_write_replicas: int = 0
     ) -> list[Any]:
-        """The replies; those that Redis did not know the script for are asked again after it was given.
+        """Return the replies. If Redis does not know a script, load all scripts and call the unknown ones again.
 
-        With ``min_write_replicas`` the last one says how many of them have all that was written until then.
+        With ``min_write_replicas`` the last reply is the number of replicas that have all writes.
         """
         replies = await self._run_pipeline(commands, deadline, min_write_replicas)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
@@ -185,51 +208,51 @@ class Scripts:
                 again = await self._run_pipeline([commands[i] for i in unknown], deadline, min_write_replicas)
             except Unavailable as error:
                 if len(unknown) < len(commands):
-                    raise NoReply from error  # the others were run
+                    raise NoReply from error  # Redis ran the other commands
                 raise
             for i, reply in zip([*unknown, -1] if min_write_replicas else unknown, again, strict=True):
                 replies[i] = reply
         return replies
 
     async def _run_pipeline(self, commands: list[Command], deadline: float, min_write_replicas: int) -> list[Any]:
-        """In one round trip, on one connection: WAIT is about what was written on it, and about all before that."""
-        left = max(0.0, deadline - time.monotonic())
+        """Send the commands until ``deadline``. WAIT counts the replicas that have the writes of this connection."""
+        seconds_left = max(0.0, deadline - time.monotonic())
         if min_write_replicas:
-            commands = [
-                *commands,
-                ("WAIT", min_write_replicas, max(1, int(left * 1000 * REPLICA_WAIT_SHARE))),
-            ]  # 0 would be for ever
-        return await self._redis.run_pipeline(commands, left)
+            wait_ms = max(1, int(seconds_left * 1000 * REPLICA_WAIT_SHARE))  # 0 would wait without limit
+            commands = [*commands, ("WAIT", min_write_replicas, wait_ms)]
+        return await self._redis.run_pipeline(commands, seconds_left)
 
     def _parse_write_reply(self, reply: list[Any]) -> WriteReply:
-        again, value, *extra = reply
-        place = redis_position.parse_reply_position(value)
-        if place is not None and place > self.last_written:
-            self.last_written = place
-        return WriteReply(bool(again), value, extra)
+        """Parse the reply of a write, and remember the position of its entry."""
+        is_repeat, value, *extra = reply
+        position = positions.parse_reply_position(value)
+        if position is not None and position > self.last_written:
+            self.last_written = position
+        return WriteReply(bool(is_repeat), value, extra)
 
 
 def position_of(reply: WriteReply) -> Position:
-    """The place of the entry that a write made; an answer without one is our own fault."""
-    place = redis_position.parse_reply_position(reply.value)
-    if place is None:
+    """Return the position of the entry that a write added. Raises `InternalError` if the reply has none."""
+    position = positions.parse_reply_position(reply.value)
+    if position is None:
         raise InternalError("the data store answered without a position")
-    return place
+    return position
 
 
 @cache
 def load_scripts(size_limits: SizeLimits) -> Mapping[str, Script]:
-    """All scripts by name, each with what stands before it: names, numbers, the prelude and the parts that it needs."""
+    """Return all scripts by name. Each text begins with key names, limits, the prelude and the parts it needs."""
     folder = resources.files("stream_server.store").joinpath("lua")
     prelude = folder.joinpath("prelude.lua").read_text("utf-8")
-    verbs = [file for file in folder.iterdir() if file.name.endswith(".lua") and file.name != "prelude.lua"]
+    files = [file for file in folder.iterdir() if file.name.endswith(".lua") and file.name != "prelude.lua"]
     return {
         file.name.removesuffix(".lua"): _build_script(prelude, file.read_text("utf-8"), folder, size_limits)
-        for file in verbs
+        for file in files
     }
 
 
 def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits: SizeLimits) -> Script:
+    """Put the head, the prelude and the parts before the text of one script."""
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     body = "\n".join(
@@ -237,7 +260,8 @@ def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits
     )
     head = (
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
-        f"local LIMIT,CAP,PASS='{size_limits.log_max_entries}',{size_limits.timeline_max},{size_limits.fanout_batch_size}\n"
+        f"local LIMIT,CAP,PASS='{size_limits.log_max_entries}',{size_limits.timeline_max},"
+        f"{size_limits.fanout_batch_size}\n"
         f"local GRACE_MS,LEASE_MS,FOLLOWED={JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"
         f"local SIGHT='{visibility.visibility_table()}'\n"
     )

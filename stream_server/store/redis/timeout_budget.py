@@ -1,18 +1,24 @@
-"""How long one request may wait for Redis all in all, and whether it has written anything by now.
+"""The timeout budget of one request: how long it may wait for Redis in total, and whether it has written.
 
-A request asks Redis several times (who is it, the write, the first timelines), each within a time-out of its own. Only
-time that was waited counts: a slow body or the hashing of a password takes nothing from it.
+A request calls Redis several times (authentication, the write, the first timelines), each with its own timeout. Only
+time spent waiting for Redis uses up the budget. A slow request body or password hashing does not.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from stream_server.errors import OutcomeUnknown, Unavailable
+from stream_server.errors import Unavailable
+from stream_server.store.redis.errors import outcome_unknown_error
 
 
 class TimeoutBudget:
-    """``remaining_seconds`` is in seconds; ``has_written`` is set by whoever was answered that something is on the log."""
+    """The budget of one request.
+
+    Attributes:
+        remaining_seconds: Time in seconds that the request may still wait for Redis.
+        has_written: Whether Redis has confirmed a write of this request.
+    """
 
     __slots__ = ("has_written", "remaining_seconds")
 
@@ -21,19 +27,19 @@ class TimeoutBudget:
         self.has_written = False
 
 
-_CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("budget", default=None)
+_CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", default=None)
 
 
 def current_budget() -> TimeoutBudget | None:
-    """That of the request that is being answered; None for everything else, which has each time-out anew."""
+    """Return the budget of the current request, or None outside a request, where each call has the full timeout."""
     return _CURRENT.get()
 
 
 @contextmanager
 def limit_total_wait(seconds: float) -> Iterator[None]:
-    """All that is asked of Redis in here waits at most so long together.
+    """Limit the total time that the code inside waits for Redis.
 
-    Unavailable promises that nothing was written: behind a write it leaves here as OutcomeUnknown.
+    `Unavailable` promises that nothing was written. If the code inside has written, `OutcomeUnknown` is raised instead.
     """
     budget = TimeoutBudget(seconds)
     token = _CURRENT.set(budget)
@@ -45,12 +51,3 @@ def limit_total_wait(seconds: float) -> Iterator[None]:
         raise outcome_unknown_error() from error
     finally:
         _CURRENT.reset(token)
-
-
-def outcome_unknown_error() -> OutcomeUnknown:
-    """What a caller is told who may have written."""
-    return OutcomeUnknown(
-        "the data store did not answer; it may have been written. Repeat it under the same Idempotency-Key: "
-        "without one it may be made twice",
-        retry_after=1,
-    )

@@ -8,9 +8,9 @@ import msgspec
 from stream_server.errors import NotFound
 from stream_server.events import entry
 from stream_server.events.position import Position, created_ms, format_iso_time
-from stream_server.events.redis_position import make_position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.positions import make_position
 from stream_server.store.redis.scripts import Scripts
 
 MAX_RULES_PER_USER = 1000

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from stream_server.events.position import Position
-from stream_server.events.redis_position import make_position
 from stream_server.store import keys
+from stream_server.store.redis.positions import make_position
 from stream_server.store.redis.scripts import Scripts
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, member_score_pairs
-from stream_server.store.jobs.runner import FINAL_WORDS, JobRunner
+from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.redis.scripts import JOB_GRACE_MS, SizeLimits
 
 logger = logging.getLogger(__name__)
@@ -71,8 +71,8 @@ class Syndication:
         job = ClaimedJob(f"status-{status_id}", fence.decode())
         about = JobPass(mode, "", "", status_id, uid, "", member_score_pairs(people), [], member_score_pairs(lists))
         alone = len(about.people) < self._size_limits.fanout_batch_size
-        word = await self._runner.update_reader_timelines(job, about, hold_ms=JOB_GRACE_MS if alone else 0)
-        if alone and word not in FINAL_WORDS:
+        outcome = await self._runner.update_reader_timelines(job, about, hold_ms=JOB_GRACE_MS if alone else 0)
+        if alone and not outcome.is_final:
             await self._runner.run_pass(job)
 
     async def _run_and_log_failure(self, work: Awaitable[object]) -> None:

@@ -65,6 +65,10 @@ class Log:
         held = after in [e.position for e in known] or not known or after < known[0].position
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
 
+    async def wait_until_readable(self, timeout_seconds: float) -> None:
+        """As when the feed does not report the log as readable."""
+        await asyncio.sleep(timeout_seconds)
+
 
 @dataclass
 class Graph:
@@ -302,7 +306,8 @@ class World:
     ) -> SubscribeRequest:  # fmt: skip
         self._asked += 1
         return SubscribeRequest(
-            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position, viewer, personal,
+            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position,
+            viewer, personal,
             rules_read_at=self.hub.head, until=until,
         )  # fmt: skip
 

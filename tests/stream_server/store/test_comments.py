@@ -146,7 +146,7 @@ async def test_what_is_not_seen_cannot_be_commented_on(store: Store, people: Peo
         ):
             with pytest.raises(NotFound) as told_so:
                 await refused
-            assert told_so.value.message == "there is no such status"
+            assert told_so.value.message == "unknown status"
     for made in under:
         with pytest.raises(NotFound):
             await store.comments.get(bob, made)

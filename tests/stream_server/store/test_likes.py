@@ -128,7 +128,7 @@ async def test_what_is_not_there_cannot_be_liked(store: Store, people: People, r
         ):
             with pytest.raises(NotFound) as told_so:
                 await refused
-            assert told_so.value.message == "there is no such status"
+            assert told_so.value.message == "unknown status"
     assert whole(raw) == before
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs.workers import RepairLoop
+from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.store.jobs import repair
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
@@ -67,8 +67,8 @@ FAULTS: dict[str, tuple[str, Callable[[Ward], tuple[Any, ...]]]] = {
     "a zombie on a list": ("timeline", lambda w: ("ZADD", f"timeline:{{{w.list}}}", 99, "99")),
     "a stranger on a list": ("timeline", lambda w: ("ZADD", f"timeline:{{{w.list}}}", w.other, w.other)),
     "a missing status on a list": ("timeline", lambda w: ("DEL", f"timeline:{{{w.list}}}")),
-    "the home of nobody": ("orphan", lambda _: ("ZADD", "home:{4711}", 1, "1")),
-    "the timeline of no list": ("orphan", lambda _: ("ZADD", "timeline:{4711}", 1, "1")),
+    "a home timeline without a user": ("orphan", lambda _: ("ZADD", "home:{4711}", 1, "1")),
+    "a timeline without a list": ("orphan", lambda _: ("ZADD", "timeline:{4711}", 1, "1")),
     "likes of nothing": ("orphan", lambda w: ("ZADD", "{core}:likes:4711", 1, w.bob)),
     "comments of nothing": ("orphan", lambda _: ("ZADD", "{core}:comments:4711", 1, "1")),
     "reposts of nothing": ("orphan", lambda _: ("ZADD", "{core}:reposts:4711", 1, "1")),

@@ -279,7 +279,7 @@ async def test_nothing_of_a_decision_is_done_when_redis_is_full(redis_server: Re
         client.config_set("maxmemory", 1)
         try:
             for outcome in ReportOutcome:
-                with pytest.raises(Exception, match="takes no writes"):
+                with pytest.raises(Exception, match="accepts no writes"):
                     await decide(store, root, made["id"], outcome)
         finally:
             client.config_set("maxmemory", 0)

@@ -192,7 +192,7 @@ async def test_a_full_redis_is_relieved(redis_url: str, store: Store, past: Past
     full = past.raw.info("memory")["used_memory"]
     past.raw.config_set("maxmemory", full // 2)
     try:
-        with pytest.raises(Exception, match="takes no writes"):
+        with pytest.raises(Exception, match="accepts no writes"):
             await store.users.create("Ann", "Ann", "a@example.org", "x", IdempotencyKey.generate())
         found = await store.retention.trim(RetentionLimits(HOUR, 100_000))
         assert found.trimmed > 4800

@@ -93,7 +93,7 @@ async def test_an_expectation_that_is_not_known(address: Address) -> None:
     sent = b"POST /v1/users HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     answer = await answer_to(address, sent)
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"] == {
-        "code": "invalid_parameter", "message": "only 100-continue can be expected", "param": "Expect",
+        "code": "invalid_parameter", "message": "only the expectation 100-continue is supported", "param": "Expect",
     }  # fmt: skip
 
 

@@ -1,0 +1,201 @@
+"""Rollback detection: find out that Redis lost the end of the log, and announce the rollback on the log.
+
+Redis loses the end of the log in a power cut or a failover. It then uses entry numbers again, and it uses entry ids
+again if its clock was set back. So the detector compares both the id and the number of received entries with the log.
+
+It announces a rollback with an entry on the log before anybody reads on. A client that returns with a lost cursor, to
+any server, is then set back to the position after which the log continues.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from itertools import chain, takewhile
+from typing import NamedTuple
+
+from stream_server.errors import ApiError, Unavailable
+from stream_server.events.position import LOG_START, Position
+from stream_server.feed.link_health import LinkLost
+from stream_server.hub.hub import Hub
+from stream_server.store.log.event_log import EventLog, LogLookup
+from stream_server.store.log.rollbacks import RecordedRollback, Rollbacks
+
+MAX_REMEMBERED_ROLLBACKS = 16
+"""Number of announced rollbacks that the detector remembers, to announce them again if their entry is lost."""
+
+MAX_CHECKPOINTS = 4096
+"""Number of positions remembered beyond the ring, one per check of the canary: more than an hour."""
+
+
+class AnnouncedRollback(NamedTuple):
+    """A rollback that this process announced.
+
+    Attributes:
+        start: Position after which the log continued.
+        lost: Last lost position.
+        announced_at: Position of the announcing entry, or ``lost`` if another server wrote that entry.
+    """
+
+    start: Position
+    lost: Position
+    announced_at: Position
+
+
+class RollbackDetector:
+    """Checks that the entries received by one hub are still on the log.
+
+    Attributes:
+        recheck_failed: Event that is set when a recheck found a rollback, or when Redis did not answer it.
+    """
+
+    def __init__(self, log: EventLog, rollbacks: Rollbacks, hub: Hub, on_rollback: Callable[[Position], None]) -> None:
+        """Call ``on_rollback`` with the position after which the log continues, to set back the hub."""
+        self._log = log
+        self._rollbacks = rollbacks
+        self._hub = hub
+        self._on_rollback = on_rollback
+        self._unannounced_losses: list[Position] = []
+        self._check_lock = asyncio.Lock()
+        self._checks_started = self._last_check_completed = 0
+        self._redis_run_id = ""
+        self._verified_position = hub.head
+        self._checkpoints = deque([hub.head], maxlen=MAX_CHECKPOINTS)
+        self._announced_rollbacks: list[AnnouncedRollback] = []
+        self.recheck_failed = asyncio.Event()
+
+    @property
+    def has_unannounced_losses(self) -> bool:
+        """Whether the log lost entries and the rollback is not announced yet. Nobody may read on meanwhile."""
+        return bool(self._unannounced_losses)
+
+    async def wait_for_running_check(self) -> None:
+        """Wait for the end of the running check, so that a cancellation does not interrupt its announcement."""
+        async with self._check_lock:
+            pass
+
+    def accept_head(self, head: Position) -> None:
+        """Take ``head`` as verified. The feed has moved the hub to this position of the log."""
+        self._verified_position = head
+
+    async def recheck(self) -> None:
+        """Check the hub's position again, for a reader whose position is missing from the log.
+
+        If the log was rolled back, the hub has moved back when this method returns. Raises `Unavailable` while Redis
+        cannot answer or cannot record the rollback.
+        """
+        checks_started_before = self._checks_started
+        try:
+            async with self._check_lock:
+                # A check that started after this call has already given the answer.
+                if self._last_check_completed <= checks_started_before:
+                    await self._inspect_log(check_all=True)
+        except LinkLost:
+            self.recheck_failed.set()
+        except ApiError:
+            self.recheck_failed.set()
+            raise
+        if self._unannounced_losses:
+            raise Unavailable(
+                "the log was rolled back and Redis does not accept the record yet; try again", retry_after=1
+            )
+
+    async def check(self, *, check_all: bool = False) -> Position:
+        """Return the head of the log. Raises `LinkLost` after a rollback, when the hub has moved back.
+
+        The feed must then reconnect. Messages of the old link may belong to lost entries.
+
+        Args:
+            check_all: Check every entry received since the last check, and not only the newest entry.
+        """
+        async with self._check_lock:
+            return await self._inspect_log(check_all=check_all)
+
+    async def announce_loss(self, lost: Position) -> None:
+        """Announce that the log lost everything between the hub's head and ``lost``."""
+        async with self._check_lock:
+            await self._announce(self._hub.head, lost)
+
+    async def _inspect_log(self, *, check_all: bool) -> Position:
+        """Return the head of the log, like `check`. The caller holds the lock.
+
+        A restarted Redis is always checked in full. It may have lost entries and be longer again than before.
+        """
+        self._checks_started += 1
+        received = self._hub.head
+        run_id, located = await self._log.look_up_with_run_id(received)
+        is_missing = received.n > 0 and not located.was_trimmed(received)
+        is_missing = is_missing and (located.entry is None or located.entry.position != received)
+        if is_missing or check_all or self._unannounced_losses or run_id != self._redis_run_id:
+            await self._handle_rollback(received if is_missing else None, located)
+        self._redis_run_id, self._verified_position = run_id, received
+        self._last_check_completed = self._checks_started
+        if received.n > self._checkpoints[-1].n:
+            self._checkpoints.append(received)
+        return located.head
+
+    async def _handle_rollback(self, missing_head: Position | None, located: LogLookup) -> None:
+        """Find lost entries. If there are any, announce the rollback, set back the hub and raise `LinkLost`."""
+        lost = await self._find_lost(located) or ([] if missing_head is None else [missing_head])
+        # Nobody reads on until the rollback is announced. If an earlier announcement was interrupted, repeat it.
+        self._unannounced_losses = lost = lost or self._unannounced_losses
+        if not lost:
+            await self._repeat_announcements(located)
+            return
+        recorded = await self._announce(await self._find_survivor(lost[-1]), lost[0])
+        await self._repeat_announcements(located)
+        self._unannounced_losses = []
+        if recorded is None:
+            raise LinkLost(f"{lost[0].cursor} was missing from the log and is back")
+        resume_after = recorded.resume_after
+        self._verified_position = resume_after
+        self._on_rollback(resume_after)
+        while len(self._checkpoints) > 1 and self._checkpoints[-1].n > resume_after.n:
+            self._checkpoints.pop()
+        message = f"log rolled back: {lost[0].cursor} is gone, the log continues after {resume_after.cursor}"
+        raise LinkLost(message)
+
+    async def _find_lost(self, located: LogLookup) -> list[Position]:
+        """Return the positions received since the last check that are missing and were not trimmed, newest first."""
+        newest_first = self._hub.ring.positions_newest_first()
+        recent = list(takewhile(lambda position: position.n > self._verified_position.n, newest_first))
+        if self._verified_position.n:
+            # The log may have lost this entry after the last check and have reused its number.
+            recent.append(self._verified_position)
+        return [position for position in await self._log.find_missing(recent) if not located.was_trimmed(position)]
+
+    async def _find_survivor(self, oldest_lost: Position) -> Position:
+        """Return the newest known position before ``oldest_lost`` that is still on the log."""
+        known = chain(self._hub.ring.positions_newest_first(), reversed(self._checkpoints))
+        survivor = await self._log.find_first_present(place for place in known if place.n < oldest_lost.n)
+        return survivor or await self._position_below_checkpoints()
+
+    async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
+        """Record the rollback on the log and remember it, because the log may lose that record too.
+
+        Return None if ``lost`` is on the log after all.
+        """
+        recorded = await self._rollbacks.record(survivor, lost)
+        if recorded is not None:
+            # A rollback to an older position replaces the remembered rollbacks that start after it.
+            still_valid = [known for known in self._announced_rollbacks if known.start <= recorded.resume_after]
+            announced = AnnouncedRollback(recorded.resume_after, lost, recorded.recorded_at or lost)
+            self._announced_rollbacks = [*still_valid, announced][-MAX_REMEMBERED_ROLLBACKS:]
+        return recorded
+
+    async def _repeat_announcements(self, located: LogLookup) -> None:
+        """Announce a rollback again if the log lost the entry that announced it."""
+        positions = [known.announced_at for known in self._announced_rollbacks]
+        missing = set(await self._log.find_missing(positions))
+        for index, known in enumerate(self._announced_rollbacks):
+            if known.announced_at in missing and not located.was_trimmed(known.announced_at):
+                recorded = await self._rollbacks.record(known.start, known.lost)
+                if recorded is not None and recorded.recorded_at is not None:
+                    self._announced_rollbacks[index] = known._replace(announced_at=recorded.recorded_at)
+
+    async def _position_below_checkpoints(self) -> Position:
+        """Return the newest position on the log that is older than every remembered position."""
+        oldest = self._checkpoints[0]
+        if not oldest.n:
+            return LOG_START
+        located = await self._log.look_up(oldest.ms, oldest.seq)
+        return located.rollback_start or located.previous or LOG_START

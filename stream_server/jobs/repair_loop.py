@@ -1,0 +1,45 @@
+"""The repair loop: check and repair the whole store at intervals, in one process at a time."""
+
+import asyncio
+import logging
+import random
+
+from stream_server.jobs.workers import none_if_unavailable
+from stream_server.store.jobs.repair import Repair
+
+logger = logging.getLogger(__name__)
+
+LOCK_POLL_SECONDS = 10.0
+"""Longest interval in seconds between two attempts to take the lock of the repair run."""
+
+
+class RepairLoop:
+    """Repairs the store once per interval. A lock in Redis selects the process that does it.
+
+    Attributes:
+        findings: Number of faults that this process found and repaired.
+    """
+
+    def __init__(self, repair: Repair, random_source: random.Random) -> None:
+        self._repair = repair
+        self._random = random_source
+        self.findings = 0
+
+    async def run(self, interval_seconds: float) -> None:
+        """Repair the store every ``interval_seconds`` until cancelled. With 0, only wait for the cancellation.
+
+        The first run starts after one interval, because the start of a server is no reason to repair.
+        """
+        if not interval_seconds:
+            await asyncio.Event().wait()
+        await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))
+        while True:
+            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * self._random.uniform(0.5, 1))
+            if await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
+                await self._run_repair()
+
+    async def _run_repair(self) -> None:
+        """Check and repair everything once. Log each finding."""
+        for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
+            self.findings += 1
+            logger.warning("repaired %s %s: %s", finding.kind, finding.subject, finding.message)
