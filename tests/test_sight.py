@@ -179,7 +179,7 @@ class World:
     async def listed(self, viewer: str, key: str, least: Visibility) -> list[str]:
         """What a timeline that needs so much sight shows."""
         page = await read_page(
-            self.store._scripts, "timeline", key, PageRequest(), self.ids[viewer], int(least), "", ""
+            self.store._scripts, "statuses_page", key, PageRequest(), self.ids[viewer], int(least), "", ""
         )
         return [json.loads(item)["id"] for item in page.items]
 
