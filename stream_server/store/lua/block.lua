@@ -1,11 +1,14 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows
--- Source blocks target. Neither follows the other any more, nor asks to: each is an entry of its own, before that of
--- the block. Already so: nothing happens. Lists keep their members, of whom neither sees the other's words.
+-- Block a user. Both follows and both follow requests end, each as a log entry before the entry of the block.
+-- Lists keep their members, but neither user sees the other's statuses there. A repeated block changes nothing.
+-- ARGV: 3 source, 4 target.
+-- Reply: position or `unchanged`; fence of the job that removes the target from the source's home ('' for none), the
+-- target's newest statuses; the same two values for the opposite direction.
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return keep_reply('unchanged', '', {}, '', {})
 end
 
--- One of the two follows the other no longer, nor asks to; the fence of the removal, or ''.
+-- Ends the follow or the request of one user towards the other. Returns the fence of the removal job, or ''.
 local function end_relation(who, other)
   local ms, seq, n = next_position()
   if redis.call('ZSCORE', KEY.following .. who.id, other.id) then

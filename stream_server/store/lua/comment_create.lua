@@ -1,5 +1,7 @@
 -- parts: idempotent users actor visibility statuses reactions notification_subjects mentions notifications
--- A new comment: who, under which status, its message as it is and encoded, and what the part mentions takes.
+-- Comment on a status.
+-- ARGV: 3 user, 4 status, 5 message, 6 message as JSON, from 7 on the arguments of the part mentions.
+-- Reply: position; JSON of the comment.
 local status = ARGV[4]
 local row
 row, refused = find_reactable_status(actor.id, status)
@@ -20,7 +22,7 @@ redis.call('HSET', KEY.comment .. id, 'id', id, 'uid', actor.id, 'login', actor.
 redis.call('ZADD', KEY.comments .. status, id, id)
 redis.call('HINCRBY', KEY.status .. status, 'comments', 1)
 
--- Those concerned are told, each once, if they may see it and want to hear of it.
+-- Notifies each user once, if the user may see the comment.
 local function notify_if_visible(who, kind, subject)
   local about = comment_subject_json(who, id)
   if about then

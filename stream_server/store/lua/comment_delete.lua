@@ -1,6 +1,7 @@
 -- parts: idempotent users actor visibility statuses comments notifications
--- A comment is taken back: who asks, and its id. One's own always, another's under a status of one's own if it is seen.
--- It is told to those to whom the comment was told, whatever has become protected since.
+-- Delete a comment: one's own, or one that the user sees under a status of their own.
+-- The entry goes to the audience of the comment's own entry, even if a user has become protected since.
+-- ARGV: 3 user, 4 comment. Reply: position.
 local comment, row, under = find_comment(actor.id, ARGV[4])
 local own = comment and comment.uid == actor.id
 if not comment or (not own and under == HIDDEN) then

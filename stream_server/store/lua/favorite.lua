@@ -1,5 +1,6 @@
 -- parts: idempotent users actor visibility statuses
--- Someone keeps a status for themselves: who, and its id. Nobody is told, so there is no entry.
+-- Add a status to a user's favorites. Favorites are private, so there is no log entry.
+-- ARGV: 3 user, 4 status. Reply: `kept`.
 if not find_visible_status(actor.id, ARGV[4]) then
   return refuse('NOT_FOUND status')
 end

@@ -1,6 +1,8 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
--- Source begins to follow target, or asks to, and puts them on a list of their own ('' for none). Already so: nothing
--- happens, and nobody is told. The answer's last word says whether it is a request.
+-- Follow a user, or request it if the user is protected. A repeated follow changes nothing and sends no notification.
+-- ARGV: 3 source, 4 target, 5 a list of the source that the target is added to ('' for none).
+-- Reply: position or `unchanged`, followed by ` requested` if it is a request; fence of the home timeline's job, fence
+-- of the list timeline's job ('' for none), the target's newest statuses.
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return refuse('BLOCKED id')
 end

@@ -1,5 +1,7 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows
--- Source lets target follow, who has asked to. From here on it is a follow like any other.
+-- Approve a follow request. From here on it is a follow like any other.
+-- ARGV: 3 source (the user who approves), 4 target (the user who requested).
+-- Reply: position; fence of the home timeline's job, the source's newest statuses.
 if not has_requested(target, source) then
   return refuse('NOT_FOUND request id')
 end

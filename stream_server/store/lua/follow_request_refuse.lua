@@ -1,5 +1,6 @@
 -- parts: idempotent users visibility actor source_and_target notifications follows
--- Source does not let target follow, who has asked to, and may ask again.
+-- Refuse a follow request. The other user may request again.
+-- ARGV: 3 source (the user who refuses), 4 target (the user who requested). Reply: position.
 if not has_requested(target, source) then
   return refuse('NOT_FOUND request id')
 end

@@ -1,5 +1,7 @@
 -- parts: idempotent users actor groups
--- A new group, whose owner is in it: the owner, its kind, its name and description as they are, and both encoded.
+-- Create a group with its owner as first member.
+-- ARGV: 3 owner, 4 kind, 5 name, 6 description, 7 name as JSON, 8 description as JSON.
+-- Reply: position and JSON of the group.
 if redis.call('ZCARD', KEY.groups .. actor.id) >= MAX_GROUPS then
   return refuse('TOO_MANY groups')
 end

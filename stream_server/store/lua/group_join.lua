@@ -1,6 +1,7 @@
 -- parts: idempotent users actor visibility groups
--- A user comes into a group: who asks, its id, and the user. Into a private one its owner puts people; into others they
--- go by themselves. In it already: nothing happens, and nobody is told.
+-- Add a member to a group. The owner adds members to a private group; users join other groups themselves.
+-- Adding a member again changes nothing and makes no entry.
+-- ARGV: 3 user who acts, 4 group, 5 new member. Reply: position or `unchanged`, and JSON of the group.
 local uid, other, user = actor.id, ARGV[5], actor
 local group, within = find_visible_group(uid, ARGV[4])
 if not group then

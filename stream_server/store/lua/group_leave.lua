@@ -1,6 +1,7 @@
 -- parts: idempotent users actor visibility groups
--- A user goes out of a group: who asks, its id, and the user. The owner takes out whom they like, and stays. Not in
--- it: nothing happens, and nobody is told.
+-- Remove a member from a group. The owner may remove any other member; a member may leave; the owner cannot leave.
+-- Removing a user who is not a member changes nothing and makes no entry.
+-- ARGV: 3 user who acts, 4 group, 5 member. Reply: position or `unchanged`, and JSON of the group.
 local uid, other = actor.id, ARGV[5]
 local group = find_visible_group(uid, ARGV[4])
 if not group then

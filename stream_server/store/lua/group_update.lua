@@ -1,5 +1,7 @@
 -- parts: idempotent users actor visibility groups hash_changes
--- A group is changed: who asks, its id, then fields of its hash and their new values. As it was: nobody is told.
+-- Change a group. Values that do not change make no entry.
+-- ARGV: 3 user, 4 group, from 5 on fields of its hash and their new values.
+-- Reply: position or `unchanged`, and JSON of the group.
 local group, denied = find_owned_group(ARGV[3], ARGV[4])
 if denied then
   return denied

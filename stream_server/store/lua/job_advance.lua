@@ -1,8 +1,10 @@
 -- parts: notifications jobs job_passes dependents
--- A pass has done its writes: job, fence, the place behind its page (phase, score and member), '1' if there is no page
--- behind it, how long to hold the job (ms), the author's version up to which it was looked who left ('' for that of
--- the page), and how many statuses the timeline has ('' if that does not matter). Gives the word for what is next:
--- 'stale' (the job is another's), 'moved' (the truth is not any more what the page said), 'more', 'again' or 'done'.
+-- Record that a pass of a job has done its writes, and decide what comes next.
+-- ARGV: 3 job, 4 fence, 5 to 7 the position after the page (phase, score, member), 8 '1' if this was the last page, 9
+-- how long to hold the job (ms), 10 the author's `left` version up to which former readers were checked ('' for that of
+-- the page), 11 how many statuses the timeline holds ('' if it does not matter).
+-- Reply: 'stale' (another worker holds the job), 'moved' (the data changed since the page was read), 'more', 'again' or
+-- 'done'.
 local job = find_held_job(ARGV[3], ARGV[4])
 if not job then
   return 'stale'
@@ -43,7 +45,8 @@ elseif job.mode == 'refill' and job.phase == '' then
   continue_job(job, 'merge', '', '', hold_ms)
   return 'more'
 elseif job.mode == 'clean' then
-  return continue_status_cleanup(job, hold_ms)  -- in the same step, since what hung on a status is seldom more than that
+  -- In the same step, because one page usually holds all likes and comments of a status.
+  return continue_status_cleanup(job, hold_ms)
 end
 if job.mode == 'remove' and size ~= '' and tonumber(size) < TIMELINE_MAX * 3 / 4 then
   enqueue_job('refill-' .. job.timelines .. '-' .. job.owner, 'refill', now_ms(), 'owner', job.owner)

@@ -1,14 +1,15 @@
 -- parts: jobs job_passes expected_statuses
--- A pass of a job begins (ARGV 3: its id, 4: the fence): notes the versions of the truth that it reads, and gives mode,
--- phase, timelines ('home' or 'list'), the status or the owner, the author, and the page of truth: people and their
--- scores, what is newest of the author or of these people, and lists with theirs, which come along with the last of the
--- followers. Nothing if the job is another's by now.
+-- Begin a pass of a job: record the versions of the data it reads, and read its page.
+-- ARGV: 3 job, 4 fence.
+-- Reply: mode, phase, kind of timeline ('home' or 'list'), status or owner, author, score after which the page begins,
+-- users with their scores, the newest statuses of the author or of these users, and lists with their scores (they come
+-- with the last of the followers). Empty if another worker holds the job.
 local job = find_held_job(ARGV[3], ARGV[4])
 if not job then
   return {}
 end
 
--- The next of those from whom a timeline is filled, and the newest CAP statuses of them all.
+-- The next authors of a timeline, and their newest statuses.
 local function read_followed_page()
   local page, newest, authors = newest_of_sources(job.timelines, job.owner, job.score, job.member)
   local deleted = 0

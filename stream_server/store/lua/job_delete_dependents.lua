@@ -1,6 +1,8 @@
 -- parts: notifications job_passes dependents
--- What hung on a status that is gone, or on a list, up to PASS of it: job, fence. Gives 'stale', 'more', 'again' or
--- 'done'; of a list 'bare' when nobody is on it any more: its timeline is to go before the job ends.
+-- Delete up to FANOUT_BATCH_SIZE of what depends on a deleted status or a deleted list.
+-- ARGV: 3 job, 4 fence.
+-- Reply: 'stale', 'more', 'again' or 'done'; 'bare' when a list has no members left, and its timeline must be deleted
+-- before the job ends.
 local job = find_held_job(ARGV[3], ARGV[4])
 if not job then
   return 'stale'

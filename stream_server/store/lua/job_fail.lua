@@ -1,6 +1,6 @@
 -- parts: job_passes
--- A pass of a job has failed: job, fence, after how many failures it is parked. Gives 'stale', 'parked', or 'later':
--- it is due again after a pause, twice as long each time, a minute at most.
+-- Record that a pass of a job failed. The job is due again after a pause, which doubles each time up to one minute.
+-- ARGV: 3 job, 4 fence, 5 number of failures at which the job is parked. Reply: 'stale', 'parked' or 'later'.
 local job = find_held_job(ARGV[3], ARGV[4])
 if not job then
   return 'stale'

@@ -1,6 +1,7 @@
 -- parts: jobs
--- Who of these has a status no more to come: read only. Its id, its author, how many followers, them, then lists. Gives
--- the author's version of those who left, the followers and the lists; of a status that is gone, all.
+-- Find users and lists that must not receive a status, because they no longer follow or contain its author. Read only.
+-- ARGV: 3 status, 4 author, 5 number of followers, from 6 on these followers, then lists.
+-- Reply: the author's `left` version, the former followers, the former lists. If the status is deleted, all of them.
 local status, author, followers = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local alive = redis.call('EXISTS', KEY.status .. status) == 1
 
@@ -15,4 +16,5 @@ local function no_longer_in(key, from, upto)
 end
 
 local left = author_versions(author)
-return {left, no_longer_in(KEY.followers .. author, 6, 5 + followers), no_longer_in(KEY.listed .. author, 6 + followers, #ARGV)}
+return {left, no_longer_in(KEY.followers .. author, 6, 5 + followers), no_longer_in(KEY.listed .. author,
+  6 + followers, #ARGV)}

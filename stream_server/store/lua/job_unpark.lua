@@ -1,4 +1,5 @@
--- A parked job gets another chance: its id. Gives 1 if it was parked. What names no job is forgotten.
+-- Make a parked job due again. An id without a job is only removed.
+-- ARGV: 3 job. Reply: 1 if it was parked, otherwise 0.
 local id = ARGV[3]
 if not redis.call('ZSCORE', KEY.parked, id) then
   return 0

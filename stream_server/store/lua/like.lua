@@ -1,6 +1,6 @@
 -- parts: idempotent users actor visibility statuses reactions notification_subjects notifications
--- Someone likes a status: who, and its id. Already so: nothing happens, and nobody is told. The answer's last word is
--- how many like it now.
+-- Like a status. A repeated like changes nothing and sends no notification.
+-- ARGV: 3 user, 4 status. Reply: position or `unchanged`, and the number of likes.
 local id = ARGV[4]
 local row
 row, refused = find_reactable_status(actor.id, id)

@@ -1,5 +1,8 @@
 -- parts: idempotent users actor visibility jobs lists
--- A user is put on a list: who asks, its id, and the user. On it already: nothing happens, and nobody is told.
+-- Add a user to a list. Adding a member again changes nothing and makes no entry.
+-- ARGV: 3 user who acts, 4 list, 5 new member.
+-- Reply: position or `unchanged`, and JSON of the list; fence of the timeline's job ('' for none), the member's newest
+-- statuses.
 local list, denied = find_owned_list(ARGV[3], ARGV[4], 'id', ARGV[5])
 if denied then
   return denied

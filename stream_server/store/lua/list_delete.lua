@@ -1,6 +1,6 @@
 -- parts: idempotent users actor visibility jobs lists
--- A list is gone: who asks, and its id. From this step on nobody sees it anywhere; its timeline, its members and their
--- `listed` go by the job.
+-- Delete a list. It is invisible from this step on. A job deletes its timeline, its members and their `listed` sets.
+-- ARGV: 3 user, 4 list. Reply: position.
 local list, denied = find_owned_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied

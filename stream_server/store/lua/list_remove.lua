@@ -1,6 +1,9 @@
 -- parts: idempotent users actor visibility jobs lists
--- A user is taken off a list: who asks, its id, and the user, whom the owner may have blocked since. Not on it:
--- nothing happens, and nobody is told.
+-- Remove a user from a list, also if the owner has blocked the user since. Removing a user who is not on the list
+-- changes nothing and makes no entry.
+-- ARGV: 3 user who acts, 4 list, 5 member.
+-- Reply: position or `unchanged`, and JSON of the list; fence of the timeline's job ('' for none), the member's newest
+-- statuses.
 local list, denied = find_owned_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied

@@ -1,5 +1,7 @@
 -- parts: idempotent users actor visibility lists hash_changes
--- A list is changed: who asks, its id, then fields of its hash and their new values. As it was: nobody is told.
+-- Change a list. Values that do not change make no entry.
+-- ARGV: 3 user, 4 list, from 5 on fields of its hash and their new values.
+-- Reply: position or `unchanged`, and JSON of the list.
 local list, denied = find_owned_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied

@@ -1,10 +1,11 @@
--- The log lost its end (a power cut, a failover): says so on it, and lets no id come back below a lost one. ARGV 3 to 5
--- are ms, seq and n of the newest entry that the caller knows and that is still there, 6 to 8 those of the newest lost.
--- A range is known by its first place, scored by the id of the entry that told of it: no other entry lies between but
--- those that were written before anybody noticed. With the clock set back one range may lie in another, and whoever was
--- in both goes on from the lower place: a range that begins above ARGV 3 to 5 does not tell this loss.
--- Gives nothing if the entry is there after all; else the place after which the log goes on for whoever had it, and where
--- that was told just now, nothing if it was known already.
+-- Record on the log that Redis lost the end of the log (power cut, failover), and issue no id below a lost one.
+-- A range is identified by its first position and scored by the id of the entry that announced it. Only entries written
+-- before the loss was noticed can lie between. If the clock was set back, one range may lie inside another, and clients
+-- of both resume at the lower position. So a range that begins above ARGV 3 to 5 does not announce this loss.
+-- ARGV: 3 to 5 ms, seq and n of the newest entry that the caller knows and that still exists, 6 to 8 those of the
+-- newest lost entry.
+-- Reply: empty if the entry exists after all. Otherwise the position after which clients resume, and the position of
+-- the announcing entry; the second is missing if the loss was recorded before.
 local MAX_ROLLBACKS = 64
 -- What claims to be of a later time than this from now was not made here: no clock is set by it.
 local MAX_AHEAD_MS = 86400000
@@ -21,12 +22,12 @@ local function parse_id(id)
   return tonumber(ms), tonumber(seq)
 end
 
--- The highest id that the log ever had, also where the entry is gone.
+-- The highest id that the log ever had, even if that entry is gone.
 local function highest_id()
-  local told = redis.call('EXISTS', KEY.log) == 1 and redis.call('XINFO', 'STREAM', KEY.log) or {}
-  for at = 1, #told, 2 do
-    if told[at] == 'last-generated-id' then
-      return parse_id(told[at + 1])
+  local info = redis.call('EXISTS', KEY.log) == 1 and redis.call('XINFO', 'STREAM', KEY.log) or {}
+  for at = 1, #info, 2 do
+    if info[at] == 'last-generated-id' then
+      return parse_id(info[at + 1])
     end
   end
   return 0, 0
@@ -62,7 +63,8 @@ for _, row in ipairs(redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 8)) do
 end
 local from = ARGV[3] .. '-' .. ARGV[4] .. '.' .. ARGV[5]
 local range = from .. ' ' .. place .. '.' .. ARGV[8]
-local told = append_entry('rollback', AUDIENCE_NONE, '{"wire":{"from":"' .. range:gsub(' ', '","to":"') .. '"}}', ms, seq, count + 1)
+local recorded = append_entry('rollback', AUDIENCE_NONE, '{"wire":{"from":"' .. range:gsub(' ', '","to":"') .. '"}}',
+  ms, seq, count + 1)
 redis.call('ZADD', KEY.rollbacks, make_id(ms, seq), range)
 redis.call('ZREMRANGEBYRANK', KEY.rollbacks, 0, -MAX_ROLLBACKS - 1)
-return {from, told}
+return {from, recorded}

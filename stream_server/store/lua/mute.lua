@@ -1,5 +1,6 @@
 -- parts: idempotent users visibility actor source_and_target
--- Source wants to hear no more of target, who is not told. Already so: nothing happens.
+-- Mute a user. Only the source gets the entry. A repeated mute changes nothing.
+-- ARGV: 3 source, 4 target. Reply: position or `unchanged`.
 if redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
   return keep_reply('unchanged')
 end

@@ -1,6 +1,6 @@
 -- parts: idempotent users actor visibility statuses notification_subjects notifications
--- A user has read the notifications up to an id: user, id. The mark never goes back. Not an event: nobody is told. The
--- answer is how many are not read then.
+-- Mark the notifications up to an id as read. The mark never moves back. There is no log entry.
+-- ARGV: 3 user, 4 id. Reply: how many notifications remain unread.
 local id, made = tonumber(ARGV[4]), redis.call('HMGET', KEY.meta, 'ms', 'seq')
 -- A mark before its time would take what is not written yet for read.
 if not made[1] or id > tonumber(make_id(tonumber(made[1]), tonumber(made[2]))) then

@@ -1,5 +1,6 @@
 -- parts: idempotent users actor suspension
--- A user is suspended no more: administrator, user. Already so: nothing happens.
+-- End a user's suspension. For a user who is not suspended it changes nothing.
+-- ARGV: 3 administrator, 4 user. Reply: position or `unchanged`.
 local user = find_user(ARGV[4])
 if not user then
   return refuse('NOT_FOUND user id')

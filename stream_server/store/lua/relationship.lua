@@ -1,7 +1,8 @@
 -- parts: visibility
--- How one user stands to another: read only. Viewer, the one, the other. Answers 1 or 0 for each of: follows, is
--- followed, asks, is asked by, and of the viewer towards the other person: blocks, mutes. What only the two are told
--- (who asks whom) is nothing to a third.
+-- Read how one user relates to another. Read only.
+-- ARGV: 3 viewer, 4 first user, 5 second user.
+-- Reply: 1 or 0 for each of: the first follows the second, is followed by the second, requests to follow, is requested
+-- by; the viewer blocks the other, mutes the other. If the viewer is neither of the two, only the first two values.
 local viewer, one, other = ARGV[3], ARGV[4], ARGV[5]
 local refused = refuse_unless_two_visible(viewer, one, other)
 if refused then

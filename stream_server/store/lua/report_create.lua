@@ -1,6 +1,8 @@
 -- parts: idempotent users actor visibility statuses reports
--- Somebody reports a user or a status: reporter, user, status ('' for the one that it is not), reason, note encoded. The
--- same again while the report is open is the same report. Not an event: only administrators are told, who ask.
+-- Report a user or a status. If the reporter's report of the same is open, nothing changes. There is no log entry,
+-- because only administrators read reports.
+-- ARGV: 3 reporter, 4 user, 5 status (one of the two is ''), 6 reason, 7 note as JSON.
+-- Reply: report id and ` new` or ` open`; JSON of the report.
 local uid, user, status = actor.id, ARGV[4], ARGV[5]
 local row = status ~= '' and find_visible_status(uid, status)
 if status ~= '' and not row then

@@ -1,6 +1,8 @@
 -- parts: idempotent users actor statuses notifications jobs status_removal suspension reports
--- An administrator decides a report: administrator, report, outcome, remark encoded. What the outcome does (the status
--- goes, its author is suspended) and that it was decided are one step. The first decision stands.
+-- Decide a report and carry the outcome out: delete the status or suspend its author. The first decision is final.
+-- ARGV: 3 administrator, 4 report, 5 outcome, 6 remark as JSON.
+-- Reply: position or `unchanged`; JSON of the report, fence of the job that cleans a deleted status up ('' for none),
+-- the first followers and the first lists that may have it, the reported user and status.
 local uid, id, outcome = actor.id, ARGV[4], ARGV[5]
 local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
 local reporter, user, status = kept[1], kept[2], kept[3]

@@ -1,3 +1,4 @@
 -- parts: log_head
--- Who is protected and who is suspended, and the head of the log at that moment: read only, in one step.
+-- Read all protected and all suspended users, and the head of the log at the same moment. Read only.
+-- ARGV: none. Reply: protected users, suspended users, id and n of the head.
 return {redis.call('SMEMBERS', KEY.protected), redis.call('ZRANGE', KEY.suspended, 0, -1), log_head()}

@@ -1,3 +1,4 @@
 -- parts: log_head
--- The rules of a user, and the head of the log at that moment: read only, in one step, so that they agree.
+-- Read the rules of a user, and the head of the log at the same moment. Read only.
+-- ARGV: 3 user. Reply: rules as JSON, id and n of the head.
 return {redis.call('HVALS', KEY.rules .. ARGV[3]), log_head()}

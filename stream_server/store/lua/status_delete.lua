@@ -1,5 +1,7 @@
 -- parts: idempotent users actor visibility statuses notifications jobs status_removal
--- A status is taken back: who asks, and its id.
+-- Delete a status.
+-- ARGV: 3 user, 4 status.
+-- Reply: position; fence of the clean-up job, the first followers and the first lists that may have it.
 local uid, id = actor.id, ARGV[4]
 local row = find_status(id)
 if not row or status_visibility(uid, row.uid, row.group) == HIDDEN then

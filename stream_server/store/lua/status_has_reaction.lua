@@ -1,5 +1,6 @@
 -- parts: visibility statuses
--- Whether a status is liked, or kept, by a user: read only. Viewer, status, user, and which: 'likes' or 'favorites'.
+-- Read whether a user likes a status or has it as a favorite. Read only.
+-- ARGV: 3 viewer, 4 status, 5 user, 6 'likes' or 'favorites'. Reply: 1 or 0.
 local viewer, id, uid = ARGV[3], ARGV[4], ARGV[5]
 local row = find_visible_status(viewer, id)
 if not row then

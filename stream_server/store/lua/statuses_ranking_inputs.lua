@@ -1,7 +1,9 @@
 -- parts: visibility statuses
--- What importance goes by: read only. Viewer, '1' to be told of what the viewer likes, then ids. For each status that the viewer sees: id, author, when it was
--- posted (ms), likes, comments and reposts (of the original, where it has no words of its own), and '1' if viewer and
--- author follow each other. Behind them, if wanted, the authors of the newest LIKED statuses that the viewer likes.
+-- Read what ranks statuses by importance. Read only.
+-- ARGV: 3 viewer, 4 '1' to also return the authors whom the viewer likes, from 5 on ids of statuses.
+-- Reply: for each status that the viewer sees {id, author, time of posting (ms), likes, comments, reposts, '1' if
+-- viewer and author follow each other}, with the counters of the original for a plain repost; then the authors of the
+-- newest LIKES_COUNTED statuses that the viewer likes.
 local LIKES_COUNTED = 100
 local viewer = ARGV[3]
 local figures, liked, mutual = {}, {}, {}

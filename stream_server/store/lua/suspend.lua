@@ -1,5 +1,6 @@
 -- parts: idempotent users actor suspension
--- A user is suspended: administrator, user. Already so: nothing happens.
+-- Suspend a user. Suspending a suspended user changes nothing.
+-- ARGV: 3 administrator, 4 user. Reply: position or `unchanged`.
 local user = find_user(ARGV[4])
 if not user then
   return refuse('NOT_FOUND user id')

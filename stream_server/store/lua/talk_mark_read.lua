@@ -1,5 +1,6 @@
 -- parts: idempotent users actor visibility talks
--- A talk was read up to a message: who reads, the talk, and the message's id. The mark never goes back. Not an event.
+-- Mark a talk as read up to a message. The mark never moves back. There is no log entry.
+-- ARGV: 3 user, 4 talk, 5 message. Reply: JSON with `read` and `unread`.
 local uid, talk, id = actor.id, ARGV[4], ARGV[5]
 if not find_own_talk(uid, talk) then
   return refuse('NOT_FOUND talk id')

@@ -1,5 +1,6 @@
 -- parts: visibility talks
--- A message as JSON: read only. Viewer, the talk, and its id.
+-- Read a message. Read only.
+-- ARGV: 3 viewer, 4 talk, 5 message. Reply: JSON.
 local viewer, talk, id = ARGV[3], ARGV[4], ARGV[5]
 if not find_own_talk(viewer, talk) then
   return refuse('NOT_FOUND talk id')

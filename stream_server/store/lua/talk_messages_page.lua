@@ -1,5 +1,6 @@
 -- parts: visibility talks paging
--- A piece of a talk's messages, those that a viewer sees: read only. After the walk's arguments: viewer, and the talk.
+-- Read a page of a talk's messages that the viewer sees. Read only.
+-- ARGV: 3 to 8 those of the part paging, 9 viewer, 10 talk. Reply: that of the part paging, messages as JSON.
 local viewer = ARGV[9]
 if not find_own_talk(viewer, ARGV[10]) then
   return refuse('NOT_FOUND talk id')

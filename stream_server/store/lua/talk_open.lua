@@ -1,7 +1,8 @@
 -- parts: idempotent users actor visibility talks
--- A talk is opened: who asks, its name encoded ('null' for none) and as it is, then the others. With one other person
--- it is the one talk of the two, whoever asked first. Not an event: nobody is told before there is a message, so it
--- takes an id from the clock and no number on the log.
+-- Open a talk. Two users have only one talk with each other, whoever opens it. There is no log entry before the first
+-- message, so the talk takes an id from the clock and no number on the log.
+-- ARGV: 3 user, 4 name as JSON ('null' for none), 5 name, from 6 on the other users.
+-- Reply: `opened` or `unchanged`, and JSON of the talk.
 for at = 6, #ARGV do
   if not can_contact(actor.id, ARGV[at]) then
     return refuse('NOT_FOUND user people')

@@ -1,6 +1,6 @@
 -- parts: idempotent users actor visibility talks
--- A message: who writes, the talk, the text encoded, and as it is. Of two people neither reaches the other any more
--- when one of them blocks, or is suspended.
+-- Send a message. In a talk of two users, it is refused if one blocks the other or is suspended.
+-- ARGV: 3 user, 4 talk, 5 message as JSON, 6 message. Reply: position; JSON of the message.
 local talk = find_own_talk(actor.id, ARGV[4])
 if not talk then
   return refuse('NOT_FOUND talk id')
@@ -15,7 +15,8 @@ local ms, seq, n = next_position()
 local id = make_id(ms, seq)
 local json = '{"id":"' .. id .. '","talk":"' .. talk.id .. '","uid":"' .. actor.id .. '","login":"' .. actor.login
   .. '","message":' .. ARGV[5] .. ',"posted":"' .. to_iso8601(ms) .. '"}'
-local position = append_entry('message', 'users:' .. table.concat(talk.people, ','), '{"wire":{"message":' .. json .. '}}',
+local position = append_entry('message', 'users:' .. table.concat(talk.people, ','), '{"wire":{"message":' .. json
+  .. '}}',
   ms, seq, n)
 redis.call('HSET', KEY.message .. id, 'id', id, 'talk', talk.id, 'uid', actor.id, 'login', actor.login, 'message',
   ARGV[6], 'posted', to_text(ms), 'json', json)

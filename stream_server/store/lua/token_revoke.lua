@@ -1,5 +1,6 @@
 -- parts: idempotent
--- A token is taken back: user, jti, when it would have ended (ms), and the body of the entry. Twice is once.
+-- Revoke a token. Revoking it again changes nothing.
+-- ARGV: 3 user, 4 jti, 5 the token's own expiry (ms since 1970), 6 body of the entry. Reply: position or `unchanged`.
 local key = KEY.revoked .. ARGV[3] .. ':' .. ARGV[4]
 if redis.call('EXISTS', key) == 1 then
   return keep_reply('unchanged')

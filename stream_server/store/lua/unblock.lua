@@ -1,5 +1,6 @@
 -- parts: idempotent users visibility actor source_and_target
--- Source does not block target any more. What the block has cut stays cut. Not so before: nothing happens.
+-- End a block. The follows that the block ended do not come back. Without a block it changes nothing.
+-- ARGV: 3 source, 4 target. Reply: position or `unchanged`.
 if not redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return keep_reply('unchanged')
 end

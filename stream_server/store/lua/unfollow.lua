@@ -1,6 +1,8 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
--- Source no longer follows target, nor asks to, and takes them off a list of their own ('' for none). Already so:
--- nothing happens, and nobody is told.
+-- End a follow or withdraw a follow request. Without either it changes nothing.
+-- ARGV: 3 source, 4 target, 5 a list of the source that the target is removed from ('' for none).
+-- Reply: position or `unchanged`; fence of the home timeline's job, fence of the list timeline's job ('' for none), the
+-- target's newest statuses.
 local list
 if ARGV[5] ~= '' then
   list, refused = find_owned_list(source.id, ARGV[5], 'list')

@@ -1,6 +1,6 @@
 -- parts: idempotent users actor visibility statuses reactions notifications
--- Someone likes a status no longer: who, and its id. One's own like can be taken back as long as the status is there,
--- whatever has come between since. Not so before: nothing happens. The answer's last word is how many like it now.
+-- Take a like back, also if the status has been hidden from the user since. Without a like it changes nothing.
+-- ARGV: 3 user, 4 status. Reply: position or `unchanged`, and the number of likes.
 local id = ARGV[4]
 local row = find_status(id)
 local liked = row and redis.call('ZSCORE', KEY.likes .. id, actor.id)

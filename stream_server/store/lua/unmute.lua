@@ -1,5 +1,6 @@
 -- parts: idempotent users visibility actor source_and_target
--- Source wants to hear of target again. Not muted before: nothing happens.
+-- End a mute. Without a mute it changes nothing.
+-- ARGV: 3 source, 4 target. Reply: position or `unchanged`.
 if not redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
   return keep_reply('unchanged')
 end

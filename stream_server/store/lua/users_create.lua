@@ -1,6 +1,7 @@
 -- parts: idempotent
--- Users without password or e-mail, made by an administrator: login, lower case, name and card of each, in turn.
--- A login that exists gives its id. Answers `<id>+` for each that was made and `<id>=` for each that was there.
+-- Create users without password and e-mail address, for an administrator. An existing login returns its user.
+-- ARGV: from 3 on login, login in lower case, name and profile card of each user.
+-- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
 local ms, seq = next_position()
 local outcomes = {}
 for i = 3, #ARGV, 4 do

@@ -1,6 +1,6 @@
 -- parts: users visibility
--- Of these users those whom a viewer may know of, as JSON: read only. Viewer, then ids, or logins in lower case behind
--- an `@`.
+-- Read those of the given users whom the viewer may see. Read only.
+-- ARGV: 3 viewer, from 4 on ids, or `@` followed by a login in lower case. Reply: users as JSON.
 local found = {}
 for at = 4, #ARGV do
   local login = ARGV[at]:match('^@(.*)$')

@@ -1,7 +1,7 @@
--- Comments: each stands under a status, and is seen by whoever sees that and what its author writes there. Needs the
--- parts sight and statuses.
+-- Comments. A viewer sees a comment if the viewer sees its status and its commenter. Needs the parts visibility and
+-- statuses.
 
--- A comment, the row of its status, and how much of it a viewer sees; nothing where there is none, or its status is gone.
+-- A comment, the row of its status, and the viewer's visibility of it; nil if the comment or its status does not exist.
 local function find_comment(viewer, id)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')
   local row = kept[1] and find_status(kept[2])

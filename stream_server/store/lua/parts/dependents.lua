@@ -1,6 +1,6 @@
--- What hung on something that is gone. Needs the parts users, visibility, notifications and job_passes.
+-- What depends on a deleted status or list. Needs the parts users, visibility, notifications and job_passes.
 
--- The first PASS members leave a set, each with what `part` does about it; gives how many.
+-- Removes the first FANOUT_BATCH_SIZE members of a sorted set and calls `part` for each. Returns how many.
 local function remove_members(key, part)
   local members = redis.call('ZRANGE', key, 0, FANOUT_BATCH_SIZE - 1)
   for _, member in ipairs(members) do
@@ -12,8 +12,8 @@ local function remove_members(key, part)
   return #members
 end
 
--- Up to PASS of the likes and PASS of the comments of a status that is gone, which was by `uid` ('' if nobody knows any
--- more), go, and nobody is told of them any more; gives whether that was all.
+-- Deletes up to FANOUT_BATCH_SIZE likes and comments of a deleted status, and withdraws their notifications. `uid` is
+-- its author, '' if unknown. Returns whether that was all.
 local function delete_status_dependents(status, uid)
   local likers = remove_members(KEY.likes .. status, function(liker)
     redis.call('ZREM', KEY.liked .. liker, status)
@@ -34,8 +34,8 @@ local function delete_status_dependents(status, uid)
   return true
 end
 
--- A deleted status is rid of a page of what hung on it, and with the last of it of its job, which is due again in
--- `hold_ms` otherwise. Gives 'more', 'again' or 'done'.
+-- Deletes a page of what depends on a deleted status. With the last page it finishes the job; otherwise the job is due
+-- again in `hold_ms`. Returns 'more', 'again' or 'done'.
 local function continue_status_cleanup(job, hold_ms)
   continue_job(job, 'rest', '', '', hold_ms)
   return delete_status_dependents(job.status, job.uid) and finish_job(job) or 'more'

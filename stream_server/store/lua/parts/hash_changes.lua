@@ -1,6 +1,6 @@
--- What a verb changes in a hash: fields and their new values, from ARGV 5 on. Needs no other part.
+-- The changes that a script makes to a hash: fields and new values from ARGV 5 on. Needs no other part.
 
--- A row takes the new values; gives whether anything of it is new to its hash.
+-- Puts the new values into a row. Returns whether any of them differs from the hash.
 local function apply_changes(row, key)
   local changed = false
   for at = 5, #ARGV, 2 do

@@ -1,8 +1,9 @@
--- Working on a job. Needs the part jobs. These scripts keep no answer: what a lost one did is found by the next pass.
+-- The passes of a job. Needs the part jobs if it enqueues. These scripts keep no reply: the next pass finds what a lost
+-- call did.
 local JOB_FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'deleted', 'again', 'uid', 'status', 'owner',
   'author', 'authors', 'failures', 'begun'}
 
--- A job by its id while this fence is its own, or nil.
+-- A job by its id while this fence holds it, or nil.
 local function find_held_job(id, fence)
   local key = KEY.job .. id
   local kept, job = redis.call('HMGET', key, unpack(JOB_FIELDS)), {id = id, key = key}
@@ -17,13 +18,13 @@ local function find_held_job(id, fence)
   return job
 end
 
--- Where the people of an owner's timeline stand.
+-- The key of the set of users whose statuses make a timeline.
 local function timeline_sources_key(timelines, owner)
   return (timelines == 'home' and KEY.following or KEY.members) .. owner
 end
 
--- The page behind (score, member) of a sorted set, lowest first, as members and scores. By rank, found by halving, so
--- that ten thousand people of one moment are no more work than others, and it does not matter if that member has gone.
+-- The page behind (score, member) of a sorted set, lowest first, as members and scores. The rank is found by bisection,
+-- so ten thousand members with the same score cost no more than others, and the member itself may have been removed.
 local function page_after(key, score, member, most)
   local low = 0
   if score ~= '' then
@@ -41,15 +42,15 @@ local function page_after(key, score, member, most)
   return redis.call('ZRANGE', key, to_text(low), to_text(low + most - 1), 'WITHSCORES')
 end
 
--- Back to its beginning, or on; whoever holds it holds it so much longer. HSET first: where Redis is full, it is
--- refused as the writes were that this pass was for.
+-- Sets a job's position and holds the job for `hold_ms` more. HSET comes first, because a full Redis refuses it, as it
+-- refused the writes of the pass.
 local function continue_job(job, phase, score, member, hold_ms)
   redis.call('HSET', job.key, 'phase', phase, 'score', score, 'member', member, 'begun', '', 'failures', '0')
   redis.call('ZADD', KEY.due, to_text(now_ms() + hold_ms), job.id)
 end
 
--- It is done: gone, or due once more. Somebody who left while statuses of the author were on their way may have got
--- one behind the back of the removal, so that is done again as well.
+-- Finishes a job: deletes it, or makes it due once more. A user who unfollowed while statuses of the author were being
+-- added may have received one after the removal, so the removal runs again.
 local function finish_job(job)
   local busy = job.mode == 'remove' and tonumber(redis.call('HGET', KEY.user .. job.author, 'busy') or '0') > 0
   if job.again == 'wanted' or (busy and job.again ~= 'done') then

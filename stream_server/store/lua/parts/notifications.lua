@@ -1,18 +1,20 @@
--- Notifications: a sorted set of `<kind>:<source>:<subject>`, so that twice is once, and an undo takes it back. The
--- subject is the id of a status, of a comment (`c<id>` where the comment mentions), or empty.
+-- Notifications: a sorted set of `<kind>:<source>:<subject>`, so a repetition is found and an undo can remove it. The
+-- subject is the id of a status, of a comment (`c<id>` if the comment mentions the receiver), or empty.
 -- Needs the parts users and visibility; reading needs the part notification_subjects too.
 
--- `more` is what the notification is about, as JSON members or ''; `read` is 'true' or 'false'.
+-- `more` is the subject as JSON members or ''; `read` is 'true' or 'false'.
 local function notification_json(id, kind, source, more, ms, read)
   return '{"id":"' .. id .. '","kind":"' .. kind .. '","source":' .. user_json(source) .. more .. ',"posted":"'
     .. to_iso8601(ms) .. '","read":' .. read .. '}'
 end
 
--- Tells a receiver what the source did; `more` is what subjects.lua makes, or ''. Gives the place of the last entry of
--- this step, which moves when somebody was told. The caller has asked whether the receiver may see it.
+-- Notifies a receiver of what the source did. `more` is made by the part notification_subjects, or ''. Returns the
+-- position of the step's last entry, which advances if a notification was made. The caller has checked that the
+-- receiver may see it.
 local function notify(receiver, kind, source, subject, more, ms, seq, n)
   local name = kind .. ':' .. source.id .. ':' .. subject
-  if receiver == source.id or not wants_notifications_from(receiver, source.id) or redis.call('ZSCORE', KEY.notices .. receiver, name) then
+  if receiver == source.id or not wants_notifications_from(receiver, source.id) or redis.call('ZSCORE', KEY.notices
+    .. receiver, name) then
     return ms, seq, n
   end
   ms, seq, n = following_position(ms, seq, n)
@@ -24,13 +26,13 @@ local function notify(receiver, kind, source, subject, more, ms, seq, n)
   return ms, seq, n
 end
 
--- What was told of is not so any more.
+-- Removes a notification whose cause was undone.
 local function withdraw_notification(receiver, kind, source_id, subject)
   redis.call('ZREM', KEY.notices .. receiver, kind .. ':' .. source_id .. ':' .. subject)
 end
 
--- Whose deed a kept notification tells of, its kind, and what it is about as its receiver may see it now; nothing if
--- that is gone or not to be seen, or if the receiver does not want to hear of the source.
+-- The source and the kind of a kept notification, and its subject as the receiver may see it now. nil if the subject is
+-- deleted or hidden, or if the receiver wants no notifications from the source.
 local function visible_notification(receiver, name)
   local kind, source, subject = name:match('^(%l+):(%d+):(.*)$')
   if not wants_notifications_from(receiver, source) then
@@ -56,8 +58,8 @@ local function get_read_mark(receiver)
   return redis.call('HGET', KEY.user .. receiver, 'notices_read') or '0'
 end
 
--- How many are above the mark: of the newest MAX_EXACT_UNREAD those that would be shown, of the others all that are kept. To
--- look at all of a thousand would stop Redis for milliseconds, for a number that nobody reads.
+-- How many notifications are above the mark: of the newest MAX_EXACT_UNREAD those that would be shown, of the others
+-- all. To check a thousand would block Redis for milliseconds.
 local MAX_EXACT_UNREAD = 100
 
 local function count_unread(receiver, mark)

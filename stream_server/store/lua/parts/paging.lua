@@ -1,6 +1,8 @@
--- A piece of a sorted set between two places, each a (score, member): many things happen in one millisecond. A read
--- script that walks takes these arguments first: key, direction ('before': down, 'after': up), the place to start
--- behind (score '+inf' or '-inf' and no member for an end), how many, and how many to pass over.
+-- Reads a page of a sorted set between two positions, each a (score, member), because members can have the same score.
+-- ARGV: 3 key, 4 direction ('before': down, 'after': up), 5 and 6 the position to start behind (score '+inf' or '-inf'
+-- and member '' for an end), 7 how many, 8 how many to skip. The script's own arguments follow from 9 on.
+-- Reply: a list of score, member and JSON of each item; the position where the search stopped because it examined too
+-- many members (empty if it did not), at which the caller continues.
 local PAGE_KEY, PAGE_DIRECTION, PAGE_AFTER_SCORE, PAGE_AFTER_MEMBER = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local PAGE_MAX, PAGE_SKIP = tonumber(ARGV[7]), tonumber(ARGV[8])
 local SCAN_BATCH, SCAN_MAX = 64, 1024
@@ -15,14 +17,16 @@ local function is_after_start(score, member)
   return member > PAGE_AFTER_MEMBER
 end
 
--- Where the walk's start stands, counted from the end it walks away from; nil where nothing stands there any more.
+-- The rank of the start position, counted from the end where reading begins; nil if the member is gone.
 local function find_start_rank()
   local command = PAGE_DIRECTION == 'before' and 'ZREVRANK' or 'ZRANK'
   local score = PAGE_AFTER_MEMBER ~= '' and redis.call('ZSCORE', PAGE_KEY, PAGE_AFTER_MEMBER)
-  return score and tonumber(score) == tonumber(PAGE_AFTER_SCORE) and redis.call(command, PAGE_KEY, PAGE_AFTER_MEMBER) or nil
+  return score and tonumber(score) == tonumber(PAGE_AFTER_SCORE) and redis.call(command, PAGE_KEY, PAGE_AFTER_MEMBER)
+    or nil
 end
 
--- By rank where it can be: ties cost nothing then. By score where the start is gone, and its ties are passed over.
+-- Reads by rank if possible, because equal scores cost nothing then. Otherwise by score, and is_after_start skips equal
+-- scores.
 local function read_batch(rank, offset)
   if rank then
     local from = to_text(rank + 1 + offset)
@@ -32,14 +36,16 @@ local function read_batch(rank, offset)
     end
     return redis.call('ZRANGE', PAGE_KEY, from, upto, 'WITHSCORES')
   elseif PAGE_DIRECTION == 'before' then
-    return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '-inf', 'BYSCORE', 'REV', 'LIMIT', to_text(offset), SCAN_BATCH,
+    return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '-inf', 'BYSCORE', 'REV', 'LIMIT', to_text(offset),
+      SCAN_BATCH,
       'WITHSCORES')
   end
-  return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '+inf', 'BYSCORE', 'LIMIT', to_text(offset), SCAN_BATCH, 'WITHSCORES')
+  return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '+inf', 'BYSCORE', 'LIMIT', to_text(offset), SCAN_BATCH,
+    'WITHSCORES')
 end
 
--- Up to WALK_MOST of what `pick(member, score)` makes of members, as {score, member, made, …}, and the place where it
--- stopped for having looked at too many: whoever asked goes on from there. A verb may add what else it has to say.
+-- Up to PAGE_MAX results of `pick(member, score)`, as {score, member, result, …}, and the position where the search
+-- stopped after SCAN_MAX members. A script may add values behind these.
 local function read_page(pick)
   local found, offset, skipped, rank = {}, 0, 0, find_start_rank()
   while offset < SCAN_MAX do

@@ -1,5 +1,5 @@
--- Two persons, of whom the first does something to the second: a write's first arguments. Whom one may not know of,
--- because of being blocked or of a suspension, is as good as not there. Needs the parts users, visibility and actor.
+-- Two users: the source (ARGV 3) acts on the target (ARGV 4). A target who blocks the source or is suspended is refused
+-- like an unknown one. Needs the parts users, visibility and actor.
 local source, target = actor, nil
 if source.id == ARGV[4] then
   return refuse('ONESELF id')

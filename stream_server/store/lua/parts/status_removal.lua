@@ -1,6 +1,6 @@
--- A status is taken back, by whoever may. Needs the parts users, visibility, statuses, notifications and jobs.
+-- Deletes a status. The caller checks who may. Needs the parts users, visibility, statuses, notifications and jobs.
 
--- Whom it told of itself are told of it no more: notifications are capped, and must not be crowded out by what is gone.
+-- Withdraws the notifications that the status sent, because notifications are capped and must not be crowded out.
 local function withdraw_notifications_of(row, in_reply_to_uid, mentioned)
   for who in mentioned:gmatch('%S+') do
     withdraw_notification(who, 'mention', row.uid, row.id)
@@ -14,9 +14,9 @@ local function withdraw_notifications_of(row, in_reply_to_uid, mentioned)
   end
 end
 
--- The entry, matched by the JSON and the facts as they were when it was posted, then all that can go at once; gives the
--- position, the fence of the job that cleans up the rest (the one that spread the status: timelines, and what hung on
--- it), and the first of those in whose timelines it may be.
+-- Appends the entry and deletes all that can go at once. The entry carries the JSON and the facts as they were at
+-- posting, so it matches like the post. Returns the position, the fence of the job that cleans up the rest (the job of
+-- the status's fan-out: timelines, likes and comments), and the first readers whose timelines may have it.
 local function remove_status(row, ms, seq, n)
   local id, uid, key = row.id, row.uid, KEY.status .. row.id
   local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid', 'facts')

@@ -1,6 +1,6 @@
--- Statuses as scripts show them: their JSON stands in the hash up to the counters. Needs the part visibility.
+-- Statuses as scripts show them. The hash keeps their JSON up to the counters. Needs the part visibility.
 
--- The end of a status; the counters are as Redis has them, texts.
+-- The end of a status's JSON; the counters are text, as Redis returns them.
 local function counters_json(likes, comments, reposts)
   return ',"likes":' .. likes .. ',"comments":' .. comments .. ',"reposts":' .. reposts .. '}'
 end
@@ -16,20 +16,20 @@ local function find_status(id)
     audience = kept[9], conversation = kept[10], lang = kept[11]}
 end
 
--- A status as it stands inside something else, which shows no third one. What is told to many is told in this form:
--- whoever may see a quote may not therefore see what it quotes.
+-- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
+-- quote may not be allowed to see what it quotes.
 local function embedded_json(row)
   return row.head .. row.counters
 end
 
--- The row with one of its counters moved, before the hash is: what an entry says is how it stands after it.
+-- The row with one counter changed. The entry shows the new value before the hash has it.
 local function with_counter_changed(row, counter, by)
   row[counter] = to_text(tonumber(row[counter]) + by)
   row.counters = counters_json(row.likes, row.comments, row.reposts)
   return row
 end
 
--- What a repost or a quote shows of its original; nothing if the viewer may not see it. Gone is null, and no secret.
+-- What a repost or a quote shows of its original; nil if the viewer may not see it, null if it is deleted.
 local function original_json(viewer, origin, least)
   local row = find_status(origin)
   if not row then
@@ -41,7 +41,7 @@ local function original_json(viewer, origin, least)
   return embedded_json(row)
 end
 
--- A row's JSON as a viewer sees it, or nil: a repost without words is nothing but its original.
+-- A row's JSON as a viewer sees it, or nil. A plain repost shows nothing but its original, so it is hidden with it.
 local function visible_status_json(viewer, row, least)
   if status_visibility(viewer, row.uid, row.group) < least then
     return nil
@@ -56,13 +56,13 @@ local function visible_status_json(viewer, row, least)
   return row.head .. ',"original":' .. (original or 'null') .. row.counters
 end
 
--- A status' JSON as a viewer sees it who sees at least so much (QUIET: asked for, SHOWN: unasked), or nil.
+-- A status's JSON if its visibility for the viewer is at least `least` (ON_REQUEST or VISIBLE), or nil.
 local function find_visible_json(viewer, id, least)
   local row = find_status(id)
   return row and visible_status_json(viewer, row, least)
 end
 
--- The row and the JSON of a status for whoever does something to it, or nothing: not there, or not to be seen.
+-- The row and the JSON of a status that the user reacts to; nil if it is unknown or hidden.
 local function find_visible_status(viewer, id)
   local row = find_status(id)
   local json = row and visible_status_json(viewer, row, ON_REQUEST)

@@ -1,5 +1,5 @@
--- The good standing of a user, which an administrator takes and gives back. Streams hear of it by the entry; everything
--- else asks the user's hash at each step. Needs no other part.
+-- Suspends and reinstates users. Streams learn of it from the entry; everything else reads the user's hash in each
+-- step. Needs no other part.
 
 local function suspension_body(uid)
   return '{"wire":{"uid":"' .. uid .. '"}}'

@@ -1,4 +1,4 @@
--- Talks: messages among people named beforehand. Needs the parts users and visibility.
+-- Talks: direct messages among a fixed set of users. Needs the parts users and visibility.
 local MAX_UNREAD, MESSAGES_SEARCHED = 100, 64
 
 local function split_uids(people)
@@ -9,7 +9,7 @@ local function split_uids(people)
   return found
 end
 
--- A talk by its id if this user is in it, or nil: for anybody else there is none.
+-- A talk if this user takes part in it, or nil.
 local function find_own_talk(uid, id)
   if not redis.call('ZSCORE', KEY.talks .. uid, id) then
     return nil
@@ -18,12 +18,12 @@ local function find_own_talk(uid, id)
   return {id = id, people = split_uids(kept[1]), name_json = kept[2], created = tonumber(kept[3])}
 end
 
--- How much of a message its reader sees who is in the talk. To read a talk is to ask for it: QUIET is enough.
+-- The visibility of a message for a user of the talk. Reading a talk is a request, so ON_REQUEST suffices.
 local function message_visibility(viewer, author)
   return visibility_of_bits(relation_facts(viewer, author) + DIRECT + PARTY)
 end
 
--- The JSON of the newest message that the viewer sees among the newest LOOKED_AT, or nil.
+-- The JSON of the newest message that the viewer sees among the newest MESSAGES_SEARCHED, or nil.
 local function last_visible_message_json(viewer, id)
   for _, message in ipairs(redis.call('ZRANGE', KEY.messages .. id, 0, MESSAGES_SEARCHED - 1, 'REV')) do
     local kept = redis.call('HMGET', KEY.message .. message, 'uid', 'json')
@@ -34,7 +34,7 @@ local function last_visible_message_json(viewer, id)
   return nil
 end
 
--- How many of the newest UNREAD_MOST messages above the viewer's mark they see; their own are never above it.
+-- How many of the newest MAX_UNREAD messages above the viewer's mark the viewer sees. Own messages are never above it.
 local function count_unread(viewer, id)
   local mark = redis.call('HGET', KEY.marks .. id, viewer) or '0'
   local found = 0
