@@ -120,7 +120,7 @@ def test_the_analytics_listener_says_what_is_wrong(server: Server, tmp_path: Pat
     command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
     with running(*command, folder=tmp_path, env=clean_environment()) as listener:
         assert listener.process.wait(15) == 1
-        assert listener.err == "401 invalid_token: the token is no JSON Web Token\n"
+        assert listener.err == "401 invalid_token: the token is not a JSON Web Token\n"
 
 
 def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:

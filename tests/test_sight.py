@@ -12,7 +12,7 @@ from stream_server.events.visibility import Visibility, VisibilityFact, decide_v
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest, read_page
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People

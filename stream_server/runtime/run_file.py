@@ -54,6 +54,7 @@ def kept_run_file(config: Config) -> Iterator[Callable[[ReloadOutcome], None]]:
     content = RunFile(config.redis, server_url(config), pid, process_started_at(pid))
 
     def report(outcome: ReloadOutcome) -> None:
+        """Log the result of a reload and write it into the run file."""
         nonlocal content
         for sentence in outcome.sentences():
             logger.log(logging.WARNING if outcome.refused or outcome.needs_restart else logging.INFO, sentence)

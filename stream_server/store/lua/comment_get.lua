@@ -1,4 +1,4 @@
 -- parts: visibility statuses comments
 -- One comment as JSON, or nothing where a viewer may not see it: read only. Viewer, comment.
-local comment, _, under = comment_row(ARGV[3], ARGV[4])
+local comment, _, under = find_comment(ARGV[3], ARGV[4])
 return comment and under ~= HIDDEN and comment.json or false

@@ -1,4 +1,4 @@
 -- parts: visibility groups
 -- A group as JSON: read only. Viewer, and its id.
-local group = seen_group(ARGV[3], ARGV[4])
+local group = find_visible_group(ARGV[3], ARGV[4])
 return group and group_json(group) or refuse('NOT_FOUND group id')

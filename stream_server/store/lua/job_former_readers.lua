@@ -4,7 +4,7 @@
 local status, author, followers = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local alive = redis.call('EXISTS', KEY.status .. status) == 1
 
-local function lost(key, from, upto)
+local function no_longer_in(key, from, upto)
   local found = {}
   for at = from, upto do
     if not alive or not redis.call('ZSCORE', key, ARGV[at]) then
@@ -14,5 +14,5 @@ local function lost(key, from, upto)
   return found
 end
 
-local left = versions(author)
-return {left, lost(KEY.followers .. author, 6, 5 + followers), lost(KEY.listed .. author, 6 + followers, #ARGV)}
+local left = author_versions(author)
+return {left, no_longer_in(KEY.followers .. author, 6, 5 + followers), no_longer_in(KEY.listed .. author, 6 + followers, #ARGV)}

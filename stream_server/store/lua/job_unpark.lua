@@ -1,4 +1,3 @@
--- parts: jobs
 -- A parked job gets another chance: its id. Gives 1 if it was parked. What names no job is forgotten.
 local id = ARGV[3]
 if not redis.call('ZSCORE', KEY.parked, id) then
@@ -6,7 +5,7 @@ if not redis.call('ZSCORE', KEY.parked, id) then
 end
 if redis.call('EXISTS', KEY.job .. id) == 1 then
   redis.call('HSET', KEY.job .. id, 'failures', '0')
-  redis.call('ZADD', KEY.due, text(now_ms()), id)
+  redis.call('ZADD', KEY.due, to_text(now_ms()), id)
 end
 redis.call('ZREM', KEY.parked, id)
 return 1

@@ -7,14 +7,13 @@ local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
 if not newest then
   return {0, 0, -1}
 end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+local now = now_ms()
 local taken = 0
 if ARGV[3] ~= '0' then
   local oldest = now - tonumber(ARGV[3])
   local place = newest[1]
   if oldest < tonumber(place:match('^%d+')) then
-    place = text(oldest > 0 and oldest or 0) .. '-0'
+    place = to_text(oldest > 0 and oldest or 0) .. '-0'
   end
   taken = redis.call('XTRIM', KEY.log, 'MINID', '~', place, 'LIMIT', most)
 end

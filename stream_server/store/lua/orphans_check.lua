@@ -1,4 +1,4 @@
--- parts: notifications jobs dependents
+-- parts: notifications dependents
 -- What is left of things that are gone. First word: 'jobs' for jobs that are neither due nor parked, 'statuses' for
 -- statuses of which likes, comments, replies or reposts are kept and no job will see to it, 'users' or 'lists' for
 -- owners of timelines who are not there. Second: '1' mends: the jobs are due, what hung on the statuses goes (up to
@@ -27,9 +27,9 @@ for at = 5, #ARGV do
   if lost[kind](id) then
     found[#found + 1] = id
     if mend and kind == 'jobs' then
-      redis.call('ZADD', KEY.due, text(now_ms()), id)
+      redis.call('ZADD', KEY.due, to_text(now_ms()), id)
     elseif mend and kind == 'statuses' then
-      unburden(id, '')
+      delete_status_dependents(id, '')
     end
   end
 end

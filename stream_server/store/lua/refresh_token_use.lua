@@ -11,6 +11,6 @@ if redis.call('HGET', KEY.user .. uid, 'suspended') == '1' then
 end
 local revoked = redis.call('EXISTS', KEY.revoked .. uid .. ':' .. ARGV[4]) == 1
 -- First what a full Redis refuses, then what it lets through.
-local told = answer(uid .. (revoked and ' revoked' or ''))
+local told = keep_reply(uid .. (revoked and ' revoked' or ''))
 redis.call('DEL', key)
 return told

@@ -9,10 +9,10 @@ for i = 5, #ARGV do
 end
 local told = table.concat(gone, ' ')
 if #gone == 0 or ARGV[4] == '1' then
-  return answer('unchanged ' .. told)
+  return keep_reply('unchanged ' .. told)
 end
-local ms, seq, n = tick()
-local position = append('rules', NOBODY, '{"wire":{"uid":"' .. actor.id .. '","added":[],"removed":["'
+local ms, seq, n = next_position()
+local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. actor.id .. '","added":[],"removed":["'
   .. table.concat(gone, '","') .. '"]}}', ms, seq, n)
 redis.call('HDEL', key, unpack(gone))
-return answer(position .. ' ' .. told)
+return keep_reply(position .. ' ' .. told)

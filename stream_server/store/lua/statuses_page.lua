@@ -4,20 +4,20 @@
 -- by the card, 'person' where the set itself tells what the user does, 'status', 'thread' for the conversation of a
 -- status, 'group', or '' for nothing) and id.
 local viewer, least, owner_kind, owner = ARGV[9], tonumber(ARGV[10]), ARGV[11], ARGV[12]
-if (owner_kind == 'user' or owner_kind == 'person') and not knows(viewer, owner) then
+if (owner_kind == 'user' or owner_kind == 'person') and not can_see_user(viewer, owner) then
   return refuse('NOT_FOUND user')
 elseif owner_kind == 'status' or owner_kind == 'thread' then
-  local row = seen(viewer, owner)
+  local row = find_visible_status(viewer, owner)
   if not row then
     return refuse('NOT_FOUND status')
   end
-  WALK_KEY = owner_kind == 'thread' and KEY.thread .. row.conversation or WALK_KEY
-elseif owner_kind == 'group' and not seen_group(viewer, owner) then
+  PAGE_KEY = owner_kind == 'thread' and KEY.thread .. row.conversation or PAGE_KEY
+elseif owner_kind == 'group' and not find_visible_group(viewer, owner) then
   return refuse('NOT_FOUND group id')
 end
-if owner_kind == 'person' and sight(viewer, owner) == HIDDEN then
+if owner_kind == 'person' and author_visibility(viewer, owner) == HIDDEN then
   return {{}, {}}
 end
-return walk(function(member)
-  return show(viewer, member, least)
+return read_page(function(member)
+  return find_visible_json(viewer, member, least)
 end)

@@ -3,13 +3,13 @@
 -- whose timeline they stand ('' for none), how many at most, how many to pass over, then ids. Behind them, how many ids
 -- were looked at, and how many passed over.
 local viewer, least, list, most, skip = ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-if list ~= '' and not seen_list(viewer, list) then
+if list ~= '' and not find_visible_list(viewer, list) then
   return refuse('NOT_FOUND list id')
 end
 local found, looked, skipped = {}, 0, 0
 for at = 8, #ARGV do
   looked = looked + 1
-  local json = show(viewer, ARGV[at], least)
+  local json = find_visible_json(viewer, ARGV[at], least)
   if json and skipped < skip then
     skipped = skipped + 1
   elseif json then

@@ -1,11 +1,11 @@
 -- parts: idempotent users actor suspension
 -- A user is suspended: administrator, user. Already so: nothing happens.
-local user = person(ARGV[4])
+local user = find_user(ARGV[4])
 if not user then
   return refuse('NOT_FOUND user id')
 elseif user.id == actor.id then
   return refuse('ONESELF id')
 elseif user.suspended then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-return answer(suspend(user.id, tick()))
+return keep_reply(suspend_user(user.id, next_position()))

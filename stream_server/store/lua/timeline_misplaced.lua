@@ -2,7 +2,7 @@
 -- What does not belong on a timeline: read only. 'home' or 'list', its owner, then ids of statuses; gives those that
 -- are gone, are in a group, or are by somebody who is not followed, or not on the list.
 local timelines, owner = ARGV[3], ARGV[4]
-local key = sources(timelines, owner)
+local key = timeline_sources_key(timelines, owner)
 local there = timelines == 'home' or redis.call('EXISTS', KEY.list .. owner) == 1
 local found, welcome = {}, {}
 for at = 5, #ARGV do

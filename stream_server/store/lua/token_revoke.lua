@@ -2,9 +2,9 @@
 -- A token is taken back: user, jti, when it would have ended (ms), and the body of the entry. Twice is once.
 local key = KEY.revoked .. ARGV[3] .. ':' .. ARGV[4]
 if redis.call('EXISTS', key) == 1 then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-local ms, seq, n = tick()
-local position = append('revoke', NOBODY, ARGV[6], ms, seq, n)
+local ms, seq, n = next_position()
+local position = append_entry('revoke', AUDIENCE_NONE, ARGV[6], ms, seq, n)
 redis.call('SET', key, '1', 'PXAT', ARGV[5])
-return answer(position)
+return keep_reply(position)

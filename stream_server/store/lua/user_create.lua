@@ -8,13 +8,13 @@ end
 if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then
   return refuse('TAKEN email')
 end
-local ms, seq = tick()
-local id, signup = id_at(ms, seq), text(ms)
+local ms, seq = next_position()
+local id, signup = make_id(ms, seq), to_text(ms)
 redis.call('HSET', KEY.logins, lower, id)
-redis.call('HSET', KEY.meta, 'ms', signup, 'seq', text(seq))
+redis.call('HSET', KEY.meta, 'ms', signup, 'seq', to_text(seq))
 if email ~= '' then
   redis.call('HSET', KEY.emails, email, id)
 end
 redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'followers', '0', 'following', '0', 'posts', '0',
   'signup', signup, 'protected', '0', 'card', card, unpack(ARGV, 7))
-return answer(id, signup)
+return keep_reply(id, signup)

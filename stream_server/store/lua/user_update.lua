@@ -13,17 +13,17 @@ actor.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected
 actor.protected = said[6] == 'true'
 
 local position = 'unchanged'
-local function tell(kind)
-  local ms, seq, n = tick()
-  position = append(kind, PUBLIC, '{"wire":{"user":' .. person_json(actor) .. '}}', ms, seq, n)
+local function append_user_event(kind)
+  local ms, seq, n = next_position()
+  position = append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(actor) .. '}}', ms, seq, n)
 end
 -- Protection first: what is said from then on is said under it.
 if actor.protected ~= was_protected then
-  tell(actor.protected and 'protect' or 'unprotect')
+  append_user_event(actor.protected and 'protect' or 'unprotect')
   redis.call(actor.protected and 'SADD' or 'SREM', KEY.protected, uid)
 end
 if table.concat(said, ',', 1, 5) ~= was_told then
-  tell('user_update')
+  append_user_event('user_update')
 end
 if position ~= 'unchanged' then
   redis.call('HSET', key, 'card', actor.card)
@@ -35,5 +35,5 @@ if position ~= 'unchanged' then
     end
   end
 end
-return answer(position, redis.call('HMGET', key, 'id', 'login', 'card', 'followers', 'following', 'posts', 'signup',
+return keep_reply(position, redis.call('HMGET', key, 'id', 'login', 'card', 'followers', 'following', 'posts', 'signup',
   'email'))

@@ -4,7 +4,7 @@ local source, target = actor, nil
 if source.id == ARGV[4] then
   return refuse('ONESELF id')
 end
-target = knows(source.id, ARGV[4]) and person(ARGV[4])
+target = can_see_user(source.id, ARGV[4]) and find_user(ARGV[4])
 if not target then
   return refuse('NOT_FOUND user id')
 end
