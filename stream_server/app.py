@@ -101,7 +101,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     hub.start()
     feeding = asyncio.create_task(feed.run(), name="feed")
     app[FEED_TASK] = feeding
-    receiving = asyncio.create_task(_run_background_services(duties, config), name="receivers")
+    receiving = asyncio.create_task(_run_background_services(duties, config), name="background services")
     app[JOBS_TASK] = receiving
     try:
         await _wait_for_feed(feed, feeding)
@@ -151,9 +151,9 @@ def _make_background_services(store: Store, config: Config) -> BackgroundService
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
     """What is done behind requests, until cancelled; a server without receivers looks after the log's end only."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(services.job_workers.run(config.job_workers), name="receivers")
+        group.create_task(services.job_workers.run(config.job_workers), name="job workers")
         group.create_task(
-            services.repair_loop.run(config.repair_seconds if config.job_workers else 0), name="caretaker"
+            services.repair_loop.run(config.repair_seconds if config.job_workers else 0), name="repair loop"
         )
         group.create_task(services.trimmer.run(), name="trimmer")
 
