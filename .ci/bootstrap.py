@@ -1,24 +1,25 @@
-"""``python3 .ci/bootstrap.py`` makes ``.venv``; with ``lock`` it writes the lock files anew.
+"""Creates ``.venv`` (``python3 .ci/bootstrap.py``); with the argument ``lock`` it writes the lock files again.
 
-It needs nothing but Python's standard library. This file alone is read by whatever Python 3 is there, so it
-keeps to old syntax and says in a sentence which ones serve; what uses newer syntax is imported after the look.
+This script needs only the standard library. Any Python 3 may run this file, so it uses old syntax only and names the
+supported versions. It imports code with newer syntax after it has checked the version.
 """
 
 import sys
 
-SERVES = ((3, 11), (3, 12), (3, 13), (3, 14))
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+"""Supported Python versions."""
 
 
 def refusal() -> str:
-    """Why this Python will not do; empty if it does."""
-    if sys.version_info[:2] in SERVES:
+    """Return why this Python version is not supported; empty if it is."""
+    if sys.version_info[:2] in SUPPORTED:
         return ""
-    this = f"{sys.executable} is Python {sys.version_info[0]}.{sys.version_info[1]}"
-    return f"stream-server needs Python 3.11 to 3.14, and {this}. Name another: make PYTHON=python3.13\n"
+    running = f"{sys.executable} is Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return f"stream-server needs Python 3.11 to 3.14, and {running}. To use another one: make PYTHON=python3.13\n"
 
 
 def main() -> int:
-    """Hand over to ``environment``; exit code 2 if this Python will not do."""
+    """Check the Python version, then run ``environment``; return the exit code, 2 for an unsupported version."""
     reason = refusal()
     if reason:
         sys.stderr.write(reason)

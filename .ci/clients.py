@@ -1,7 +1,7 @@
-"""``python .ci/clients.py NAME`` makes ``.venv/clients/NAME``: one client of others, in an environment of its own.
+"""Creates ``.venv/clients/NAME``, an environment for one foreign client (``python .ci/clients.py NAME``).
 
-Old clients want old packages, and two of them are modules of the same name, so none can be in ``.venv``.
-What is in one says ``tests/clients/locks/NAME.in``; the lock beside it is written by ``make lock``.
+Old clients need old packages, and two of them have modules of the same name, so none can be in ``.venv``.
+``tests/clients/locks/NAME.in`` lists the packages of one; ``make lock`` writes the lock file beside it.
 """
 
 import hashlib
@@ -12,10 +12,11 @@ from pathlib import Path
 import environment
 
 FOLDER = environment.VENV / "clients"
+"""Folder of all these environments."""
 
 
 def main() -> int:
-    """Make the environment unless it is the one that would be made now; the exit code."""
+    """Create the environment named on the command line unless it is up to date; return the exit code."""
     (name,) = sys.argv[1:]
     try:
         with environment.alone():
@@ -27,7 +28,7 @@ def main() -> int:
 
 
 def ensure(folder: Path, locked: Path) -> None:
-    """The environment in ``folder`` holds what ``locked`` names; raises :class:`environment.Failed`."""
+    """Make the environment in ``folder`` contain what ``locked`` lists; raises :class:`environment.Failed`."""
     stamp = folder / ".stamp"
     made_from = f"{environment.identity()}\n{hashlib.sha256(locked.read_bytes()).hexdigest()}\n"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == made_from:

@@ -1,4 +1,4 @@
-"""``.venv``: made once from the lock, and again only when the lock, the project or the Python changed."""
+"""Creates ``.venv`` from the lock file, and again only if the lock, the project or the Python version changed."""
 
 import fcntl
 import hashlib
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT))  # stream_server.downloads is used before anything is installed
+sys.path.append(str(ROOT))  # to import stream_server.downloads before anything is installed
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
@@ -24,15 +24,15 @@ DEV_LOCK = ROOT / "requirements-dev.lock"
 CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
-"""So uv begins lines that repeat what others say, one a package; a newcomer's first screen has no room for it."""
+"""Prefixes of uv's output lines that this script does not show: one line per package, without news."""
 
 
 class Failed(Exception):
-    """The environment cannot be made; the message is a sentence for the person at the terminal."""
+    """The environment cannot be created. The message is a sentence for the person at the terminal."""
 
 
 def main(arguments: list[str]) -> int:
-    """No arguments make the environment, ``lock …`` the lock files; returns the exit code."""
+    """Create the environment (no arguments) or the lock files (``lock …``); return the exit code."""
     try:
         with alone():
             if arguments[:1] == ["lock"]:
@@ -47,8 +47,8 @@ def main(arguments: list[str]) -> int:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One at a time: ``make run`` and ``make test`` in two terminals must not build the same folder."""
-    descriptor = os.open(ROOT, os.O_RDONLY)  # the folder itself is locked, so no lock file is left about
+    """Hold a lock, so ``make run`` and ``make test`` in two terminals do not build the same folder at once."""
+    descriptor = os.open(ROOT, os.O_RDONLY)  # a lock on the folder itself leaves no lock file
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -57,12 +57,15 @@ def alone() -> Iterator[None]:
 
 
 def identity() -> str:
-    """What only a new environment can follow: this Python, and the folder, which its scripts name in full."""
+    """Return this Python and the folder.
+
+    A change of either needs a new environment, because scripts contain the full path.
+    """
     return f"{sys.base_prefix} {sys.version.split()[0]} {ROOT}"
 
 
 def inputs() -> str:
-    """What the environment is made from, as one hash of the files' content."""
+    """Return one hash of all files that determine the environment."""
     digest = hashlib.sha256()
     ours = [*Path(__file__).parent.glob("*.py"), *DOWNLOADS.glob("*.py")]
     for path in (DEV_LOCK, PROJECT, *sorted(ours)):
@@ -71,17 +74,17 @@ def inputs() -> str:
 
 
 def stamped() -> list[str]:
-    """Identity and inputs of the environment that is there; empty if it is absent, broken or unfinished."""
+    """Return identity and inputs of the existing environment; empty if it is missing, broken or unfinished."""
     return STAMP.read_text(encoding="utf-8").splitlines() if STAMP.exists() and PYTHON.exists() else []
 
 
 def fresh() -> bool:
-    """Whether the environment is the one that would be made now."""
+    """Return whether the existing environment is up to date."""
     return stamped() == [identity(), inputs()]
 
 
 def make() -> None:
-    """Make the environment, or bring it up to date; raises :class:`Failed`."""
+    """Create or update the environment; raises :class:`Failed`."""
     begun = time.monotonic()
     same = stamped()[:1] == [identity()]
     say(f"stream-server: {'updating' if same else 'making'} .venv with Python {sys.version.split()[0]}")
@@ -93,7 +96,10 @@ def make() -> None:
 
 
 def prepare(*, same: bool) -> None:
-    """An environment without packages, or the one that is there; unstamped until all is done."""
+    """Create an environment without packages, or reuse the existing one.
+
+    It has no stamp until everything is installed.
+    """
     if same:
         STAMP.unlink()
         return
@@ -101,11 +107,11 @@ def prepare(*, same: bool) -> None:
         import venv
     except ImportError:
         raise Failed("this Python lacks its venv module: apt install python3-venv") from None
-    venv.create(VENV, clear=True, symlinks=True, with_pip=False)  # clears what a broken attempt left
+    venv.create(VENV, clear=True, symlinks=True, with_pip=False)  # `clear` removes the rest of a failed attempt
 
 
 def fetched_uv() -> bool:
-    """Whether the pinned uv is in the environment, fetched if need be; pip takes over if none is to be had."""
+    """Return whether the pinned uv is in the environment, after fetching it if needed; without it, pip installs."""
     import uv_wheel
 
     if pinned_uv(uv_wheel.VERSION):
@@ -126,7 +132,7 @@ def fetched_uv() -> bool:
 
 
 def fetch_native() -> None:
-    """The server's native files; a platform that has none is told what to install."""
+    """Fetch the server's native files, or print what to install on a platform that has none."""
     from stream_server.downloads import index, native, wheel
 
     try:
@@ -138,7 +144,7 @@ def fetch_native() -> None:
 
 
 def pinned_uv(version: str) -> bool:
-    """Whether ``version`` of uv is in the environment already."""
+    """Return whether this ``version`` of uv is in the environment."""
     if not UV.exists():
         return False
     answer = subprocess.run([UV, "--version"], capture_output=True, text=True, check=False)
@@ -146,7 +152,7 @@ def pinned_uv(version: str) -> bool:
 
 
 def install(*, with_uv: bool) -> None:
-    """Every locked package, then the project itself, editable, built by what was locked."""
+    """Install every locked package, then the project itself as editable, built with the locked tools."""
     count = sum(line[0].isalnum() for line in DEV_LOCK.read_text(encoding="utf-8").splitlines() if line)
     say(f"  installing up to {count} locked packages")
     sync(PYTHON, DEV_LOCK, with_uv=with_uv)
@@ -158,7 +164,7 @@ def install(*, with_uv: bool) -> None:
 
 
 def sync(python: Path, locked: Path, *, with_uv: bool) -> None:
-    """Put what the file ``locked`` names, each checked by hash, into the environment of ``python``."""
+    """Install what the file ``locked`` lists, each package checked by its hash, into the environment of ``python``."""
     if with_uv:
         uv("pip", "sync", "--python", python, "--require-hashes", locked)
     else:
@@ -166,12 +172,12 @@ def sync(python: Path, locked: Path, *, with_uv: bool) -> None:
 
 
 def pip(python: Path) -> list[str | Path]:
-    """The pip of the Python that runs this, set to work on the environment of ``python``."""
+    """Return the command for the pip of the running Python, set to work on the environment of ``python``."""
     return [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
 
 
 def lock(options: list[str]) -> None:
-    """Write all lock files anew; ``options`` go to the resolver, as ``--upgrade`` does."""
+    """Write all lock files again; ``options``, such as ``--upgrade``, go to the resolver."""
     if not PYTHON.exists():
         prepare(same=False)
     if not fetched_uv():
@@ -188,9 +194,9 @@ def lock(options: list[str]) -> None:
 
 
 def uv(*arguments: str | Path, strict: bool = False) -> None:
-    """Run the pinned uv on the configured index.
+    """Run the pinned uv with the configured index.
 
-    ``strict`` leaves out uv's own variables, or one machine's second index would end in everybody's lock.
+    ``strict`` removes uv's own variables, because a second index of one machine would otherwise enter the lock files.
     """
     from stream_server.downloads import index
 
@@ -198,12 +204,12 @@ def uv(*arguments: str | Path, strict: bool = False) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", *left_out}}
     if configured := index.configured(os.environ):
         environ["UV_DEFAULT_INDEX"] = configured
-    environ.setdefault("UV_SYSTEM_CERTS", "true")  # trust what this Python, and so the fetch of uv, trusted
+    environ.setdefault("UV_SYSTEM_CERTS", "true")  # trust the same certificates as this Python
     run([UV, *arguments], environ)
 
 
 def run(command: list[str | Path], environ: dict[str, str]) -> None:
-    """Run ``command`` and show what it says but for the NOISE; raises :class:`Failed` if it fails."""
+    """Run ``command`` and print its output except :data:`NOISE`; raises :class:`Failed` if it fails."""
     with subprocess.Popen(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as child:
@@ -212,9 +218,9 @@ def run(command: list[str | Path], environ: dict[str, str]) -> None:
             if not line.startswith(NOISE):
                 say("  " + line.rstrip())
     if child.returncode:
-        raise Failed(f"{Path(command[0]).name} ended with {child.returncode}; what it said stands above.")
+        raise Failed(f"{Path(command[0]).name} ended with {child.returncode}; its output is above.")
 
 
 def say(text: str) -> None:
-    """One line for the person at the terminal, on stderr as progress is."""
+    """Print one line on standard error for the person at the terminal."""
     print(text, file=sys.stderr, flush=True)

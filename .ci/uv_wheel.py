@@ -1,21 +1,23 @@
-"""uv, pinned by version and by hash: the installer, fetched as its wheel.
+"""The pinned uv, which installs the packages. It is taken out of its wheel.
 
-Debian's python3 has no pip to install anything with, and uv needs none. To move to another version,
-change VERSION and the hashes, which the index lists.
+Debian's python3 has no pip, and uv needs none. To use another version, change VERSION and the hashes, which the index
+lists.
 """
 
 from stream_server.downloads.wheel import Pinned, Wheel
 
 VERSION = "0.13.8"
+"""Pinned version of uv."""
 
 PROGRAM = f"uv-{VERSION}.data/scripts/uv"
+"""Path of the program inside the wheel."""
 
-# The one for aarch64 is a static file that serves glibc and musl.
+# The wheel for aarch64 contains a static program for both glibc and musl.
 UV = Pinned(
     "uv",
     "uv",
     VERSION,
-    "pip does it, which takes longer",
+    "pip installs the packages, which takes longer",
     {
         name: Wheel(f"py3-none-{tag}", digest, PROGRAM)
         for name, tag, digest in (

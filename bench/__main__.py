@@ -1,4 +1,4 @@
-"""``python -m bench``: the server beside a plain aiohttp server, in one run, as a table."""
+"""``python -m bench``: measure the server beside a plain aiohttp server in one run, and print a table."""
 
 import argparse
 import os
@@ -11,12 +11,14 @@ from bench.rounds import Plan, measure
 from bench.site import site
 
 SPARE_FILES = 200
+"""File descriptors kept free for everything except the clients' connections."""
 
 IDLE_AT_MOST = 4000
+"""Number of idle connections in a full run."""
 
 
 def plan_from(arguments: list[str]) -> Plan:
-    """The plan that the command line asks for."""
+    """Parse the command line into a plan."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     parser.add_argument("--conns", type=int, default=1000, help="streaming clients (1000)")
@@ -40,7 +42,7 @@ def plan_from(arguments: list[str]) -> Plan:
 
 
 def main() -> None:
-    """Measure and print; what is being done is told on stderr."""
+    """Measure and print the table. Progress goes to stderr."""
     plan = plan_from(sys.argv[1:])
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,8 +1,8 @@
 """``python -m bench.crowd``: 10,000 streams of all kinds on one server process, from the first to the last.
 
-They come (ramp), are idle (hold), hear posts at several rates, are all closed at once and come back by their cursors
-while posts go on (storm), and leave. It ends with code 1 if a post was missed or came twice, if a stream was cut, or if
-anything was left behind: these are promises, not figures.
+The clients connect (ramp), stay idle (hold) and receive posts at several rates. Then all connections close at once and
+the clients resume by their cursors while posts go on (storm). At the end they leave. The exit code is 1 if a post was
+missed or arrived twice, if a stream was cut, or if anything was left behind: these are promises, not figures.
 """
 
 import argparse
@@ -30,21 +30,36 @@ from bench.progress import Progress
 from bench.site import Site, site
 
 SPARE_FILES = 200
+"""File descriptors kept free for everything except the clients' connections."""
+
 WAITING_FILES = 4096
-"""Connections that wait to be accepted while those before them are not closed yet, in a storm."""
+"""In a storm, this many connections may wait to be accepted before the server has closed the old ones."""
 
 LISTENERS = 500
+"""Users whose tokens the clients share."""
+
 HANDS = 32
+"""Most connections that post at the same time."""
+
 RAMP_AT_ONCE = 128
+"""Connections that are opening at the same time during the ramp."""
+
 FEW = 20
+"""Clients of the warm-up."""
+
 SETTLE_SECONDS = 60.0
+"""Longest wait in seconds for all clients to receive what is due."""
+
 STORM_RATE = 100.0
+"""Posts a second during the storm."""
+
 STORM_AROUND_SECONDS = 2.0
+"""Seconds of posts before and after the storm."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of a run; times in seconds, rates in posts a second."""
+    """The sizes of a run. Times are in seconds, rates in posts a second."""
 
     conns: int
     hold: float
@@ -54,7 +69,7 @@ class Plan:
 
 
 def plan_from(arguments: list[str]) -> Plan:
-    """The plan that the command line asks for; ends the program where there are too few files."""
+    """Parse the command line into a plan. End the program if the system allows too few open files."""
     parser = argparse.ArgumentParser(prog="python -m bench.crowd", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short times, to see that it works")
     parser.add_argument("--conns", type=int, default=10_000, help="streams (10000)")
@@ -78,7 +93,7 @@ def plan_from(arguments: list[str]) -> Plan:
 
 
 class Press:
-    """Posts to the writer, and tells the oracle what was acknowledged."""
+    """Posts to the writer, and reports each acknowledged post to the oracle."""
 
     def __init__(self, site: Site, authors: list[str], oracle: mix.Oracle) -> None:
         self._address = site.address
@@ -88,7 +103,7 @@ class Press:
         self._chance = random.Random(8)
 
     async def run(self, rate: float, done: asyncio.Event) -> float:
-        """Post at ``rate`` until ``done``, one loud post a second; the rate that it was."""
+        """Post at ``rate`` until ``done`` is set, with one loud post a second. Return the rate achieved."""
         start, first = time.monotonic(), self._next
         every = max(1, round(rate))
 
@@ -106,7 +121,7 @@ class Press:
 
 
 class Crowd:
-    """One run: a measured server, the clients, and what is noted of them."""
+    """One run: a measured server, its clients, and the figures noted."""
 
     def __init__(self, running: Running, pen: Pen, press: Press, oracle: mix.Oracle, plan: Plan) -> None:
         self.running, self.pen, self.press, self.oracle, self.plan = running, pen, press, oracle, plan
@@ -115,7 +130,7 @@ class Crowd:
         self.progress = Progress()
 
     async def run(self) -> None:
-        """All parts, in their order."""
+        """Run all parts in order."""
         with self.progress:
             before = await self._warm_up()
             await self._ramp()
@@ -126,7 +141,7 @@ class Crowd:
             await self._leave(before)
 
     async def _warm_up(self) -> Seen:
-        """A few come and go first, so that what is loaded once is not counted for each."""
+        """Connect and disconnect a few clients, so that what the server loads once does not count for each stream."""
         await self.pen.open(0, min(FEW, self.plan.conns), RAMP_AT_ONCE, lambda _: None)
         await self.pen.drop()
         return (await self._seen(lambda seen: seen.streams == 0))[0]
@@ -172,7 +187,7 @@ class Crowd:
         self._promises(part, figures, short)
 
     async def _storm(self) -> None:
-        """All are closed at once and come back as quickly as they can, while posts go on."""
+        """Close all connections at once, and let all clients reconnect as fast as they can while posts go on."""
         last = await self.pen.figures()
         done = asyncio.Event()
         posting = asyncio.create_task(self.press.run(STORM_RATE, done))
@@ -215,7 +230,7 @@ class Crowd:
         self.ledger.promise(part, "streams cut", figures["wrong"]["cut"])
 
     async def _settled(self) -> mix.Shortfall:
-        """Wait until every client has what it is due; what is missing then, or after a minute."""
+        """Wait until every client has received what is due. Return what is still missing, also after a minute."""
         end = time.monotonic() + SETTLE_SECONDS
         while True:
             short = mix.shortfall(self.askers, await self.pen.tally(), self.oracle)
@@ -229,7 +244,7 @@ class Crowd:
 
 @asynccontextmanager
 async def crowd(site: Site, running: Running, plan: Plan) -> AsyncIterator[Crowd]:
-    """The clients of a run, ready to be told."""
+    """Start the clients' process and yield a run that is ready."""
     authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
     tokens = [site.token(uid, "stream firehose") for uid in listeners]
     rows = [
@@ -247,7 +262,7 @@ async def crowd(site: Site, running: Running, plan: Plan) -> AsyncIterator[Crowd
 
 
 async def measure(plan: Plan) -> Ledger:
-    """One run; what was noted."""
+    """Run once and return the figures."""
     with site() as shared, StreamServer(shared).running() as running:
         async with crowd(shared, running, plan) as made:
             await made.run()
@@ -255,7 +270,7 @@ async def measure(plan: Plan) -> Ledger:
 
 
 def main() -> None:
-    """Measure and print; what is being done is shown on stderr."""
+    """Measure and print the figures. Progress goes to stderr."""
     plan = plan_from(sys.argv[1:])
     ledger = asyncio.run(measure(plan))
     ledger.show(f"{plan.conns} streams on one process")

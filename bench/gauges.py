@@ -1,4 +1,4 @@
-"""What a measured server says of itself, and what the system says of it."""
+"""The state of a measured server: from its metrics, and from `/proc`."""
 
 import asyncio
 import re
@@ -13,9 +13,9 @@ _ROW = re.compile(r"^(stream_server_\w+) ([0-9.eE+-]+)$", re.MULTILINE)
 
 
 class Seen(NamedTuple):
-    """One look: gauges of the server, its open files and its anonymous memory in KiB.
+    """One sample: gauges of the server, its open files, and its anonymous memory in KiB.
 
-    Unix sockets are not in ``files``: the connections to Redis are kept in a pool that a storm fills.
+    ``files`` leaves out Unix sockets, because the pool of Redis connections keeps those that a storm has opened.
     """
 
     streams: float
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 
 
 def look(port: int, pid: int) -> Seen:
-    """Ask the server, and look into ``/proc``; raises OSError when it does not answer."""
+    """Take one sample. Raises OSError if the server does not answer."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         rows = {name: float(value) for name, value in _ROW.findall(answer.read().decode())}
     return Seen(
@@ -43,12 +43,15 @@ def look(port: int, pid: int) -> Seen:
 
 
 async def looked(port: int, pid: int) -> Seen:
-    """The same from a loop that has other things to do."""
+    """Take one sample in a thread, so that the event loop goes on."""
     return await asyncio.to_thread(look, port, pid)
 
 
 async def until(port: int, pid: int, check: Callable[[Seen], bool], seconds: float) -> tuple[Seen, float]:
-    """The first look that ``check`` holds for, or the last within ``seconds``; and when that was, in seconds."""
+    """Sample until ``check`` accepts a sample or ``seconds`` are over.
+
+    Return the last sample and the seconds elapsed.
+    """
     clock = asyncio.get_running_loop().time
     start = clock()
     while True:
@@ -59,7 +62,7 @@ async def until(port: int, pid: int, check: Callable[[Seen], bool], seconds: flo
 
 
 def _files(pid: int) -> int:
-    links = [_linked(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    links = [_linked(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()]
     local = {row.split()[6] for row in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]}
     return sum(link.removeprefix("socket:[").rstrip("]") not in local for link in links if link)
 
@@ -68,4 +71,4 @@ def _linked(descriptor: Path) -> str:
     try:
         return str(descriptor.readlink())
     except FileNotFoundError:
-        return ""  # closed since it was listed
+        return ""  # the file was closed after the listing

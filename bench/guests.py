@@ -1,4 +1,4 @@
-"""Clients that come, stay for a while and leave in every manner there is, one after another for as long as it lasts."""
+"""Clients that connect, stay for a while and leave in different ways, one after another until the time is over."""
 
 import asyncio
 import random
@@ -9,16 +9,24 @@ from collections import Counter
 from bench import mix
 
 MANNERS = ("close", "reset", "half a head", "stop reading", "poll")
-"""A manner of leaving, or of having been there: a half request, a full socket, a long poll that is not waited for."""
+"""Ways to behave: close normally, reset, send only half of a request, stop reading, or long-poll without waiting for
+it.
+"""
 
 STAY_SECONDS = 5.0
-"""On average; some leave at once."""
+"""Average length of a visit in seconds. Some clients leave at once."""
 
 SMALL_BUFFER = 4096
+"""Receive buffer, in bytes, of a client that stops reading."""
 
 
 class Guests:
-    """``count`` at once; ``visits`` by manner, ``refused`` those that were not let in."""
+    """Runs a number of clients at the same time.
+
+    Attributes:
+        visits: Number of visits by behaviour.
+        refused: Number of visits that failed to connect.
+    """
 
     def __init__(self, port: int, tokens: list[str], authors: list[str], seed: int) -> None:
         self.visits: Counter[str] = Counter()
@@ -29,7 +37,7 @@ class Guests:
         self._chance = random.Random(seed)
 
     async def run(self, count: int, seconds: float) -> None:
-        """Until the time is over."""
+        """Keep ``count`` clients busy for ``seconds``."""
         end = asyncio.get_running_loop().time() + seconds
         await asyncio.gather(*(self._one(end) for _ in range(count)))
 
@@ -66,13 +74,13 @@ class Guests:
                 while await loop.sock_recv(connection, 65_536):
                     pass
         except TimeoutError:
-            pass  # it has stayed as long as it wanted
+            pass  # the visit is over
 
     def _request(self, manner: str) -> bytes:
         number = self._chance.randrange(10**6)
-        door = "events" if manner == "poll" else "stream"
+        endpoint = "events" if manner == "poll" else "stream"
         head = (
-            f"GET /v1/{door}?{mix.asker(number).query(number, self._authors)} HTTP/1.1\r\nHost: localhost\r\n"
+            f"GET /v1/{endpoint}?{mix.asker(number).query(number, self._authors)} HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {self._chance.choice(self._tokens)}\r\n"
         )
         return head.encode() + (b"X-Unfini" if manner == "half a head" else b"\r\n")

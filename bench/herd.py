@@ -1,15 +1,18 @@
-"""The crowd's clients, one process: thousands of streams with one epoll set, told what to do by its standard input.
+"""The crowd's clients in one process: thousands of streams in one epoll set, controlled by lines on standard input.
 
     python -m bench.herd --port PORT --requests FILE
 
-Each order is a line of JSON, ``{"do": …}``, and has one answer, a line of JSON; ``open`` tells how far it is, too:
+Each command is a line of JSON, ``{"do": …}``, and gets one line of JSON as an answer. ``open`` also reports its
+progress.
 
-``open``     connect clients ``first`` to ``last``, ``at_once`` of them under way; who was there before has a cursor
-``drop``     close all connections without a word
-``figures``  what was delivered since the last time of asking, and how late it was
+``open``     connect the clients from ``first`` to ``last``, ``at_once`` of them at a time; those that were connected
+             before send their cursor
+``drop``     close all connections without notice
+``figures``  what was delivered since the last ``figures``, and with what delay
 ``tally``    what each client has received so far: [count, sum of the squares of the posts' numbers]
 
-A client's memory is the cursor of the last whole message, as a real one's is: what stands behind it comes again.
+A client remembers only the cursor of the last complete message, as a real client does. The server sends again what
+came after it.
 """
 
 import argparse
@@ -29,15 +32,20 @@ from typing import Any
 from bench.reader import quantile_ms, requests_of
 
 READ_BYTES = 1 << 18
+"""Most bytes of one read."""
+
 TOLD_SECONDS = 0.25
+"""Seconds between two progress reports."""
+
 AGAIN_SECONDS = 0.2
+"""Seconds until a failed connect is repeated."""
 
 MESSAGE = re.compile(rb'\{"kind":"(\w+)","cursor":"(\d+-\d+\.(\d+))"')
 MARK = re.compile(rb'"t":(\d+),"k":(\d+)\}')
 
 
 class Client:
-    """One client: what it asks, where it is, and what it has received."""
+    """One client: its request, its state, and what it has received."""
 
     __slots__ = ("carry", "count", "cursor", "n", "number", "open", "request", "socket", "squares")
 
@@ -51,7 +59,12 @@ class Client:
 
 
 class Herd:
-    """All of them. ``seen`` counts messages by kind, ``wrong`` what may not happen."""
+    """All clients of the process.
+
+    Attributes:
+        seen: Number of messages by kind, without posts.
+        wrong: Number of errors by kind.
+    """
 
     def __init__(self, port: int, requests: list[bytes]) -> None:
         self.address = ("127.0.0.1", port)
@@ -65,20 +78,20 @@ class Herd:
         self.wrong: Counter[str] = Counter(cut=0, refused=0, failed=0, double=0, broken=0)
         self.delays = array("q")
 
-    # Coming and going.
+    # Connecting and disconnecting.
 
     def open(self, first: int, last: int, at_once: int) -> None:
-        """Begin to connect; :meth:`step` goes on with it."""
+        """Start to connect clients. :meth:`step` continues it."""
         self.waiting.extend(self.clients[first:last])
         self.at_once = at_once
 
     @property
     def opening(self) -> bool:
-        """Whether somebody is not there yet."""
+        """Whether some clients are not connected yet."""
         return bool(self.waiting or self.again or self.under_way)
 
     def drop(self) -> None:
-        """Close all at once; what was not read is not received."""
+        """Close all connections at once, without reading what is pending."""
         for client in self.by_file.values():
             assert client.socket is not None
             client.socket.close()
@@ -87,7 +100,7 @@ class Herd:
         self.opened = 0
 
     def step(self, seconds: float) -> None:
-        """One turn: connect who may, read what there is."""
+        """Do one round of work: start connects that are due, and read what has arrived."""
         now = time.monotonic()
         while self.again and self.again[0][0] <= now:
             self.waiting.append(self.again.popleft()[1])
@@ -119,7 +132,7 @@ class Herd:
         self.epoll.modify(client.socket, select.EPOLLIN)
 
     def _lose(self, client: Client, why: str) -> None:
-        """It is not what was asked for; who was on the way comes back in a moment."""
+        """Handle a lost connection. A client that was still connecting tries again soon."""
         assert client.socket is not None
         self.wrong[why] += 1
         del self.by_file[client.socket.fileno()]
@@ -162,7 +175,7 @@ class Herd:
             self._lose(client, "refused")
 
     def _lines(self, client: Client, data: bytes) -> None:
-        """Messages are whole lines; the sizes of chunks between them are not looked at."""
+        """Split the data into lines. Messages are whole lines; lines with chunk sizes are skipped."""
         now = time.monotonic_ns()
         lines = (client.carry + data).split(b"\n")
         client.carry = lines.pop()
@@ -193,7 +206,7 @@ class Herd:
     # Answers.
 
     def figures(self) -> dict[str, Any]:
-        """What came since the last time, and all that was wrong so far."""
+        """Return what was delivered since the last call, and all errors so far."""
         delays = sorted(self.delays)
         self.delays = array("q")
         late = {name: quantile_ms(delays, share) for name, share in LATE.items()}
@@ -204,15 +217,16 @@ class Herd:
         }  # fmt: skip
 
     def tally(self) -> list[tuple[int, int]]:
-        """What each client has received."""
+        """Return what each client has received: the count, and the sum of the squares of the posts' numbers."""
         return [(client.count, client.squares) for client in self.clients]
 
 
 LATE = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
+"""The quantiles of the delay to report."""
 
 
 class Orders:
-    """What is to be done, and the answers."""
+    """Reads commands from standard input and answers them."""
 
     def __init__(self, herd: Herd) -> None:
         self.herd = herd
@@ -221,7 +235,7 @@ class Orders:
         self._rest = b""
 
     def run(self) -> None:
-        """Until standard input ends."""
+        """Work until standard input ends."""
         poller = select.poll()
         poller.register(sys.stdin.fileno(), select.POLLIN)
         while True:
@@ -231,7 +245,7 @@ class Orders:
                 return
 
     def _obey(self) -> bool:
-        data = os.read(sys.stdin.fileno(), 65536)  # a buffered read would wait for more
+        data = os.read(sys.stdin.fileno(), 65536)  # a buffered read would wait for more input
         if not data:
             return False
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -268,7 +282,7 @@ def _say(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Run the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--requests", required=True, help="file with the requests, one a client")

@@ -1,4 +1,4 @@
-"""What was noted, as a table and as JSON: figures, and promises that must be zero."""
+"""Collects the results of a run, and shows them as a table and as JSON: figures, and promises that must be zero."""
 
 import json
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from rich.table import Table
 
 
 class Row(NamedTuple):
-    """One figure of one part; a ``promise`` is broken by anything but zero."""
+    """One figure of one part of the run. A ``promise`` is broken by any value but zero."""
 
     part: str
     name: str
@@ -18,33 +18,33 @@ class Row(NamedTuple):
 
 
 class Ledger:
-    """The figures of a run, in the order in which they were noted."""
+    """The figures of a run, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
     def note(self, part: str, name: str, value: float, unit: str) -> None:
-        """A figure."""
+        """Add a figure."""
         self.rows.append(Row(part, name, value, unit, promise=False))
 
     def promise(self, part: str, name: str, value: float) -> None:
-        """A figure that has to be zero."""
+        """Add a figure that must be zero."""
         self.rows.append(Row(part, name, value, "", promise=True))
 
     @property
     def broken(self) -> list[Row]:
-        """The promises that were not kept."""
+        """The promises that were broken."""
         return [row for row in self.rows if row.promise and row.value]
 
     def json(self) -> str:
-        """``{part: {name: value}}`` as text, a unit in brackets behind the name."""
+        """Return ``{part: {name: value}}`` as text. The unit follows the name in brackets."""
         parts: dict[str, dict[str, float]] = {}
         for row in self.rows:
             parts.setdefault(row.part, {})[f"{row.name} [{row.unit}]" if row.unit else row.name] = row.value
         return json.dumps(parts, indent=2) + "\n"
 
     def show(self, title: str) -> None:
-        """Print the table; a promise that was not kept stands out."""
+        """Print the table. Broken promises stand out."""
         table = Table(title=title, title_justify="left")
         for column in ("part", "figure"):
             table.add_column(column)

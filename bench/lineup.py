@@ -1,4 +1,4 @@
-"""Who is measured: how each server is started, and what its clients ask for."""
+"""The measured servers: how each one starts, and the requests of its clients."""
 
 import subprocess
 import sys
@@ -11,7 +11,10 @@ from bench.process import end, first_core, pin, wait_for_line
 from bench.site import Site
 
 TOPICS = 10
-"""Each post is about one of so many topics, and each tracking client waits for one: it gets 10 %."""
+"""Number of topics.
+
+Each post has one topic and each tracking client waits for one, so it receives 10 % of the posts.
+"""
 
 
 class Running(NamedTuple):
@@ -22,7 +25,7 @@ class Running(NamedTuple):
 
 
 class StreamServer:
-    """Ours, with one worker, on the writer's Redis."""
+    """Our server, with one worker process, on the writer's Redis."""
 
     name = "stream-server"
     takes_posts = True
@@ -32,12 +35,12 @@ class StreamServer:
 
     @contextmanager
     def running(self) -> Iterator[Running]:
-        """A fresh one on the first core."""
+        """Start a fresh server on the first core, and stop it at the end."""
         process, address = self.site.serve("measured", "--redis", f"unix://{self.site.redis_socket}")
         yield from _kept(process, address)
 
     def requests(self, tracking: bool, count: int) -> list[str]:  # noqa: FBT001 - one of two kinds of stream
-        """Paths and headers of ``count`` clients: firehose, or each a track of its own."""
+        """Return path and headers for ``count`` clients, either of the firehose or each with its own track."""
         token = self.site.token(self.site.admin, "stream firehose")
         headers = f"Accept: text/event-stream\tAuthorization: Bearer {token}"
         queries = [f"track={quote(track_of(n))}" if tracking else "firehose=true" for n in range(count)]
@@ -45,7 +48,7 @@ class StreamServer:
 
 
 class QueueServer:
-    """The yardstick."""
+    """The server for comparison."""
 
     name = "aiohttp + queue"
     takes_posts = False
@@ -55,24 +58,24 @@ class QueueServer:
 
     @contextmanager
     def running(self) -> Iterator[Running]:
-        """A fresh one on the first core."""
+        """Start a fresh server on the first core, and stop it at the end."""
         command = [sys.executable, "-m", "bench.queue_server", "--socket", self.site.redis_socket]
         process = self.site.start("queue", command)
         address = wait_for_line(self.site.folder / "queue.out", "listening on ", process)
         yield from _kept(process, address)
 
     def requests(self, tracking: bool, count: int) -> list[str]:  # noqa: FBT001 - one of two kinds of stream
-        """The same clients, in this server's words."""
+        """Return the same clients' requests in the format of this server."""
         return [f"/sub?track={quote(track_of(n))}" if tracking else "/sub" for n in range(count)]
 
 
 def track_of(number: int) -> str:
-    """One topic that posts are about, and a word of the client's own, so that no two clients ask for the same."""
+    """Return a track parameter: one topic of the posts, and a word that only this client uses."""
     return f"topic{number % TOPICS},nobody{number}says"
 
 
 def message(number: int) -> str:
-    """A post of usual length about one topic, with a tag, a mention and a link."""
+    """Return a post of usual length about one topic, with a tag, a mention and a link."""
     return (
         f"topic{number % TOPICS} is what everyone at the gate talks about while they wait for flight {number} to "
         f"board, says @author{number % 7} #delayed http://example.com/flights/{number}"

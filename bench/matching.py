@@ -1,4 +1,4 @@
-"""``python -m bench.matching``: what an event costs by the number of those who listen, beside other ways."""
+"""``python -m bench.matching``: what matching an event costs, by the number of clients, beside other methods."""
 
 import argparse
 import gc
@@ -21,13 +21,19 @@ from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
 
 ROUNDS = 3
+"""Number of measurements of each method; the table shows the median."""
+
 SEED = 4
+"""Seed of all random data."""
+
 EVENTS = 2_000
+"""Number of events that each scene draws."""
+
 COMPARED = 10
-"""So many events are matched in every way, and all have to give the same clients."""
+"""Number of events that every method matches before the measurement. All methods must find the same clients."""
 
 SLOW = 10_000
-"""Of more clients nobody asks each in turn for more than one event at a time."""
+"""From this many clients on, the method that tests each filter in turn gets only one event at a time."""
 
 KINDS: dict[str, Callable[[World, int], list[Filter]]] = {
     "follow (20 ids)": World.follows,
@@ -35,10 +41,18 @@ KINDS: dict[str, Callable[[World, int], list[Filter]]] = {
     "locations (1 box)": World.boxes,
     "rule": World.rules,
 }
+"""The kinds of filters whose cost of adding and removing is measured."""
 
 
 class Scene(NamedTuple):
-    """One block of the table: what it is called, and for so many clients the ways of matching and the events."""
+    """One block of the table.
+
+    Attributes:
+        name: Title of the block.
+        ways: Returns the methods to compare, for a number of clients.
+        events: Returns the events to match, for a number of clients.
+        least: Smallest number of clients to measure.
+    """
 
     name: str
     ways: Callable[[int], dict[str, Matcher]]
@@ -47,7 +61,7 @@ class Scene(NamedTuple):
 
 
 def keywords(*, common: bool) -> Scene:
-    """Clients that track ten phrases each."""
+    """Build the scene of clients that each track ten phrases."""
     world = World(SEED, common=common)
 
     def ways(clients: int) -> dict[str, Matcher]:
@@ -64,7 +78,7 @@ def keywords(*, common: bool) -> Scene:
 
 
 def boxes() -> Scene:
-    """Clients that look at one box each."""
+    """Build the scene of clients that each watch one box."""
     world = World(SEED)
 
     def ways(clients: int) -> dict[str, Matcher]:
@@ -75,7 +89,7 @@ def boxes() -> Scene:
 
 
 def mixture() -> Scene:
-    """Clients of all kinds."""
+    """Build the scene of clients with all kinds of filters."""
     world = World(SEED)
 
     def ways(clients: int) -> dict[str, Matcher]:
@@ -86,7 +100,7 @@ def mixture() -> Scene:
 
 
 def equal_matches() -> Scene:
-    """The same, in communities, so that an event has as many matches among all as among a thousand."""
+    """Build the mixed scene divided into communities, so that the number of matches stays equal as clients grow."""
 
     def world(clients: int) -> World:
         return World(SEED, communities=clients // COMMUNITY)
@@ -100,7 +114,7 @@ def equal_matches() -> Scene:
 
 
 def measure(scene: Scene, clients: int, seconds: float) -> tuple[float, dict[str, float]]:
-    """How many clients an event has, and the microseconds of CPU that it costs in each way: medians of the rounds."""
+    """Return the average number of matches of an event, and the median CPU time in microseconds by method."""
     events, ways = scene.events(clients), scene.ways(clients)
     gc.collect()
     for facts in events[:COMPARED]:
@@ -119,7 +133,7 @@ def measure(scene: Scene, clients: int, seconds: float) -> tuple[float, dict[str
 
 
 def _cost(match: Matcher, feed: Iterator[Facts], at_once: int, seconds: float) -> float:
-    """Time of this process, so that what else runs on the machine counts as little as can be."""
+    """Return the CPU microseconds for one event. CPU time of this process excludes most effects of other processes."""
     count, begun = 0, process_time()
     while (taken := process_time() - begun) < seconds:
         for _ in range(at_once):
@@ -129,9 +143,9 @@ def _cost(match: Matcher, feed: Iterator[Facts], at_once: int, seconds: float) -
 
 
 def costs(make: Callable[[World, int], list[Filter]], clients: int) -> tuple[float, float, float, float]:
-    """Of one subscription: microseconds to add and to remove, bytes in the index and bytes of the filter itself."""
+    """Return microseconds to add and to remove a subscription, its bytes in the index, and its filter's bytes."""
     world = World(SEED)
-    make(world, 10)  # what is loaded once is not counted for each
+    make(world, 10)  # what the process loads once must not count for each subscription
     tracemalloc.start()
     subscriptions = subscribed(make(world, clients))
     filters = tracemalloc.get_traced_memory()[0]
@@ -157,7 +171,7 @@ def _filled(subscriptions: list[Subscription]) -> SubscriptionIndex[int]:
 
 
 def main() -> None:
-    """Measure and print; what is being done is told on stderr."""
+    """Measure and print the tables. Progress goes to stderr."""
     parser = argparse.ArgumentParser(prog="python -m bench.matching", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer clients and less time, to see that it works")
     quick = parser.parse_args().quick

@@ -1,6 +1,6 @@
-"""Other ways to find who wants an event: each filter in turn, plain dictionaries, and an Aho-Corasick automaton.
+"""Other methods to find the clients of an event: filters in turn, plain dictionaries, an Aho-Corasick automaton.
 
-Each is a function from the facts of an event to the clients whom it concerns, each once.
+Each method is a function from the facts of an event to the clients that match, each client once.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ Phrases = list[list[str]]
 
 
 def by_index(filters: list[Filter]) -> Matcher:
-    """This project's index."""
+    """Match with this project's index."""
     index: SubscriptionIndex[int] = SubscriptionIndex()
     for client, subscription in enumerate(subscribed(filters)):
         index.add(client, subscription)
@@ -26,7 +26,7 @@ def by_index(filters: list[Filter]) -> Matcher:
 
 
 def one_by_one(filters: list[Filter]) -> Matcher:
-    """Every filter is asked about every event."""
+    """Match by testing every filter on every event."""
     subscriptions = list(enumerate(subscribed(filters)))
 
     def match(facts: Facts) -> set[int]:
@@ -37,7 +37,7 @@ def one_by_one(filters: list[Filter]) -> Matcher:
 
 
 class _Phrases:
-    """Clients by the words that they track: by the word alone, and by the rarest word of several."""
+    """Clients by the words that they track: single words, and phrases under their rarest word."""
 
     def __init__(self, world: World, phrases: Phrases) -> None:
         ranks = {word: rank for home in range(world.communities) for rank, word in enumerate(world.words(home))}
@@ -51,7 +51,7 @@ class _Phrases:
                     self.several[max(words, key=ranks.__getitem__)].append((words, client))
 
     def find(self, words: set[str]) -> set[int]:
-        """Whom these words concern."""
+        """Return the clients that match a set of words."""
         found: set[int] = set()
         for word in words:
             if word in self.single:
@@ -62,24 +62,27 @@ class _Phrases:
 
 
 def inverted_dictionary(world: World, phrases: Phrases) -> Matcher:
-    """A dictionary from each word to its clients, phrases under their rarest word, texts cut at blanks."""
-    held = _Phrases(world, phrases)
-    return lambda facts: held.find(set(facts["text"].lower().split()))
+    """Match with a dictionary from each word to its clients.
+
+    Phrases stand under their rarest word; texts split at blanks.
+    """
+    clients = _Phrases(world, phrases)
+    return lambda facts: clients.find(set(facts["text"].lower().split()))
 
 
 def automaton(world: World, phrases: Phrases) -> Matcher:
-    """The words of the text by pyahocorasick, then as the dictionary does it."""
-    held = _Phrases(world, phrases)
+    """Find the words of the text with pyahocorasick, then match like the dictionary."""
+    clients = _Phrases(world, phrases)
     words = ahocorasick.Automaton()
     for tracked in phrases:
         for word in " ".join(tracked).split():
             words.add_word(f" {word} ", word)
     words.make_automaton()
-    return lambda facts: held.find({word for _, word in words.iter(f" {facts['text'].lower()} ")})
+    return lambda facts: clients.find({word for _, word in words.iter(f" {facts['text'].lower()} ")})
 
 
 def grid(filters: list[Filter]) -> Matcher:
-    """A dictionary from each square of one degree to the boxes that touch it."""
+    """Match with a dictionary from each square of one degree to the boxes that touch it."""
     squares: dict[tuple[int, int], list[tuple[float, float, float, float, int]]] = defaultdict(list)
     for client, asked in enumerate(filters):
         for west, south, east, north in asked.boxes:  # type: ignore[attr-defined]  # all are Locations

@@ -1,4 +1,4 @@
-"""The made-up world of the matching benchmark: words as Zipf has them, what people post, and what clients ask for."""
+"""The synthetic data of the matching benchmark: words by Zipf's law, posts, and the filters of clients."""
 
 from bisect import bisect
 from dataclasses import dataclass
@@ -17,39 +17,46 @@ from filters.subscription import Subscription
 from filters.track import Track
 
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
+"""Letters of the words."""
 
 WORDS = 50_000
-"""The vocabulary; the n-th word is n times rarer than the first (Zipf's law with exponent 1)."""
+"""Size of the vocabulary. The n-th word is n times rarer than the first (Zipf's law with exponent 1)."""
 
 COMMON = 300
-"""So many words make up more than half of all text; nobody has much use for tracking them."""
+"""Number of the most common words. They make up more than half of all text, and few clients would track them."""
 
 PHRASES = 10
-"""The phrases of a ``track``, of one to three words each."""
+"""Number of phrases of a ``track``, of one to three words each."""
 
 PEOPLE = 20
-"""The ids of a ``follow``."""
+"""Number of ids of a ``follow``."""
 
 IDS = 100_000
-"""Those who post, all as often."""
+"""Number of authors. All post equally often."""
 
 COMMUNITY = 1_000
-"""The clients of a community, where there are communities."""
+"""Number of clients of a community, if there are communities."""
 
 POSTS = (Kinds.parse("post,delete"),)
+"""The kinds of events that a stream delivers by default."""
 
 Facts: TypeAlias = dict[str, Any]
-"""What an :class:`Event` is made of."""
+"""The arguments from which an :class:`Event` is built."""
 
 WEIGHTS = tuple(accumulate(1 / rank for rank in range(1, WORDS + 1)))
+"""Cumulative weights of the words."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What is posted and asked for; nothing but ``seed`` decides what is drawn.
+    """The posts and filters of a benchmark. ``seed`` alone decides every random draw.
 
-    ``common`` says whether clients track the most common words too. With more than one of ``communities``, each has
-    words, people and a part of each square of the map of its own: more clients then, and as many matches an event.
+    Attributes:
+        seed: Seed of all random draws.
+        common: Whether clients also track the most common words.
+        communities: Number of communities. Each one has its own words, authors and part of each map square, so that
+            more
+            clients do not mean more matches for an event.
     """
 
     seed: int
@@ -57,22 +64,22 @@ class World:
     communities: int = 1
 
     def phrases(self, clients: int) -> list[list[str]]:
-        """What each of so many clients tracks."""
+        """Return the phrases that each client tracks."""
         random = Random(f"phrases {self.seed}")
         return [[self._phrase(random, self._home(client)) for _ in range(PHRASES)] for client in range(clients)]
 
     def tracks(self, clients: int) -> list[Filter]:
-        """The same as filters."""
+        """Return one ``track`` filter for each client."""
         return [Track.parse(",".join(phrases)) for phrases in self.phrases(clients)]
 
     def boxes(self, clients: int) -> list[Filter]:
-        """Boxes of 0.1 to 10 degrees a side, anywhere."""
+        """Return one box for each client, 0.1 to 10 degrees wide and high, anywhere."""
         random = Random(f"boxes {self.seed}")
         shrunk = self.communities**0.5
         return [Location([_box(random, shrunk)]) for _ in range(clients)]
 
     def follows(self, clients: int) -> list[Filter]:
-        """Ids of anybody in the community."""
+        """Return one ``follow`` filter for each client, with random authors of its community."""
         random = Random(f"follows {self.seed}")
         return [
             Follow([str(self._home(client) * IDS + random.randrange(IDS)) for _ in range(PEOPLE)])
@@ -80,19 +87,19 @@ class World:
         ]
 
     def rules(self, clients: int) -> list[Filter]:
-        """One rule each, of the shapes that people write."""
+        """Return one rule for each client, in forms that people write."""
         random = Random(f"rules {self.seed}")
         return [self._rule(random, self._home(client)) for client in range(clients)]
 
     def mix(self, clients: int) -> list[Filter]:
-        """Clients of all kinds: 30 % follow, 40 % track, 10 % look at boxes, 20 % have a rule."""
+        """Return filters of all kinds, shuffled: 30 % follow, 40 % track, 10 % boxes, 20 % rules."""
         tenth = clients // 10
         made = [*self.follows(3 * tenth), *self.tracks(4 * tenth), *self.boxes(tenth), *self.rules(2 * tenth)]
         Random(f"mix {self.seed}").shuffle(made)
         return made
 
     def events(self, count: int, *, located: float = 0.1, silent: bool = False) -> list[Facts]:
-        """Posts with their authors, a share of them with a point, or ``silent``, with nothing else."""
+        """Return posts with authors. A share ``located`` of them has a point. ``silent`` posts have no text."""
         random = Random(f"events {self.seed}")
         found = []
         for _ in range(count):
@@ -101,7 +108,7 @@ class World:
             point = (random.uniform(-180, 180), random.uniform(-90, 90)) if random.random() < located else None
             text = "" if silent else self._text(random, home)
             facts = {"lang": random.choice(("en", "de", None)), "followers": int(random.paretovariate(0.7))}
-            found.append({"author": author, "people": frozenset((author,)), "text": text, "point": point, **facts})
+            found.append({"author": author, "user_ids": frozenset((author,)), "text": text, "point": point, **facts})
         return found
 
     def _home(self, client: int) -> int:
@@ -131,23 +138,23 @@ class World:
         return self.words(home)[bisect(WEIGHTS, random.uniform(floor, WEIGHTS[-1] - 1e-9))]
 
     def words(self, home: int) -> tuple[str, ...]:
-        """The words of a community, the commonest first."""
+        """Return the words of a community, the most common first."""
         return _words() if self.communities == 1 else _words_of(home)
 
 
 def subscribed(filters: list[Filter]) -> list[Subscription]:
-    """Each as a client of its own, which gets the kinds of events that a stream gives by default."""
+    """Return one subscription for each filter, with the kinds of events that a stream delivers by default."""
     return [Subscription([asked], POSTS) for asked in filters]
 
 
 def made(facts: Facts) -> Event:
-    """A post that nobody has looked at yet."""
+    """Build an event without cached results."""
     return Event("post", **facts)
 
 
 @cache
 def _words() -> tuple[str, ...]:
-    """Short words are the common ones, as in every language."""
+    """Return random words, in which common words are short, as in real languages."""
     random, found = Random("words"), dict[str, None]()
     while len(found) < WORDS:
         length = max(2, round(random.gauss(2.5 + len(found).bit_length() / 3, 1.2)))

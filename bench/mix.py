@@ -1,7 +1,7 @@
-"""Who the crowd is: what each client asks for, what is posted, and what each is due of it.
+"""The crowd: what each client requests, what is posted, and what each client must receive.
 
-What a client is due is known from how it was asked and how it was posted, without asking the server: quiet posts are
-about one of many topics, by one of many authors, in one of many squares; a loud one is for all but the samples.
+The expected result follows from the requests and the posts, without asking the server. A quiet post has one of many
+topics, authors and map squares. A loud post matches every client except those with a sample.
 """
 
 import random
@@ -15,34 +15,47 @@ from filters.sample import SAMPLE_HASH_KEY, Sample
 from filters.stable_hash import stable_hash
 
 TOPICS = 1000
+"""Number of topics."""
+
 AUTHORS = 300
+"""Number of users who post."""
+
 SQUARES = 1000
+"""Number of map squares in which posts lie."""
 
 FIREHOSES = 10
-"""So many clients hear everything, however many there are."""
+"""Number of firehose clients, whatever the number of clients."""
 
 LOUD_AUTHOR = 0
+"""Number of the author of all loud posts."""
+
 LOUD_WORD = "everyone"
+"""Word that all loud posts contain."""
+
 LOUD_SQUARE = SQUARES
-"""By, with and in which the loud posts are."""
+"""Number of the square in which all loud posts lie."""
 
 KINDS = ("sample", *["track"] * 9, *["follow"] * 6, *["rule"] * 2, *["locations"] * 2)
-"""The others' filters, in turn: 5 % sample, 45 % track, 30 % follow, 10 % a rule, 10 % locations."""
+"""Filters of the other clients, in turn: 5 % sample, 45 % track, 30 % follow, 10 % a rule, 10 % locations."""
 
 SAMPLE_PERCENT = "1"
+"""Percentage of the sample clients."""
 
 Due = tuple[int, int]
-"""How many posts, and the sum of the squares of their numbers: two sets with the same pair are the same set."""
+"""The number of posts, and the sum of the squares of their numbers. Sets of posts with equal pairs count as equal."""
 
 
 class Asker(NamedTuple):
-    """What a client asks for: a kind of filter and which topic, author or square."""
+    """What a client requests: a kind of filter, and which topic, author or square."""
 
     kind: str
     which: int
 
     def query(self, number: int, authors: list[str]) -> str:
-        """The stream's parameters of client ``number``, with something of its own, so that no two share a filter."""
+        """Return the stream parameters of client ``number``.
+
+        Most contain a part of its own, so that clients do not share filters.
+        """
         if self.kind == "firehose":
             return "firehose=true"
         if self.kind == "sample":
@@ -57,7 +70,7 @@ class Asker(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A post before it is one; a ``loud`` one has its own author, word and square."""
+    """A post that is not sent yet. A ``loud`` post has a special author, word and square."""
 
     number: int
     topic: int
@@ -75,13 +88,13 @@ class Draft(NamedTuple):
 
     @property
     def place(self) -> dict[str, float]:
-        """The middle of its square."""
+        """The middle of the post's square."""
         west, south = corner(self.square)
         return {"lon": west + 0.5, "lat": south + 0.5}
 
 
 class Oracle:
-    """What was acknowledged, and so what every kind of client is due."""
+    """Knows which posts were acknowledged, and so what each kind of client must receive."""
 
     def __init__(self) -> None:
         self.posts = 0
@@ -90,7 +103,7 @@ class Oracle:
         self._sample = Sample(Decimal(SAMPLE_PERCENT))
 
     def posted(self, draft: Draft, status_id: str) -> None:
-        """The draft was answered 201."""
+        """Record that the server answered 201 to the draft."""
         self.posts += 1
         self._add(Asker("firehose", 0), draft.number)
         if self._sample.contains_position(stable_hash(status_id, SAMPLE_HASH_KEY)):
@@ -103,26 +116,26 @@ class Oracle:
         self._add(Asker("locations", draft.square), draft.number, loud=draft.loud)
 
     def due(self, asker: Asker) -> Due:
-        """All that a client that was there from the beginning is due."""
+        """Return what a client must receive that was connected from the beginning."""
         count, squares = self._due[asker]
         if asker.kind in {"firehose", "sample"}:
             return count, squares
         return count + self._loud[0], squares + self._loud[1]
 
     def _add(self, asker: Asker, number: int, *, loud: bool = False) -> None:
-        if not loud:  # what is loud is counted once, for all
+        if not loud:  # a loud post counts once, for all clients
             self._due[asker] = _more(self._due[asker], number)
 
 
 class Shortfall(NamedTuple):
-    """What all clients together miss, and how many of them have something else than they are due."""
+    """Number of posts that all clients together miss, and number of clients whose posts differ from what is due."""
 
     missing: int
     wrong: int
 
 
 def shortfall(askers: Iterable[Asker], received: Iterable[Due], oracle: Oracle) -> Shortfall:
-    """Compare what the clients have with what they are due."""
+    """Compare what the clients received with what is due."""
     missing = wrong = 0
     for asker, had in zip(askers, received, strict=True):
         due = oracle.due(asker)
@@ -132,7 +145,7 @@ def shortfall(askers: Iterable[Asker], received: Iterable[Due], oracle: Oracle) 
 
 
 def asker(number: int) -> Asker:
-    """What client ``number`` asks for."""
+    """Return the request of client ``number``."""
     if number < FIREHOSES:
         return Asker("firehose", 0)
     kind, turn = KINDS[number % len(KINDS)], number // len(KINDS)
@@ -144,35 +157,35 @@ def asker(number: int) -> Asker:
 
 
 def draft(number: int, *, loud: bool, chance: random.Random) -> Draft:
-    """Post ``number``."""
+    """Create post ``number``."""
     author = LOUD_AUTHOR if loud else chance.randrange(1, AUTHORS)
     square = LOUD_SQUARE if loud else chance.randrange(SQUARES)
     return Draft(number, chance.randrange(TOPICS), author, square, loud)
 
 
 def body(of: Draft, t_ns: int) -> dict[str, Any]:
-    """The request; ``meta`` has when it was sent and which it is."""
+    """Return the request body. Its ``meta`` holds the time of sending in nanoseconds, and the post's number."""
     return {"message": of.message, "location": of.place, "meta": {"t": t_ns, "k": of.number}}
 
 
 def topic(number: int) -> str:
-    """One of the words that posts are about."""
+    """Return one of the words that posts are about."""
     return f"topic{number}"
 
 
 def corner(square: int) -> tuple[float, float]:
-    """The south-west corner of a square of one degree; no two touch."""
+    """Return the south-west corner of a square of one degree. Squares do not touch."""
     return -150.0 + 2 * (square % 50), -45.0 + 2 * (square // 50)
 
 
 def box(square: int) -> str:
-    """A square as ``locations`` takes it."""
+    """Return a square in the format of ``locations``."""
     west, south = corner(square)
     return f"{west:g},{south:g},{west + 1:g},{south + 1:g}"
 
 
 def _nowhere(number: int) -> str:
-    """A box of a client's own, where nobody posts."""
+    """Return a box for one client in which no post lies."""
     west, south = 100 + number % 500 / 10, -50 + number // 500
     return f"{west:g},{south},{west + 0.05:g},{south + 0.05:g}"
 

@@ -1,4 +1,4 @@
-"""The crowd's clients as the benchmark sees them: a child process that takes orders."""
+"""Controls the child process of the crowd's clients."""
 
 import asyncio
 import json
@@ -9,20 +9,21 @@ from typing import Any
 from bench.process import last_core, pin
 
 ANSWER_BYTES = 1 << 24
-"""A tally of 10,000 clients is about 300 KB in one line."""
+"""Longest answer line in bytes. A tally of 10,000 clients takes about 300 KB."""
 
 PATIENCE_SECONDS = 180.0
+"""Longest time in seconds to wait until all clients are connected."""
 
 
 class Pen:
-    """The process of `bench.herd`; one order at a time."""
+    """The process of `bench.herd`. It takes one command at a time."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, port: int, requests: str) -> "Pen":
-        """Start it on the core of everything else."""
+        """Start the process on the core that everything except the measured server uses."""
         command = [sys.executable, "-m", "bench.herd", "--port", str(port), "--requests", requests]
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES
@@ -31,7 +32,10 @@ class Pen:
         return cls(process)
 
     async def open(self, first: int, last: int, at_once: int, told: Callable[[int], None]) -> tuple[int, float]:
-        """Connect clients ``first`` to ``last``; how many are open then, and the seconds it took."""
+        """Connect the clients from ``first`` to ``last``. Return how many are open, and the seconds it took.
+
+        Calls ``told`` with the number of open clients while they connect.
+        """
         await self._order(do="open", first=first, last=last, at_once=at_once)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while "opened" not in (answer := await self._answer()):
@@ -45,17 +49,17 @@ class Pen:
         await self._answer()
 
     async def figures(self) -> dict[str, Any]:
-        """What was delivered since the last time of asking."""
+        """Return what was delivered since the last call."""
         await self._order(do="figures")
         return await self._answer()
 
     async def tally(self) -> list[tuple[int, int]]:
-        """What each client has received so far."""
+        """Return what each client has received so far."""
         await self._order(do="tally")
         return [(count, squares) for count, squares in (await self._answer())["tally"]]
 
     async def end(self) -> None:
-        """Let it go."""
+        """Stop the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()

@@ -1,4 +1,4 @@
-"""Posts over HTTP: at a rate, or as fast as they are answered."""
+"""Posts over HTTP, at a rate or as fast as the server answers."""
 
 import asyncio
 import itertools
@@ -12,24 +12,26 @@ from bench.lineup import message
 from bench.site import Site
 
 ATTEMPTS = 30
+"""Most attempts for one post."""
+
 PAUSE_SECONDS = 0.5
-"""For a Redis that is being started anew, or a machine that is busy."""
+"""Seconds between attempts, for a Redis that restarts or a machine that is busy."""
 
 
 class Connection:
-    """One kept-alive connection; the plainest client that there can be, so that little is spent here."""
+    """One keep-alive connection. The client is as simple as possible, so that it uses little CPU time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
     async def post(self, token: str, number: int) -> None:
-        """Post number so-and-so, with the time in it; raises RuntimeError unless it is created."""
+        """Create post ``number`` with the current time in it. Raises RuntimeError unless the server answers 201."""
         await self.send(token, {"message": message(number), "meta": {"t": time.monotonic_ns()}})
 
     async def send(self, token: str, status: dict[str, Any]) -> bytes:
-        """Post this; the answer's body. A server that is unwell is asked again, under the same key.
+        """Create a post and return the body of the answer. After a 503, try again with the same idempotency key.
 
-        Raises RuntimeError unless it is created.
+        Raises RuntimeError unless the server answers 201.
         """
         body = json.dumps(status, separators=(",", ":"))
         head = (
@@ -38,16 +40,16 @@ class Connection:
             f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         for _ in range(ATTEMPTS):
-            status_line, said = await self._ask((head + body).encode())
+            status_line, answer = await self._ask((head + body).encode())
             if b" 503 " not in status_line:
                 break
             await asyncio.sleep(PAUSE_SECONDS)
         if b" 201 " not in status_line:
-            raise RuntimeError(f"a post was refused: {said[:300]!r}")
-        return said
+            raise RuntimeError(f"a post was refused: {answer[:300]!r}")
+        return answer
 
     async def delete(self, token: str, status_id: str) -> bool:
-        """Delete one's status; False if the server is unwell, and it may be there still."""
+        """Delete the user's status. Return False if the server failed and the status may still exist."""
         head = f"DELETE /v1/statuses/{status_id} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
         status_line, _ = await self._ask(head.encode())
         return b" 204 " in status_line
@@ -60,7 +62,7 @@ class Connection:
 
 
 async def steadily(site: Site, rate: float, done: asyncio.Event) -> int:
-    """Post to the writer ``rate`` times a second until ``done``; gives how many."""
+    """Post to the writer ``rate`` times a second until ``done`` is set. Return the number of posts."""
     start, numbers = time.monotonic(), itertools.count()
     authors = itertools.cycle(site.authors)
 
@@ -75,7 +77,7 @@ async def steadily(site: Site, rate: float, done: asyncio.Event) -> int:
 
 
 async def saturated(site: Site, port: int, hands: int, seconds: float) -> float:
-    """Posts per second of a server when ``hands`` clients each post as soon as they are answered."""
+    """Return the posts per second of a server if ``hands`` clients each post again as soon as they get an answer."""
     end, numbers = time.monotonic() + seconds, itertools.count()
     authors = itertools.cycle(site.authors)
 
@@ -89,7 +91,7 @@ async def saturated(site: Site, port: int, hands: int, seconds: float) -> float:
 
 
 async def with_hands(address: str, count: int, hand: Callable[[Connection], Awaitable[None]]) -> None:
-    """Run ``count`` hands at once, each with a connection of its own."""
+    """Run ``hand`` ``count`` times at once, each with its own connection."""
     host, port = address.removeprefix("http://").split(":")
     connections = [Connection(*await asyncio.open_connection(host, int(port))) for _ in range(count)]
     try:

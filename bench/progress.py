@@ -1,4 +1,4 @@
-"""How far a long measurement is, as a bar on stderr; a line a part where stderr is no terminal."""
+"""The progress of a long measurement: bars on stderr, or one line for each part if stderr is not a terminal."""
 
 import asyncio
 import time
@@ -11,10 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 STEP_SECONDS = 0.2
+"""Seconds between two updates of a bar."""
 
 
 class Progress:
-    """Bars, one a part."""
+    """Progress bars, one for each part."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -30,14 +31,14 @@ class Progress:
 
     @contextmanager
     def part(self, name: str, total: float) -> Iterator[Callable[[float], None]]:
-        """A bar; what it gives is told how much of ``total`` is done."""
+        """Show a bar. Yields a function that takes how much of ``total`` is done."""
         task = self._bars.add_task(name, total=round(total))
         yield lambda done: self._bars.update(task, completed=round(done))
         if not self._console.is_terminal:
             self._console.print(f"{name} done")
 
     async def wait(self, name: str, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for ``seconds`` and show the progress."""
         start = time.monotonic()
         with self.part(name, seconds) as told:
             while (passed := time.monotonic() - start) < seconds:

@@ -1,9 +1,9 @@
-"""The yardstick: an ordinary aiohttp event stream, with a queue per client and an awaited write per event.
+"""The server for comparison: an ordinary aiohttp event stream, with a queue for each client and awaited writes.
 
     python -m bench.queue_server --socket REDIS_SOCKET
 
-It hears the same Redis channel, sends the same bytes, and picks what a ``track`` asks for the plain way:
-client by client. It has no tokens, cursors, heartbeats or replay.
+It listens to the same Redis channel, sends the same bytes, and finds the matches of a ``track`` by testing client by
+client. It has no tokens, cursors, heartbeats or replay.
 """
 
 import argparse
@@ -16,31 +16,34 @@ from aiohttp import web
 from redis.asyncio import Redis
 
 QUEUED_AT_MOST = 1000
+"""Most events that wait for one client."""
 
 SOCKET: web.AppKey[str] = web.AppKey("socket")
+"""Path of Redis' Unix socket."""
 
 
 class Clients:
-    """All clients: the words each waits for (none: everything) and its queue."""
+    """All clients: the queue of each, and the words it waits for. An empty set means every event."""
 
     def __init__(self) -> None:
         self.queues: dict[asyncio.Queue[bytes], set[str]] = {}
 
     def publish(self, message: bytes) -> None:
-        """Queue the event for everyone who wants it; a full queue loses it."""
+        """Queue the event for every client that wants it. A full queue loses it."""
         wire = json.loads(message.split(b" ", 4)[4])["wire"]
         data = b"data: " + json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
-        said = set(wire["status"]["message"].lower().split())
+        text_words = set(wire["status"]["message"].lower().split())
         for queue, words in self.queues.items():
-            if (not words or words & said) and not queue.full():
+            if (not words or words & text_words) and not queue.full():
                 queue.put_nowait(data)
 
 
 CLIENTS = web.AppKey("clients", Clients)
+"""The clients of the app."""
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
-    """One client, for as long as it stays."""
+    """Serve one client until it disconnects."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     response.enable_chunked_encoding()
     await response.prepare(request)
@@ -69,7 +72,7 @@ async def hear(app: web.Application) -> AsyncIterator[None]:
 
 
 async def serve(redis_socket: str) -> None:
-    """Serve on a free port, which is printed, until the process is ended."""
+    """Serve on a free port, and print it. Runs until the process ends."""
     app = web.Application()
     app[SOCKET], app[CLIENTS] = redis_socket, Clients()
     app.cleanup_ctx.append(hear)

@@ -1,10 +1,9 @@
-"""The clients: N streaming connections in one process, with one epoll set.
+"""The clients: N streaming connections in one process with one epoll set.
 
-An event is recognised by the mark ``"t":<digits>``, the CLOCK_MONOTONIC nanoseconds at which it was
-posted. Options and answers are those of a load generator in C that may be used in its place (see the
-README here), which is why they look as they do.
+The mark ``"t":<digits>`` identifies an event; the digits are the CLOCK_MONOTONIC nanoseconds of its post. Options and
+output equal those of a load generator in C that can replace this program (see the README here).
 
-Python reads about 100,000 events a second; when this process is saturated the latency is its own.
+Python reads about 100,000 events a second. If this process is saturated, the latency is its own.
 """
 
 import argparse
@@ -18,13 +17,20 @@ from array import array
 from bench.process import cpu_seconds, memory_kib
 
 MARK = b'"t":'
+"""The bytes before the time of a post."""
+
 OPENING_AT_ONCE = 128
+"""Connections that are opening at the same time."""
+
 READ_BYTES = 1 << 18
+"""Most bytes of one read."""
+
 DIGITS = 19
+"""Digits of a mark that the end of a read may cut."""
 
 
 class Client:
-    """One connection: what it asks, and the end of what it has read."""
+    """One connection: its state, and the end of what it has read."""
 
     __slots__ = ("carry", "open", "socket")
 
@@ -37,7 +43,7 @@ class Client:
 
 
 class Clients:
-    """All of them; ``events`` and ``delays`` count while ``measuring``."""
+    """All connections. ``events`` and ``delays`` count only while ``measuring``."""
 
     def __init__(self, port: int, requests: list[bytes], count: int) -> None:
         self.port, self.requests, self.count = port, requests, count
@@ -49,7 +55,7 @@ class Clients:
         self.measuring = False
 
     def connect(self, seconds: float) -> float:
-        """Open all; gives the seconds that it took."""
+        """Open all connections. Return the seconds it took."""
         start = time.monotonic()
         while self.opened + self.refused < self.count and time.monotonic() < start + seconds:
             while len(self.clients) < self.count and len(self.clients) - self.opened < OPENING_AT_ONCE:
@@ -58,14 +64,14 @@ class Clients:
         return time.monotonic() - start
 
     def run(self, seconds: float) -> float:
-        """Read for so long; gives how long it really was."""
+        """Read for ``seconds``. Return the actual duration."""
         start = time.monotonic()
         while time.monotonic() < start + seconds:
             self.poll(0.02)
         return time.monotonic() - start
 
     def poll(self, seconds: float) -> None:
-        """Read what there is."""
+        """Read what has arrived."""
         for number, _ in self.epoll.poll(seconds):
             self._read(number, self.clients[number])
 
@@ -103,7 +109,7 @@ class Clients:
         now = time.monotonic_ns()
         first, *rest = data.split(MARK)
         last = rest[-1] if rest else first
-        # A mark may be cut by the end of a read: its beginning waits for the next one.
+        # The end of a read may cut a mark. Its beginning waits for the next read.
         if rest and last[:DIGITS].isdigit():
             client.carry = MARK + rest.pop()
         else:
@@ -115,7 +121,7 @@ class Clients:
 
 
 def requests_of(path: str, port: int) -> list[bytes]:
-    """One request a line: the path and then headers, separated by tabs."""
+    """Read requests from a file, one a line: the path, then headers, separated by tabs."""
     made = []
     with open(path, encoding="utf-8") as lines:  # noqa: PTH123 - a path from the command line
         for line in lines:
@@ -126,12 +132,12 @@ def requests_of(path: str, port: int) -> list[bytes]:
 
 
 def quantile_ms(delays: list[int], share: float) -> float:
-    """The delay, in ms, that ``share`` of the deliveries did not exceed."""
+    """Return the delay in ms that a ``share`` of the deliveries did not exceed."""
     return delays[int(share * (len(delays) - 1))] / 1e6 if delays else 0.0
 
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
-    """Connect, be idle, warm up, measure; the figures."""
+    """Connect, stay idle, warm up, measure, and return the figures."""
     clients = Clients(options.port, requests_of(options.requests, options.port), options.conns)
     before = memory_kib(options.pid)
     opening = clients.connect(60)
@@ -159,7 +165,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("port", "conns", "pid"):
         parser.add_argument(f"--{name}", type=int, required=True)

@@ -9,26 +9,27 @@ from rich.table import Table
 from bench.rounds import Figures, Plan
 
 Rows = tuple[tuple[str, str, str, str], ...]
+"""Rows of the table: part, name of the figure, title, unit."""
 
 
 class Results:
-    """Figures by server and part of the round."""
+    """Figures by server and by part of the round."""
 
     def __init__(self) -> None:
         self._all: dict[tuple[str, str, str], list[float]] = defaultdict(list)
 
     def add(self, server: str, part: str, figures: Figures) -> None:
-        """The figures of one round."""
+        """Add the figures of one round."""
         for name, value in figures.items():
             self._all[server, part, name].append(value)
 
     def median(self, server: str, part: str, name: str) -> float | None:
-        """The median over the rounds; None for what was not measured."""
+        """Return the median over the rounds, or None if the figure was not measured."""
         values = self._all.get((server, part, name))
         return median(values) if values else None
 
     def spread(self, server: str, part: str, name: str) -> str:
-        """The median with the least and the greatest, as text."""
+        """Return the median with minimum and maximum as text."""
         values = self._all.get((server, part, name))
         if not values:
             return "-"
@@ -37,7 +38,7 @@ class Results:
 
 
 def rows(plan: Plan) -> Rows:
-    """What is shown: part, name of the figure, what it is called, its unit."""
+    """Return the rows to show: part, name of the figure, title, unit."""
     fan_out = (
         ("deliveries_per_s", "deliveries", "/s"),
         ("deliveries_per_server_cpu_s", "deliveries", "/server-CPU-s"),
@@ -58,7 +59,7 @@ def rows(plan: Plan) -> Rows:
 
 
 def show(results: Results, servers: list[str], plan: Plan) -> None:
-    """Print the table and how many times the first server is the second."""
+    """Print the table, and the ratio of the first server to the second."""
     table = Table(title=f"medians of {plan.rounds} interleaved rounds [least..greatest]", title_justify="left")
     table.add_column("figure")
     for server in servers:

@@ -1,4 +1,4 @@
-"""One round: a fresh server, its idle connections, the firehose, the selective tracks, the posts."""
+"""One round: a fresh server with idle connections, the firehose, selective tracks, and posts."""
 
 import asyncio
 import json
@@ -12,14 +12,18 @@ from bench.process import last_core, pin
 from bench.site import Site
 
 Figures = dict[str, float]
+"""Values by name."""
+
 Server = StreamServer | QueueServer
+"""One of the measured servers."""
 
 POSTING_HANDS = 32
+"""Clients that post at the same time."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of a run; times in seconds, rates in posts a second."""
+    """The sizes of a run. Times are in seconds, rates in posts a second."""
 
     rounds: int
     conns: int
@@ -33,7 +37,7 @@ class Plan:
 
 
 def measure(site: Site, server: Server, plan: Plan) -> Iterator[tuple[str, Figures]]:
-    """The parts of a round as they are done: their names and figures."""
+    """Yield name and figures of each part of a round."""
     with server.running() as running:
         yield "idle", _idle(site, server, running, plan)
     with server.running() as running:
@@ -45,14 +49,17 @@ def measure(site: Site, server: Server, plan: Plan) -> Iterator[tuple[str, Figur
 
 
 def _idle(site: Site, server: Server, running: Running, plan: Plan) -> Figures:
-    """A few clients come and go first, so that what is loaded once is not counted for each."""
+    """Measure idle connections.
+
+    A few clients connect first, so that what the server loads once does not count for each.
+    """
     for conns in (20, plan.idle_conns):
         figures = asyncio.run(_read(site, server, running, plan, conns, seconds=0.0))
     return figures
 
 
 async def _fan_out(site: Site, server: Server, running: Running, plan: Plan, *, tracking: bool) -> Figures:
-    """Clients that listen while the writer posts at the rate of the plan."""
+    """Measure clients that read while the writer posts at the planned rate."""
     rate = plan.track_rate if tracking else plan.rate
     figures = await _read(site, server, running, plan, plan.conns, seconds=plan.seconds, rate=rate, tracking=tracking)
     expected = plan.conns * rate * figures["seconds"] / (TOPICS if tracking else 1)
@@ -64,7 +71,7 @@ async def _read(
     site: Site, server: Server, running: Running, plan: Plan, conns: int,
     *, seconds: float, rate: float = 0.0, tracking: bool = False,
 ) -> Figures:  # fmt: skip
-    """Run the clients in their process, post while they are ready, and give what they saw."""
+    """Run the clients in their own process, post once they are ready, and return their figures."""
     requests = site.folder / "requests"
     requests.write_text("\n".join(server.requests(tracking, conns)) + "\n")
     program = [plan.ssefan] if plan.ssefan else [sys.executable, "-m", "bench.reader"]

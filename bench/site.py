@@ -19,12 +19,14 @@ import jwt
 from bench.process import end, last_core, pin, wait_for_line
 
 AUTHORS = 20
+"""Number of users who post."""
 
 ROOT = Path(__file__).resolve().parents[1]
+"""The checkout."""
 
 
 class Site:
-    """One run's folder and the writer in it: a server that owns the Redis and takes the posts."""
+    """The folder of one run, and the writer: a server that owns the Redis and accepts the posts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,32 +38,32 @@ class Site:
         self.admin = ""
 
     def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
-        """A child process whose output is ``<name>.out`` and ``<name>.err`` in the folder."""
+        """Start a child process. Its output goes to ``<name>.out`` and ``<name>.err`` in the folder."""
         with (self.folder / f"{name}.out").open("wb") as out, (self.folder / f"{name}.err").open("wb") as err:
             return subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=out, stderr=err)
 
     def serve(self, name: str, *flags: str) -> "tuple[subprocess.Popen[bytes], str]":
-        """A `stream-server serve` and its address."""
+        """Start `stream-server serve`. Return the process and its address."""
         command = [sys.executable, "-m", "stream_server", "serve", "--port", "0", *flags]
         process = self.start(name, command)
         address = wait_for_line(self.folder / f"{name}.out", "stream-server listening on ", process)
         return process, address
 
     def people(self) -> None:
-        """The users who post, and the one who listens."""
+        """Create the users who post, and the user who listens."""
         login = "b" + uuid.uuid4().hex[:10]
         body = {"login": login, "name": login, "email": f"{login}@example.com", "password": secrets.token_urlsafe()}
         self.admin = self._post("/v1/users", body, None)["id"]
         self.authors = [self.token(uid, "write") for uid in self.users("author", AUTHORS)]
 
     def users(self, name: str, count: int) -> list[str]:
-        """The ids of so many more users, at most 1,000, who are called by the name and a number."""
+        """Create at most 1,000 users, named by ``name`` and a number. Return their ids."""
         logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in range(count)]
         made = self._post("/v1/admin/users", {"users": logins}, self.token(self.admin, "admin"))["users"]
         return [user["id"] for user in made]
 
     def token(self, sub: str, scope: str) -> str:
-        """A token for an hour."""
+        """Return a token that is valid for an hour."""
         now = int(time.time())
         claims = {
             "sub": sub, "iss": "stream-server", "aud": "stream-server", "iat": now, "exp": now + 3600,
@@ -82,7 +84,7 @@ class Site:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    """A site with its writer running on the last core; everything is gone at the end."""
+    """Create a site with its writer on the last core. Everything is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="stream-server-bench-") as folder:
         made = Site(Path(folder))
         writer, made.address = made.serve("writer", "--data-dir", str(made.data))

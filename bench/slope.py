@@ -1,18 +1,25 @@
-"""Whether a figure grows: a straight line through what was sampled, and how sure that line is."""
+"""Decides whether a figure grows: fits a straight line to its samples, and computes the line's standard error."""
 
 from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
 ERRORS = 2.0
-"""A slope within so many of its standard errors is none."""
+"""A slope within this many standard errors counts as flat."""
 
 LEAST_SHARE = 0.005
-"""A rise by less than this share of the mean, over the time that was looked at, is none either."""
+"""A rise by less than this share of the mean, over the sampled time, counts as flat."""
 
 
 class Slope(NamedTuple):
-    """Per hour, with its standard error; ``mean`` is the figure's, ``rise`` is over the time that was looked at."""
+    """A fitted line.
+
+    Attributes:
+        per_hour: The slope, per hour.
+        error: Standard error of the slope, per hour.
+        mean: Mean of the samples.
+        rise: Rise of the line over the sampled time.
+    """
 
     per_hour: float
     error: float
@@ -21,15 +28,15 @@ class Slope(NamedTuple):
 
     @property
     def flat(self) -> bool:
-        """The rule: it does not grow by more than twice its standard error and by half a percent."""
+        """Whether the figure does not grow: it rises by at most two standard errors, or by at most half a percent."""
         return self.per_hour <= ERRORS * self.error or self.rise <= LEAST_SHARE * self.mean
 
 
 def fit(seconds: Sequence[float], values: Sequence[float]) -> Slope:
-    """The least-squares line through at least three samples; raises ValueError for fewer."""
+    """Fit the least-squares line to at least three samples. Raises ValueError for fewer."""
     count = len(values)
     if count < 3:
-        raise ValueError(f"{count} samples are no line")
+        raise ValueError(f"{count} samples do not make a line")
     middle, mean = sum(seconds) / count, sum(values) / count
     spread = sum((at - middle) ** 2 for at in seconds)
     slope = sum((at - middle) * (value - mean) for at, value in zip(seconds, values, strict=True)) / spread

@@ -1,10 +1,10 @@
-"""``python -m bench.soak``: churn, posts, deletes and polls for a long time, and whether anything grows.
+"""``python -m bench.soak``: connects, posts, deletes and polls for a long time, to see whether anything grows.
 
-Memory, open files and tasks are sampled all along. Reported is the slope of each over the second half of the time, when
-what fills up at first (caches, the ring, the pools) is full, by least squares, per hour, with its standard error. A
-figure is flat unless its slope is more than twice its standard error and it rose by more than half a percent.
-It ends with code 1 if memory, files or tasks grow, or if anything is left when all have gone. A run of less than eight
-minutes tells the slopes and judges none: what fills up at first is filling up still.
+The program samples memory, open files and tasks. It reports the slope of each over the second half of the run, per
+hour, with its standard error. By then everything that fills up at first (caches, the ring, the pools) is full. A
+figure counts as flat unless its slope exceeds twice its standard error and it rises by more than half a percent. The
+exit code is 1 if memory, files or tasks grow, or if anything is left after all clients have gone. A run of less than
+eight minutes reports the slopes but does not judge them, because caches still fill up.
 """
 
 import argparse
@@ -34,20 +34,39 @@ from bench.slope import Slope, fit
 from stream_server.runtime.embedded_redis import find_redis_binary
 
 GUESTS = 150
+"""Clients at the same time."""
+
 POSTS_PER_SECOND = 20.0
+"""Posts a second."""
+
 DELETED_SHARE = 0.1
+"""Share of posts after which an older post is deleted."""
+
 LISTENERS = 50
+"""Users whose tokens the clients share."""
+
 FAULT_EVERY_SECONDS = 60.0
+"""Seconds between two restarts of Redis."""
+
 AWAY_SECONDS = 2.0
+"""Seconds that Redis is down during a restart."""
+
 LEAST_SECONDS = 10
+"""Shortest run in seconds."""
+
 JUDGED_SECONDS = 480.0
+"""Shortest run, in seconds, in which growth is an error."""
+
 LEFT_SECONDS = 60.0
+"""Longest wait in seconds until all clients have gone."""
 
 FLAGS = (
     "--heartbeat-seconds", "2", "--write-timeout-seconds", "5", "--log-max-entries", "20000",
     "--ring-bytes", "4000000", "--ring-seconds", "120",
 )  # fmt: skip
-"""Small stores, full before the half is over, and short deadlines: all that can expire does."""
+"""Options of the server: small stores, which are full before half of the run, and short deadlines, so that all of them
+pass.
+"""
 
 WATCHED: dict[str, tuple[str, Callable[[Seen], float], bool]] = {
     "memory": ("KiB", lambda seen: seen.memory_kib, True),
@@ -56,12 +75,12 @@ WATCHED: dict[str, tuple[str, Callable[[Seen], float], bool]] = {
     "open streams": ("", lambda seen: seen.streams, False),
     "ring": ("bytes", lambda seen: seen.ring_bytes, False),
 }
-"""By name: unit, how it is read, and whether it must be flat; the others tell what the load was."""
+"""The sampled figures by name: unit, how to read it, whether it must be flat. The others describe the load."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Times in seconds."""
+    """The options of a run. Times are in seconds."""
 
     seconds: float
     every: float
@@ -70,7 +89,7 @@ class Plan:
 
 
 class Redis:
-    """The server's Redis, which may be started anew."""
+    """The server's Redis, which the run can restart."""
 
     def __init__(self, site: Site) -> None:
         self.socket = site.folder / "r.sock"
@@ -79,7 +98,7 @@ class Redis:
         self._process = self._start()
 
     async def restart(self) -> None:
-        """Away for a while, then there again with all it had."""
+        """Stop Redis, wait, and start it again with all its data."""
         self._process.terminate()
         await asyncio.to_thread(self._process.wait, 30)
         await asyncio.sleep(AWAY_SECONDS)
@@ -87,7 +106,7 @@ class Redis:
         self.restarts += 1
 
     def end(self) -> None:
-        """Let it go."""
+        """Stop Redis."""
         end(self._process)
 
     def _start(self) -> "subprocess.Popen[bytes]":
@@ -112,7 +131,7 @@ class Soak:
         self.ledger = Ledger()
 
     async def run(self) -> None:
-        """Everything at once until the time is over; then all have to be gone."""
+        """Run all loads until the time is over, then wait until all clients have gone."""
         authors, listeners = self.site.users("writer", mix.AUTHORS), self.site.users("listener", LISTENERS)
         guests = Guests(self.port, [self.site.token(uid, "stream firehose") for uid in listeners], authors, seed=1)
         before = await looked(self.port, self.pid)
@@ -150,7 +169,7 @@ class Soak:
             await asyncio.sleep(self.plan.every)
 
     async def _fail(self, stop: asyncio.Event) -> None:
-        """A Redis that is away now and then, if that is asked for."""
+        """Restart Redis from time to time, if the plan asks for faults."""
         next_at = time.monotonic() + FAULT_EVERY_SECONDS / 2
         while self.plan.faults and not stop.is_set():
             await asyncio.sleep(0.2)
@@ -190,7 +209,7 @@ def _left(before: Seen, seen: Seen) -> tuple[float, int]:
 
 @contextmanager
 def soak(plan: Plan) -> Iterator[Soak]:
-    """A server with a Redis of its own, on the first core; the rest is on the last."""
+    """Start a server with its own Redis on the first core; everything else runs on the last core."""
     with tempfile.TemporaryDirectory(prefix="stream-server-soak-") as folder:
         site = Site(Path(folder))
         redis = Redis(site)
@@ -207,7 +226,7 @@ def soak(plan: Plan) -> Iterator[Soak]:
 
 
 def plan_from(arguments: list[str]) -> Plan:
-    """The plan that the command line asks for."""
+    """Parse the command line into a plan."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20, help="how long (20)")
     parser.add_argument("--quick", action="store_true", help="one minute, to see that it works")
@@ -221,7 +240,7 @@ def plan_from(arguments: list[str]) -> Plan:
 
 
 def main() -> None:
-    """Soak and print."""
+    """Run and print the figures."""
     plan = plan_from(sys.argv[1:])
     with soak(plan) as made:
         asyncio.run(made.run())

@@ -1,7 +1,7 @@
-"""The tables of `docs/filters.md`: what each filter is promised to match, and what it does match when it is asked.
+"""Generate the tables of `docs/filters.md`: for each example what the filter should do, and what it does.
 
-The rows about text are those that the suite holds the matcher to; the entities are counted where the data of
-twitter-text lies (see `tests/filters/data.py`), and elsewhere their table stays as it is.
+The examples about text are those of the test suite. The table of entities needs the data of twitter-text (see
+`tests/filters/data.py`). On a machine without this data the table stays unchanged.
 """
 
 import unicodedata
@@ -32,44 +32,44 @@ from tests.filters.test_validation import VALIDATE
 from tests.test_reference import DOCUMENTED, OWN, UNSPACED
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""The head of a table and its rows."""
+"""The header of a table and its rows."""
 
 ANNA, BEN, CARL = "7", "8", "9"
-"""Users: Anna is the one who is followed."""
+"""The ids of three users. The examples follow Anna."""
 
 SAMPLED = 100_000
-"""So many ids of statuses are sampled for the table."""
+"""Number of status ids from which the samples of the table are taken."""
 
 
 def _row(cells: Iterable[str], result: bool, expected: bool) -> tuple[str, ...]:  # noqa: FBT001 - a cell of a table
-    said = "matches" if expected else "does not"
-    return (*cells, said, "✓" if result is expected else "✗")
+    verdict = "matches" if expected else "does not"
+    return (*cells, verdict, "✓" if result is expected else "✗")
 
 
 def _code(text: str) -> str:
-    """``text`` as code; what combines only in NFC is spelt, since nobody could tell it from what is composed."""
+    """Return ``text`` as code. Combining characters are escaped if the text is not in NFC, so that readers see them."""
     composed = unicodedata.is_normalized("NFC", text)
-    return f"`{text if composed else ''.join(map(_spelt, text))}`"
+    return f"`{text if composed else ''.join(map(_escape, text))}`"
 
 
-def _spelt(character: str) -> str:
+def _escape(character: str) -> str:
     return f"\\u{ord(character):04x}" if unicodedata.combining(character) else character
 
 
-def _said(text: str, **facts: Any) -> Event:
+def _post(text: str, **facts: Any) -> Event:
     return Event("post", author=CARL, status_id="1", text=text, entities=extract_entities(text), **facts)
 
 
-def _tracked(rows: Iterable[tuple[str, str, bool]]) -> Table:
-    made = [
-        _row((_code(term), _code(text)), Track.parse(term).matches(_said(text)), expected)
-        for term, text, expected in rows
+def _track_rows(examples: Iterable[tuple[str, str, bool]]) -> Table:
+    rows = [
+        _row((_code(term), _code(text)), Track.parse(term).matches(_post(text)), expected)
+        for term, text, expected in examples
     ]
-    return ("`track`", "text", "expected", "result"), made
+    return ("`track`", "text", "expected", "result"), rows
 
 
 def _status(message: str, **more: Any) -> dict[str, Any]:
-    """A status of Carl's as the log has it; a mention of Anna has her id."""
+    """Return a status by Carl as the log contains it. A mention of Anna has her id."""
     entities = {name: [one._asdict() for one in family] for name, family in extract_entities(message)._asdict().items()}
     for mention in entities["mentions"]:
         mention["id"] = {"anna": ANNA}.get(mention["login"])
@@ -77,7 +77,7 @@ def _status(message: str, **more: Any) -> dict[str, Any]:
 
 
 def _seen(status: dict[str, Any], facts: EntryFacts = NO_FACTS) -> Event:
-    """The status as filters see it, through the view of the server."""
+    """Return the status as the event that filters get."""
     return make_view("post", facts, WireFields(status=msgspec.convert(status, StatusFields))).event
 
 
@@ -177,52 +177,52 @@ COMBINED = [
 
 
 def looked_at() -> Table:
-    """Where `track` looks."""
-    made = [
+    """Return which fields of a status `track` considers."""
+    rows = [
         _row((where, _code(term)), Track.parse(term).matches(_seen(status)), expected)
         for where, term, status, expected in LOOKED_AT
     ]
-    return ("where it stands", "`track`", "expected", "result"), made
+    return ("where it stands", "`track`", "expected", "result"), rows
 
 
 def follow() -> Table:
-    """Which statuses `follow` brings."""
+    """Return which statuses `follow` matches."""
     asked = parse_subscription({"follow": ANNA}, Registry.from_entry_points())
-    made = [_row((what,), asked.matches(_seen(status)), expected) for what, status, expected in FOLLOWED]
-    return ("what happens", "expected", "result"), made
+    rows = [_row((what,), asked.matches(_seen(status)), expected) for what, status, expected in FOLLOWED]
+    return ("what happens", "expected", "result"), rows
 
 
 def locations() -> Table:
-    """Which statuses `locations` brings."""
-    made = [
+    """Return which statuses `locations` matches."""
+    rows = [
         _row((_code(boxes), where), Location.parse(boxes).matches(_seen(_status("x") | more)), expected)
         for boxes, where, more, expected in LOCATED
     ]
-    return ("`locations`", "where", "expected", "result"), made
+    return ("`locations`", "where", "expected", "result"), rows
 
 
 def sample() -> Table:
-    """How many statuses are in samples of several sizes, and in which others these are."""
+    """Return the number of statuses in samples of several sizes, and whether each is inside the next larger one."""
     found: dict[str, set[int]] = {}
     for percent in ("0.1", "1", "10", "50", "100"):
         taken = Sample.parse(percent)
         found[percent] = {n for n in range(SAMPLED) if taken.matches(Event("post", status_id=str(n << 12)))}
     larger = [*list(found.values())[1:], set(range(SAMPLED))]
-    made = [
+    rows = [
         (_code(percent), f"{len(ids):,}", "✓" if ids <= outer else "✗")
         for (percent, ids), outer in zip(found.items(), larger, strict=True)
     ]
-    return ("`sample`", f"of {SAMPLED:,} statuses", "all of them in the next larger"), made
+    return ("`sample`", f"of {SAMPLED:,} statuses", "all of them in the next larger"), rows
 
 
 def combination() -> Table:
-    """What parameters do together."""
+    """Return what combinations of parameters match."""
     registry = Registry.from_entry_points()
-    made = [
+    rows = [
         _row((_code(query), what), _asked(query, registry).matches(_seen(status)), expected)
         for query, what, status, expected in COMBINED
     ]
-    return ("parameters", "status", "expected", "result"), made
+    return ("parameters", "status", "expected", "result"), rows
 
 
 def _asked(query: str, registry: Registry) -> Subscription:
@@ -230,11 +230,11 @@ def _asked(query: str, registry: Registry) -> Subscription:
 
 
 def operators() -> Table:
-    """What rules are made of."""
-    made = [
+    """Return the operators of the rule language."""
+    rows = [
         (_operator(row), "yes" if row.standalone else "no", row.help, _code(row.example)) for row in operator_specs()
     ]
-    return ("operator", "stands alone", "finds", "example"), made
+    return ("operator", "stands alone", "finds", "example"), rows
 
 
 def _operator(row: OperatorSpec) -> str:
@@ -245,24 +245,24 @@ def _operator(row: OperatorSpec) -> str:
 
 
 def rules() -> Table:
-    """What each operator finds and what it does not, and what they do together."""
+    """Return what rules match and what they do not match."""
     registry = Registry.from_entry_points()
-    made = [
+    rows = [
         _row((_code(case.rule), case.what), Rule.parse(case.rule, registry).matches(case.event), case.matches)
         for case in CASES
     ]
-    return ("rule", "a status", "expected", "result"), made
+    return ("rule", "a status", "expected", "result"), rows
 
 
 def refused() -> Table:
-    """What is no rule; what cannot be printed is left out."""
+    """Return texts that are not rules. Unprintable ones are left out."""
     registry = Registry.from_entry_points()
-    made = [
+    rows = [
         (_code(text), str(column), expected, "✓" if _refusal(text, registry) == (column, expected) else "✗")
         for text, column, expected in REFUSED
         if text.strip() and text.isprintable()
     ]
-    return ("rule", "column", "expected there", "result"), made
+    return ("rule", "column", "expected there", "result"), rows
 
 
 def _refusal(text: str, registry: Registry) -> tuple[int, str] | None:
@@ -274,11 +274,11 @@ def _refusal(text: str, registry: Registry) -> tuple[int, str] | None:
 
 
 def entities() -> Table | None:
-    """How many cases of twitter-text's suite hold; None where the suite is not."""
+    """Return how many cases of twitter-text's suite pass, or None without the data of the suite."""
     if not FOLDER.exists():
         return None
-    made = [*_held("extract.yml", EXTRACT), *_held("validate.yml", VALIDATE), *_held("tlds.yml", TLDS)]
-    return ("file", "section", "cases", "hold"), made
+    rows = [*_held("extract.yml", EXTRACT), *_held("validate.yml", VALIDATE), *_held("tlds.yml", TLDS)]
+    return ("file", "section", "cases", "hold"), rows
 
 
 def _held(file: str, functions: dict[str, Callable[[str], Any]]) -> Iterator[tuple[str, ...]]:
@@ -290,10 +290,10 @@ def _held(file: str, functions: dict[str, Callable[[str], Any]]) -> Iterator[tup
 
 
 TABLES: dict[str, Callable[[], Table | None]] = {
-    "track": partial(_tracked, DOCUMENTED),
-    "track_further": partial(_tracked, OWN),
+    "track": partial(_track_rows, DOCUMENTED),
+    "track_further": partial(_track_rows, OWN),
     "track_looks": looked_at,
-    "unspaced": partial(_tracked, UNSPACED),
+    "unspaced": partial(_track_rows, UNSPACED),
     "follow": follow,
     "locations": locations,
     "sample": sample,
@@ -303,4 +303,4 @@ TABLES: dict[str, Callable[[], Table | None]] = {
     "rules": rules,
     "refused": refused,
 }
-"""Each table by the name under which a page asks for it."""
+"""The functions that build the tables, by the names that the pages use."""

@@ -1,29 +1,25 @@
-"""A real-time streaming API: write over HTTP, through Redis, to every client whose filters match.
+"""A real-time streaming API: clients write over HTTP, and every stream whose filters match receives the entry.
 
-One line a module; the walk of the data is drawn in ``docs/architecture.md``.
+``docs/architecture.md`` describes the path of the data.
 
-``cli``        the commands, which are in ``commands``; ``__main__`` starts them
-``config``     the settings: one table, from which flags, environment and docs derive; ``settings_file`` reads theirs
-``process``    one server process, or a supervisor of several; ``supervisor`` keeps them running
-``reload``     what SIGHUP does; ``note`` what a server leaves in its data folder for the other commands
-``app``        wires the rooms together and owns their lifetimes
-``errors``     every refusal, with its code and status
-``detection``  the language of a text whose author does not say it; ``trial`` a status as filters would see it
-``cld2``       the library that tells languages; ``downloads`` gets it, and a ``redis-server``, out of pinned wheels
-``events``     an entry of the log: its place, its kind, its bytes; ``view`` what filters and streams see of it
-``sight``      who sees what
-``auth``       JSON Web Tokens, ``jwks`` the keys of others; ``passwords`` the argon2 hashes
-``store``      Redis, and Redis only there
-``jobs``       what writes left to be done: receivers, and the caretaker who looks everything over
-``trimmer``    keeps the log within its bounds
-``feed``       hears the log and hands it to the hub, by a link; ``link_health`` how well that is;
-               ``log_reader`` reads it for those who are behind
-``hub``        who is connected, what matches, who is live and who is catching up
-``web``        HTTP, and HTTP only there
-``metrics``    what is counted, by name; ``logs`` what is told in words
-``client``     a Python client that reconnects by cursor; ``demo`` what to try it on,
-               ``demo_world`` its people and what they did
-``embedded``   the private Redis of a server that was given none, ``shim`` what keeps it from being orphaned
+``__main__``    runs ``cli`` for ``python -m stream_server``
+``cli``         the command line: the group of all commands, and how failures end them
+``app``         builds the parts of one server process, connects them and stops them
+``errors``      every error that an API answer can have, with its code and status
+``commands``    the commands of the command line, one per file
+``config``      the settings: one table, the settings file, reload
+``events``      an entry of the log, what filters see of it, and who may see it
+``security``    tokens, key sets and password hashes
+``store``       all data in Redis; only this package and the embedded Redis use the Redis library
+``feed``        reads the log and passes its entries to the hub; detects gaps and rollbacks
+``hub``         the connected clients: matching, live delivery and catching up
+``web``         the HTTP API and the streams; only this package and ``app`` use the HTTP server
+``jobs``        background work: fan-out, repair and trimming of the log
+``runtime``     processes, the embedded Redis, log lines and metrics
+``downloads``   native files from pinned wheels: a ``redis-server`` and CLD2
+``client``      a Python client that reconnects by its cursor
+``demo``        sample content to try the server with
 """
 
 __version__ = "0.1.0"
+"""Version of the server and of the package."""

@@ -1,4 +1,4 @@
-"""``python -m stream_server`` and the ``stream-server`` command."""
+"""Runs the command line: ``python -m stream_server`` and the ``stream-server`` command."""
 
 from stream_server.cli import main
 

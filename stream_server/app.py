@@ -1,4 +1,7 @@
-"""Wires the rooms together and owns their lifetimes: store, hub, feed, HTTP, in this order, and back."""
+"""Builds the parts of one server process, connects them, and stops them in reverse order.
+
+The order is: store, hub, feed, background services, HTTP.
+"""
 
 import asyncio
 import gc
@@ -39,26 +42,26 @@ from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER,
 
 logger = logging.getLogger(__name__)
 
-FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feeding")
-"""The feed's task: if it ends, the server does."""
+FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feed_task")
+"""The task that runs the feed. The server stops if it ends."""
 
-JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("receiving")
-"""The task of the receivers of jobs: if it ends, the server does."""
+JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("jobs_task")
+"""The task that runs the background services. The server stops if it ends."""
 
 GOODBYE_SECONDS = 1.0
-"""Who has not taken the goodbye after so long is dropped, though it may read again: others wait for the end."""
+"""Seconds that a client has to take the goodbye. The server then closes the connection, because other clients wait."""
 
 MIN_BUFFER_BYTES = 4096
-"""So much may be unsent beside the kernel's buffer, however that is set."""
+"""Least number of bytes that may wait unsent for a client, besides the kernel's buffer."""
 
 
-APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("renew")
-"""Has all that runs go by newer settings, as far as these may change."""
+APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
+"""The function that passes reloaded settings to all running parts."""
 
 
 @asynccontextmanager
 async def running_application(config: Config) -> AsyncIterator[web.Application]:
-    """The app with everything behind it running; it is fed when it is handed over, and ended behind it."""
+    """Run everything behind the HTTP routes while the block runs; yield the app once the feed is ready."""
     store = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas, size_limits=_script_sizes(config),
@@ -80,36 +83,33 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         canary_seconds=config.canary_seconds,
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
-    verifier = tokens.TokenAuthority(config, config.jwt_secret)
-    key_set = RemoteKeySet(config.jwt_jwks_url, verifier) if config.jwt_jwks_url else None
+    authority = tokens.TokenAuthority(config, config.jwt_secret)
+    key_set = RemoteKeySet(config.jwt_jwks_url, authority) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
-    app[app_keys.AUTH], app[app_keys.PASSWORDS], app[app_keys.READINESS_CHECK] = (
-        verifier,
-        passwords,
-        _readiness(hub, feed),
-    )
+    app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
+    app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set
     app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
-    duties = _make_background_services(store, config)
-    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, duties.trimmer, newer)
+    services = _make_background_services(store, config)
+    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
     app[app_keys.METRICS] = _make_metrics(hub, feed, store.log)
-    _watch_background_services(app[app_keys.METRICS], store, duties)
+    _watch_background_services(app[app_keys.METRICS], store, services)
     routes.add_routes(app)
     hub.start()
-    feeding = asyncio.create_task(feed.run(), name="feed")
-    app[FEED_TASK] = feeding
-    receiving = asyncio.create_task(_run_background_services(duties, config), name="background services")
-    app[JOBS_TASK] = receiving
+    feed_task = app[FEED_TASK] = asyncio.create_task(feed.run(), name="feed")
+    jobs_task = app[JOBS_TASK] = asyncio.create_task(
+        _run_background_services(services, config), name="background services"
+    )
     try:
-        await _wait_for_feed(feed, feeding)
+        await _wait_for_feed(feed, feed_task)
         yield app
     finally:
-        feeding.cancel()
-        receiving.cancel()
-        await asyncio.gather(feeding, receiving, return_exceptions=True)
+        feed_task.cancel()
+        jobs_task.cancel()
+        await asyncio.gather(feed_task, jobs_task, return_exceptions=True)
         if key_set is not None:
             await key_set.close()
         passwords.close()
@@ -118,13 +118,13 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
 
 @asynccontextmanager
 async def serve_application(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
-    """The app on its socket, and at the end its farewell."""
+    """Run the app on the socket that ``listen`` returns. At the end of the block, send goodbyes and close it."""
     async with running_application(config) as app:
         runner = http_connection.make_runner(app)
         await runner.setup()
         site = web.SockSite(runner, listen(), backlog=listening.LISTEN_BACKLOG)
         await site.start()
-        gc.freeze()  # what is there now stays: no collection needs to look at it again
+        gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
             yield app
         finally:
@@ -132,7 +132,13 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
 
 
 class BackgroundServices(NamedTuple):
-    """What a server does beside answering."""
+    """The parts of a server that work besides requests.
+
+    Attributes:
+        job_workers: They do the jobs that writes leave, such as fan-out.
+        repair_loop: It repairs timelines and counters from time to time.
+        trimmer: It removes old entries from the log.
+    """
 
     job_workers: JobWorkers
     repair_loop: RepairLoop
@@ -140,16 +146,17 @@ class BackgroundServices(NamedTuple):
 
 
 def _make_background_services(store: Store, config: Config) -> BackgroundServices:
-    chance = random.Random()
+    """Build the background services."""
+    random_source = random.Random()
     return BackgroundServices(
-        JobWorkers(store.job_queue, store.job_runner, chance),
-        RepairLoop(store.repair, chance),
-        LogTrimmer(store.retention, _log_bounds(config), chance),
+        JobWorkers(store.job_queue, store.job_runner, random_source),
+        RepairLoop(store.repair, random_source),
+        LogTrimmer(store.retention, _retention_limits(config), random_source),
     )
 
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
-    """What is done behind requests, until cancelled; a server without receivers looks after the log's end only."""
+    """Run the background services until cancelled. A server without job workers only trims the log."""
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
         group.create_task(
@@ -159,7 +166,7 @@ async def _run_background_services(services: BackgroundServices, config: Config)
 
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
-    """Wait for the first time that the feed is ready; raises what it failed with."""
+    """Wait until the feed is ready for the first time; raises the exception of the feed if it fails."""
     ready = asyncio.create_task(feed.wait_ready(), name="feed: first ready")
     await asyncio.wait({ready, feed_task}, return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
@@ -168,29 +175,32 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
 
 
 def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Handlers read the settings at each request; whoever keeps one of them is told here."""
+    """Pass reloaded settings to the parts that keep a copy. Request handlers read the shared config at each request."""
     config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
     hub.apply_limits(_client_limits(config))
     feed.canary_seconds = config.canary_seconds
-    trimmer.set_limits(_log_bounds(config))
+    trimmer.set_limits(_retention_limits(config))
     app[app_keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
 
 
 def _script_sizes(config: Config) -> SizeLimits:
+    """Return the limits that the store's scripts use."""
     return SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size)
 
 
-def _log_bounds(config: Config) -> RetentionLimits:
+def _retention_limits(config: Config) -> RetentionLimits:
+    """Return the limits by which the trimmer keeps the log small."""
     return RetentionLimits(config.log_max_seconds, config.log_max_bytes)
 
 
 def _language_detector(config: Config) -> LanguageDetector:
+    """Return the detector for new posts, or the one that answers ``und`` if detection is off."""
     return detect_language if config.detect_language == "on" else detect_nothing
 
 
 def _client_limits(config: Config) -> HubLimits:
-    """The hub's part of a client's bytes is what the kernel's buffer leaves, and never nothing."""
+    """Return the hub's limits. Its share of a client's buffer is what the kernel's buffer leaves, but never zero."""
     return HubLimits(
         buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
         heartbeat_seconds=config.heartbeat_seconds,
@@ -204,7 +214,7 @@ def _client_limits(config: Config) -> HubLimits:
 
 
 def _load_filters() -> Registry:
-    """All installed filters, imported now: one that cannot be used is told at the start, not to its first client."""
+    """Return all installed filters. An unusable filter fails the start of the server, not its first client."""
     registry = Registry.from_entry_points()
     if not registry.all():
         raise RuntimeError("no filters are installed: `pip install` the project, so that its entry points exist")
@@ -212,14 +222,17 @@ def _load_filters() -> Registry:
 
 
 def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
+    """Return the check behind ``/readyz``: ready means that the feed works and the server is not stopping."""
     def ready() -> tuple[bool, dict[str, object]]:
-        well = feed.is_ready and not hub.is_stopping
-        return well, {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
+        """Return whether the server is ready, and the details that ``/readyz`` shows."""
+        is_ready = feed.is_ready and not hub.is_stopping
+        return is_ready, {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
 
     return ready
 
 
 def _make_metrics(hub: Hub, feed: Feed, log: EventLog) -> Metrics:
+    """Return the metrics of hub, feed and log."""
     metrics = Metrics()
     metrics.watch("stream_server_streams", lambda: len(hub.registry))
     metrics.watch("stream_server_streams_live", hub.count_live_clients)
@@ -247,14 +260,15 @@ def _make_metrics(hub: Hub, feed: Feed, log: EventLog) -> Metrics:
 
 
 def _watch_background_services(metrics: Metrics, store: Store, services: BackgroundServices) -> None:
-    receivers, caretaker, trimmer = services
-    metrics.watch("stream_server_job_passes_total", lambda: receivers.passes_done)
-    metrics.watch("stream_server_jobs_done_total", lambda: receivers.jobs_done)
-    metrics.watch("stream_server_job_failures_total", lambda: receivers.failed_passes)
+    """Add the metrics of the background services."""
+    job_workers, repair_loop, trimmer = services
+    metrics.watch("stream_server_job_passes_total", lambda: job_workers.passes_done)
+    metrics.watch("stream_server_jobs_done_total", lambda: job_workers.jobs_done)
+    metrics.watch("stream_server_job_failures_total", lambda: job_workers.failed_passes)
     metrics.watch("stream_server_jobs_deferred_total", lambda: store.syndication.failed_passes)
-    metrics.watch("stream_server_repairs_total", lambda: caretaker.findings)
-    metrics.watch("stream_server_jobs_due", lambda: receivers.queue_depth.due)
-    metrics.watch("stream_server_jobs_parked", lambda: receivers.queue_depth.parked)
+    metrics.watch("stream_server_repairs_total", lambda: repair_loop.findings)
+    metrics.watch("stream_server_jobs_due", lambda: job_workers.queue_depth.due)
+    metrics.watch("stream_server_jobs_parked", lambda: job_workers.queue_depth.parked)
     metrics.watch("stream_server_log_entries", lambda: trimmer.log_size.entries)
     metrics.watch("stream_server_log_bytes", lambda: trimmer.log_size.bytes)
     metrics.watch("stream_server_log_age_seconds", lambda: trimmer.log_size.age_seconds)
@@ -262,4 +276,5 @@ def _watch_background_services(metrics: Metrics, store: Store, services: Backgro
 
 
 def _now_ms() -> int:
+    """Return this machine's time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""The commands, and how each kind of failure ends them: one sentence, one exit code, no traceback."""
+"""The command line: all commands, and how a failure ends one: with one sentence, one exit code and no traceback."""
 
 from typing import Any
 
@@ -23,27 +23,27 @@ from stream_server.config.settings import InvalidSetting
 EPILOG = """
 \b
 Examples:
-  stream-server serve --demo                      try it: a small world, and what to paste
+  stream-server serve --demo                      try it with sample content and commands to copy
   stream-server serve --data-dir ./data           a server that keeps its data
   stream-server token --data-dir ./data --user ada --create
   stream-server replay tweets.jsonl --data-dir ./data --rate 50
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server reload --data-dir ./data          after a change of its --settings-file
+  stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
-  stream-server fetch                             a redis-server and the detector of languages, where `make` did not
+  stream-server fetch                             download a redis-server and the language detector
 
 \b
-Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 nobody to connect to, 130 Ctrl-C.
-Every option of a setting may come from the environment: --data-dir is STREAM_SERVER_DATA_DIR.
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.
+The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
 """
 
 
 class CommandGroup(click.Group):
-    """The group of commands; what they raise becomes a sentence here."""
+    """The group of commands. It turns the exceptions of a command into a sentence and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
+        """Run the chosen command; raises :class:`CommandFailure` or click's Exit instead of other exceptions."""
         try:
             return super().invoke(ctx)
         except InvalidSetting as error:
@@ -55,17 +55,17 @@ class CommandGroup(click.Group):
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """In the order in which they are needed, not by name."""
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature that click calls
+        """Return the commands in the order in which a person needs them, not by name."""
         return list(self.commands)
 
 
 @click.group(cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stream-server")
 def cli() -> None:
-    """A real-time streaming API: write over HTTP, and every client whose filters match hears of it.
+    """Run a real-time streaming API, or work with a running server.
 
-    Everything a client does is HTTP; these are for who runs the server, and for trying it.
+    Clients use HTTP for everything. These commands are for operators, and for trying the server.
     """
 
 

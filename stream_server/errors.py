@@ -1,4 +1,4 @@
-"""Every refusal of the server, split by whose fault it is.
+"""Every error that the API answers, as a tree of exceptions.
 
     ApiError
     ├── BadRequest 400        invalid_parameter unknown_parameter missing_parameter
@@ -15,8 +15,9 @@
     ├── Internal 500          internal
     └── Unavailable 503       unavailable outcome_unknown
 
-On the wire each is ``{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}`` with the same status.
-The messages are for people and name no key, path or address of the inside.
+The answer has the status above and the JSON
+``{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}``. Messages are for people and never contain a
+Redis key, a path or an internal address.
 """
 
 from typing import ClassVar
@@ -48,15 +49,19 @@ STATUS_BY_CODE: dict[str, int] = {
     "unavailable": 503,
     "outcome_unknown": 503,
 }
-"""Every code that may stand in an answer, with the one status it comes with."""
+"""Every error code of the API with its HTTP status."""
 
 
 class ApiError(Exception):
-    """A refusal that the caller is told about.
+    """An error that the API reports to the caller.
 
-    ``code`` is a key of :data:`STATUS_BY_CODE`, ``param`` names the offending parameter (a query
-    parameter, a body member, or a header), ``column`` says where in its text (from 1, in code points; of rules),
-    ``retry_after`` is in seconds.
+    Attributes:
+        error_code: A key of :data:`STATUS_BY_CODE`.
+        message: One sentence for a person.
+        status: The HTTP status.
+        param: Name of the wrong query parameter, body member or header; None if there is none.
+        column: Column of the fault in a rule, in code points from 1; None for other errors.
+        retry_after: Seconds after which the caller may try again; None if that is unknown.
     """
 
     code: ClassVar[str] = "internal"
@@ -79,7 +84,7 @@ class ApiError(Exception):
         self.column = column
 
     def body(self) -> dict[str, dict[str, object]]:
-        """The one error shape of the wire."""
+        """Return the JSON object of the error, the same shape for all errors."""
         error: dict[str, object] = {"code": self.error_code, "message": self.message}
         if self.param is not None:
             error["param"] = self.param
@@ -91,84 +96,84 @@ class ApiError(Exception):
 
 
 class BadRequest(ApiError):
-    """The request itself is wrong; sending it again will not help."""
+    """The request is wrong. The same request will fail again."""
 
     code = "invalid_parameter"
 
 
 class InvalidCursor(BadRequest):
-    """``since`` names no position that this log can have had."""
+    """``since`` is not a possible position of this log."""
 
     code = "invalid_cursor"
 
 
 class Unauthorized(ApiError):
-    """There is no valid token; the answer carries ``WWW-Authenticate`` (RFC 6750)."""
+    """The request has no valid token. The answer carries ``WWW-Authenticate`` (RFC 6750)."""
 
     code = "invalid_token"
 
 
 class Forbidden(ApiError):
-    """The token is valid and does not allow this."""
+    """The token is valid but does not allow this request."""
 
     code = "insufficient_scope"
 
 
 class NotFound(ApiError):
-    """It does not exist, or the caller may not know that it does."""
+    """The object does not exist, or the caller may not see it."""
 
     code = "not_found"
 
 
 class MethodNotAllowed(ApiError):
-    """The path exists, not with this method."""
+    """The path exists, but not with this method."""
 
     code = "method_not_allowed"
 
 
 class NotAcceptable(ApiError):
-    """None of the media types in ``Accept`` can be given."""
+    """The server cannot answer with any media type in ``Accept``."""
 
     code = "not_acceptable"
 
 
 class Conflict(ApiError):
-    """Somebody was first."""
+    """The login or email is taken, or the object already exists."""
 
     code = "duplicate"
 
 
 class TooLarge(ApiError):
-    """A body over its bytes, or a list over its number."""
+    """The body has too many bytes, or a list has too many items."""
 
     code = "too_large"
 
 
 class UnsupportedMediaType(ApiError):
-    """The body's media type is none that is read here."""
+    """The server does not read bodies of this media type."""
 
     code = "unsupported_media_type"
 
 
 class RateLimited(ApiError):
-    """Too often; ``retry_after`` says when again."""
+    """The caller sent too many requests; ``retry_after`` says when to try again."""
 
     code = "rate_limited"
 
 
 class InternalError(ApiError):
-    """Our own fault; the log has the rest."""
+    """The server failed. Its log has the details."""
 
     code = "internal"
 
 
 class Unavailable(ApiError):
-    """Redis cannot be reached: nothing was written."""
+    """The server cannot do this now, usually because Redis does not answer. Nothing was written."""
 
     code = "unavailable"
 
 
 class OutcomeUnknown(ApiError):
-    """Redis was lost between the question and its answer: it may have been written."""
+    """Redis did not confirm the write in time, so it may or may not have been written."""
 
     code = "outcome_unknown"

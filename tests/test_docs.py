@@ -96,6 +96,14 @@ def test_links_between_the_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_the_files_that_pages_name_exist() -> None:
+    """A path in code font is a file below the repository, ``stream_server``, ``filters`` or ``tests``."""
+    roots = [ROOT, ROOT / "stream_server", ROOT / "tests", ROOT / "docs"]
+    for name in ("README.md", "docs/architecture.md", "docs/invariants.md", "docs/social.md"):
+        paths = re.findall(r"`([\w./]+/[\w.]+\.(?:py|lua|md|toml))`", (ROOT / name).read_text(encoding="utf-8"))
+        assert [path for path in paths if not any((root / path).exists() for root in roots)] == [], name
+
+
 def test_every_system_of_the_social_layer_is_there() -> None:
     """The table has all 27 systems in their order, each with routes, keys and tests."""
     rows = _systems()

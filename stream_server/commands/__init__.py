@@ -1,22 +1,28 @@
-"""What a person can say to ``stream-server``: one command a file.
+"""The commands of ``stream-server``, one per file, and their helpers.
 
-The one decision: **a command speaks HTTP to the server like everybody else.** Only what cannot be had that way, the
-key that signs tokens and the accounts to sign them for, is taken from the running server's data folder (``backstage``).
+The one decision: **a command uses the HTTP API like every client.** Only what HTTP cannot give, the key that signs
+tokens and the users to sign them for, comes from the server's data folder and Redis (``server_access``).
 
-``serve``      the server itself
-``worker``     receivers of jobs without a server
-``reload``     a running server reads its settings anew
-``token``      a token for somebody
-``replay``     a file of statuses through the HTTP API; ``recording`` reads it, ``accounts`` maps its authors,
-               ``lanes`` keep each author's order, ``pace`` says when, ``tally`` what became of it
-``tail``       a stream in the terminal; ``screen`` makes it readable and harmless
-``rules``      why a rule matches a status, without a server
-``repair``     what in Redis is not as it should be
-``doctor``     what is wrong with this machine; ``checks`` are its questions
-``fetch``      a redis-server and the detector of languages, from the package index
-``settings``   options out of the one table of settings
-``credential`` the options that say who is asking
-``backstage``  the Redis and the key of a running server
-``duration``   90, 15m, 1h, 30d
-``exits``      the exit codes
+``serve``            runs the server
+``worker``           runs job workers without a server
+``reload``           makes a running server read its settings again
+``token``            prints a token for a user
+``replay``           posts a file of statuses through the HTTP API
+``recording``        reads that file
+``author_names``     maps the authors in it to logins
+``ordered_workers``  posts in parallel, but each author's statuses in order
+``pacing``           decides when each status is due
+``replay_summary``   counts the results of a replay
+``tail``             shows a stream in the terminal
+``terminal``         renders messages as readable and safe lines
+``rules``            explains why a rule matches a status, without a server
+``repair``           finds and repairs faults in Redis
+``doctor``           checks this machine, a Redis and a server
+``doctor_checks``    the single checks of ``doctor``
+``fetch``            downloads a redis-server and the language detector
+``setting_options``  makes options from the table of settings
+``credential``       the options that give a token or a user
+``server_access``    the Redis and the signing key of a running server
+``duration``         parses 90, 15m, 1h, 30d
+``exit_codes``       the exit codes, and the exception that ends a command with one
 """

@@ -1,4 +1,4 @@
-"""The options that say which server, and who is asking: a token, a file with one, or a login to sign one for."""
+"""The options that name a server and give a credential: a token, a file with a token, or a user to sign a token for."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,37 +14,41 @@ from stream_server.config.settings import Config
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
-"""What a token signed for reading streams may do."""
+"""Scopes of a token that is signed to read streams."""
 
 TOKEN_TTL_SECONDS = 3600
-"""How long it is valid; a longer reading signs another."""
+"""Lifetime of that token in seconds. A longer stream signs a new one."""
 
 OPTIONS = (
-    click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000."),
-    click.option("--token", metavar="JWT", help="The token; others on this machine can see it, unlike a file."),
+    click.option("--url", help="URL of the server; default: the one on --data-dir, else http://127.0.0.1:8000."),
+    click.option("--token", metavar="JWT", help="The token; other users of this machine can see it, unlike a file."),
     click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input."),
     click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
     setting_options.options(*setting_options.ACCESS_SETTINGS),
 )
+"""The options, in the order of ``--help``."""
 
 
 def options(command: Command) -> Command:
-    """``--url``, ``--token``, ``--token-file``, ``--user`` and what signing for a user takes."""
+    """Add ``--url``, ``--token``, ``--token-file``, ``--user`` and the settings that signing for a user needs."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 def load(given: Mapping[str, Any]) -> Config:
-    """The settings among the options of :func:`options`."""
+    """Return the settings from the options of :func:`options`."""
     return config.load({name: given.get(name) for name in setting_options.ACCESS_SETTINGS})
 
 
 def token_source(given: Mapping[str, Any]) -> str | Callable[[], str]:
-    """The token, or what signs a fresh one, out of the options of :func:`options`."""
+    """Return the token, or a function that signs a new one.
+
+    Raises :class:`CommandFailure` unless exactly one is given.
+    """
     chosen = [name for name in ("token", "token_file", "user") if given[name]]
     if len(chosen) != 1:
-        raise CommandFailure("who is asking? Give one of --token, --token-file and --user", USAGE)
+        raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
     if given["token"]:
         return str(given["token"]).strip()
     if given["token_file"]:
@@ -52,7 +56,8 @@ def token_source(given: Mapping[str, Any]) -> str | Callable[[], str]:
     return asyncio.run(_make_signer(load(given), given["user"]))
 
 
-async def _make_signer(settled: Config, login: str) -> Callable[[], str]:
-    async with server_access.open_server_access(settled) as stage:
-        user_id = await stage.find_user(login)
-    return lambda: stage.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)
+async def _make_signer(settings: Config, login: str) -> Callable[[], str]:
+    """Look up the user and return the function that signs tokens for it."""
+    async with server_access.open_server_access(settings) as access:
+        user_id = await access.find_user(login)
+    return lambda: access.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)

@@ -1,4 +1,4 @@
-"""``doctor``: what is wrong with this machine, in plain sentences."""
+"""The command ``doctor``: what is wrong with this machine, a Redis or a server, in plain sentences."""
 
 import asyncio
 from typing import Any
@@ -15,9 +15,10 @@ from stream_server.config.settings import Config
 from stream_server.runtime import run_file
 
 MARKS = {CheckState.GOOD: ("✓", "green"), CheckState.ADVICE: ("!", "yellow"), CheckState.BROKEN: ("✗", "bold red")}
+"""The mark and colour of each result."""
 
 ASCII_MARKS = {CheckState.GOOD: "ok", CheckState.ADVICE: "!!", CheckState.BROKEN: "NO"}
-"""The marks where the terminal has no others."""
+"""The marks for a terminal that cannot show the others."""
 
 EPILOG = """
 \b
@@ -30,56 +31,63 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000.")
+@click.option("--url", help="URL of the server; default: the one on --data-dir, else http://127.0.0.1:8000.")
 @setting_options.options(*setting_options.ACCESS_SETTINGS, "redis_read", "write_replicas")
 @click.pass_context
 def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
 
-    ✓ is well, ! could be better, ✗ is broken; the exit code is 1 if anything is broken.
+    ✓ needs no action, ! could be better, ✗ is broken. The exit code is 1 if anything is broken.
     """
-    settled = config.load(flags)
-    findings = asyncio.run(run_checks(settled, _server_url(url, settled)))
+    settings = config.load(flags)
+    results = asyncio.run(run_checks(settings, _server_url(url, settings)))
     console = Console(highlight=False, soft_wrap=True)
-    for finding in findings:
-        console.print(_format_result(finding, unicode=console.encoding.startswith("utf")))
-    context.exit(FAILED if any(finding.state is CheckState.BROKEN for finding in findings) else OK)
+    for result in results:
+        console.print(_format_result(result, unicode=console.encoding.startswith("utf")))
+    context.exit(FAILED if any(result.state is CheckState.BROKEN for result in results) else OK)
 
 
-def _server_url(url: str | None, settled: Config) -> str | None:
-    """The address; None where a data folder was named on which no server runs: another one would be no answer."""
-    stopped = url is None and settled.data_dir and run_file.read(settled.data_dir) is None
-    return None if stopped else server_access.server_address(url, settled)
+def _server_url(url: str | None, settings: Config) -> str | None:
+    """Return the URL to check.
+
+    None if the data folder has no running server, because another server would be a wrong answer.
+    """
+    is_stopped = url is None and settings.data_dir and run_file.read(settings.data_dir) is None
+    return None if is_stopped else server_access.server_address(url, settings)
 
 
-async def run_checks(settled: Config, url: str | None) -> list[CheckResult]:
-    """All findings, in the order in which a person would look."""
-    server = doctor_checks.no_server_running(settled.data_dir) if url is None else await doctor_checks.check_server(url)
-    redis_url = settled.redis or _embedded_redis_url(settled, server)
+async def run_checks(settings: Config, url: str | None) -> list[CheckResult]:
+    """Return the results of all checks, in the order in which a person would look."""
+    no_server = doctor_checks.no_server_running(settings.data_dir)
+    server = no_server if url is None else await doctor_checks.check_server(url)
+    redis_url = settings.redis or _embedded_redis_url(settings, server)
     return [
         doctor_checks.check_python(),
-        doctor_checks.check_redis_binary(needed=not settled.redis),
-        *([doctor_checks.languages()] if settled.detect_language == "on" else []),
+        doctor_checks.check_redis_binary(needed=not settings.redis),
+        *([doctor_checks.languages()] if settings.detect_language == "on" else []),
+        doctor_checks.check_filters(),
         doctor_checks.check_descriptors(),
-        *doctor_checks.check_data_folder(settled.data_dir),
-        doctor_checks.check_token_key(settled),
-        *(await _check_redis(settled, redis_url) if redis_url else []),
+        *doctor_checks.check_data_folder(settings.data_dir),
+        doctor_checks.check_token_key(settings),
+        *(await _check_redis(settings, redis_url) if redis_url else []),
         server,
     ]
 
 
-async def _check_redis(settled: Config, url: str) -> list[CheckResult]:
-    seconds = settled.redis_timeout_seconds
-    asked = await doctor_checks.check_sentinels(url, seconds) + await doctor_checks.check_redis(url, seconds)
-    return asked + await doctor_checks.check_replicas(settled, url)
+async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
+    """Return the results of the checks of Sentinels, Redis and replicas."""
+    seconds = settings.redis_timeout_seconds
+    results = await doctor_checks.check_sentinels(url, seconds) + await doctor_checks.check_redis(url, seconds)
+    return results + await doctor_checks.check_replicas(settings, url)
 
 
-def _embedded_redis_url(settled: Config, server: CheckResult) -> str:
-    """The Redis of the server on the data folder; one that has stopped has left its note behind, and no Redis."""
-    left = run_file.read(settled.data_dir) if settled.data_dir else None
-    return left.redis if left is not None and server.state is not CheckState.ADVICE else ""
+def _embedded_redis_url(settings: Config, server: CheckResult) -> str:
+    """Return the embedded Redis of the server on the data folder; empty if that server is not running."""
+    running = run_file.read(settings.data_dir) if settings.data_dir else None
+    return running.redis if running is not None and server.state is not CheckState.ADVICE else ""
 
 
-def _format_result(finding: CheckResult, *, unicode: bool) -> Text:
-    mark, style = MARKS[finding.state]
-    return Text.assemble((mark if unicode else ASCII_MARKS[finding.state], style), " ", finding.sentence)
+def _format_result(result: CheckResult, *, unicode: bool) -> Text:
+    """Return one result as a line with a mark."""
+    mark, style = MARKS[result.state]
+    return Text.assemble((mark if unicode else ASCII_MARKS[result.state], style), " ", result.sentence)

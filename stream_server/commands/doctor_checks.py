@@ -1,4 +1,4 @@
-"""What ``doctor`` asks, and what it makes of the answers."""
+"""The single checks of ``doctor``. Each returns a result: good, advice or broken, with one sentence."""
 
 import os
 import resource
@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from filters.registry import PluginError, Registry
 from stream_server.client import ApiClient, ClientFailure, RequestRefused
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
@@ -25,23 +26,26 @@ from stream_server.store.redis.server_info import parse_info
 from stream_server.store.store import MIN_REDIS_VERSION
 
 MIN_PYTHON = (3, 11)
+"""Oldest supported version of Python."""
 
 MIN_DESCRIPTORS = 4096
-"""Fewer open files than this hold fewer streams than one process can serve."""
+"""Number of open files below which ``doctor`` gives advice, because one process can serve more streams."""
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
-"""Ids and times come from Redis' clock, tokens are judged by the server's."""
+"""Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""
 
 MIN_PUBSUB_BUFFER_BYTES = 64 * 2**20
-"""A smaller output buffer lets Redis cut a worker that was busy for a moment."""
+"""Least output buffer. With a smaller one, Redis may disconnect a process that was busy for a moment."""
 
 MIN_FREE_BYTES = 2**30
+"""Free bytes on the disk below which ``doctor`` gives advice."""
 
 MIN_SENTINELS = 3
+"""Least number of Sentinels that can still agree when one is gone."""
 
 
 class CheckState(Enum):
-    """How a check came out; only the last one is a failure."""
+    """The state of a check. Only ``BROKEN`` makes the command fail."""
 
     GOOD = "good"
     ADVICE = "advice"
@@ -49,35 +53,37 @@ class CheckState(Enum):
 
 
 class CheckResult(NamedTuple):
-    """One check's outcome as a sentence."""
+    """The result of one check, as a sentence."""
 
     state: CheckState
     sentence: str
 
 
 def good(sentence: str) -> CheckResult:
-    """All is well."""
+    """Return a result that needs no action."""
     return CheckResult(CheckState.GOOD, sentence)
 
 
 def advice(sentence: str) -> CheckResult:
-    """It works, and could be better."""
+    """Return a result that works but could be better."""
     return CheckResult(CheckState.ADVICE, sentence)
 
 
 def broken(sentence: str) -> CheckResult:
-    """It does not work."""
+    """Return a result that does not work."""
     return CheckResult(CheckState.BROKEN, sentence)
 
 
 REPLICA_KEEPS_UP = good("the replica to read from keeps up")
+"""Result for a usable replica."""
 REPLICA_UNUSABLE = advice(
-    "the replica to read from is away, behind, or none of this primary: streams are served from the primary until it is"
+    "the replica to read from is unreachable, behind, or of another primary: streams use the primary meanwhile"
 )
+"""Result for a replica from which the server cannot read now."""
 
 
 def check_python() -> CheckResult:
-    """The interpreter's version."""
+    """Check the version of Python."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < MIN_PYTHON:
         return broken(f"Python {version} is too old: 3.11 or newer is needed")
@@ -85,7 +91,10 @@ def check_python() -> CheckResult:
 
 
 def check_redis_binary(*, needed: bool) -> CheckResult:
-    """Whether an embedded Redis could be started; not ``needed`` where one is given."""
+    """Check whether an embedded Redis can start.
+
+    Without ``needed``, because a Redis is given, a failure is only advice.
+    """
     try:
         binary = find_redis_binary()
     except EmbeddedRedisError as error:
@@ -94,15 +103,25 @@ def check_redis_binary(*, needed: bool) -> CheckResult:
 
 
 def languages() -> CheckResult:
-    """Whether the languages of posts can be told."""
+    """Check whether the server can detect the language of posts."""
     if language.library() is not None:
-        return good("CLD2 tells the languages of posts")
-    fetch = "`stream-server fetch cld2` gets it" if native.offered(native.CLD2) else "there is none for this machine"
-    return advice(f"posts whose author gives no language stay `und`, since CLD2 is not there: {fetch}")
+        return good("CLD2 detects the languages of posts")
+    fetch = "`stream-server fetch cld2` gets it" if native.offered(native.CLD2) else "not available for this platform"
+    return advice(f"posts whose author gives no language stay `und`, because CLD2 is missing: {fetch}")
+
+
+def check_filters() -> CheckResult:
+    """Check that all installed filters can be loaded, and name them."""
+    try:
+        registry = Registry.from_entry_points()
+        registry.all()
+    except PluginError as error:
+        return broken(str(error))
+    return good(f"filters: {registry.summary()}")
 
 
 def check_descriptors() -> CheckResult:
-    """How many connections a process may hold."""
+    """Check how many connections a process may hold."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < MIN_DESCRIPTORS:
         return advice(f"a process may open {soft} files, so about that many streams: raise it (`ulimit -n {hard}`)")
@@ -110,40 +129,41 @@ def check_descriptors() -> CheckResult:
 
 
 def check_data_folder(path: str) -> list[CheckResult]:
-    """Whether the data folder can be written, and by its owner alone."""
+    """Check whether the data folder is writable, only by its owner, and has free space."""
     if not path:
-        return [good("no --data-dir: data are kept in a temporary folder and end with the server")]
+        return [good("no --data-dir: the data are in a temporary folder and are deleted when the server stops")]
     folder = Path(path).expanduser()
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return [broken(f"the data folder {folder} cannot be written")]
     found = [good(f"the data folder {folder} can be written")]
     if folder.exists() and folder.stat().st_mode & 0o022:
         found.append(advice(f"others can write into {folder}: `chmod 700` it"))
-    if shutil.disk_usage(there).free < MIN_FREE_BYTES:
+    if shutil.disk_usage(existing).free < MIN_FREE_BYTES:
         found.append(advice(f"less than 1 GiB is free for {folder}: a full disk stops all writes"))
     return found
 
 
 def check_token_key(config: Config) -> CheckResult:
-    """Whether tokens can be verified with the settings' key."""
+    """Check whether the settings' key can verify tokens."""
     try:
-        kept = bool(config.data_dir) and (Path(config.data_dir) / "jwt.secret").exists()
-        TokenAuthority(config, load_or_create_secret(config.data_dir if kept else "") if not config.jwt_secret else "")
+        is_kept = bool(config.data_dir) and (Path(config.data_dir) / "jwt.secret").exists()
+        secret = "" if config.jwt_secret else load_or_create_secret(config.data_dir if is_kept else "")
+        TokenAuthority(config, secret)
     except InvalidSetting as error:
         return broken(str(error))
     if config.jwt_secret or config.jwt_algorithm != "HS256":
         return good(f"the key of {config.jwt_algorithm} tokens is usable")
-    return good("the key of tokens is " + ("kept in the data folder" if kept else "made at the first start"))
+    return good("the key of tokens is " + ("kept in the data folder" if is_kept else "created at the first start"))
 
 
 def no_server_running(data_dir: str) -> CheckResult:
-    """That none runs on the data folder."""
+    """Return the result for a data folder without a running server."""
     return advice(f"no server runs on {data_dir}")
 
 
 async def check_server(url: str) -> CheckResult:
-    """Whether a server answers there, and is ready."""
+    """Check whether a server answers at ``url`` and is ready."""
     try:
         async with ApiClient(url, attempts=1, seconds=3) as api:
             await api.request("GET", "/readyz")
@@ -155,14 +175,14 @@ async def check_server(url: str) -> CheckResult:
 
 
 async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
-    """What the Redis at ``url`` is like; its credentials are not repeated."""
+    """Check the Redis at ``url``: version, clock and configuration. The sentences never contain its credentials."""
     link = RedisClient(url, timeout_seconds)
     try:
-        began = time.time()
+        started = time.time()
         info, clock = await link.execute(("INFO",), ("TIME",))
         found = [
             _check_version(parse_info(info)),
-            _check_clock_skew(float(clock[0]) + float(clock[1]) / 1e6, began, time.time()),
+            _check_clock_skew(float(clock[0]) + float(clock[1]) / 1e6, started, time.time()),
         ]
         found += await _check_configuration(link, parse_info(info))
     except ApiError:
@@ -173,18 +193,18 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
 
 
 async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]:
-    """Whether the Sentinels that a URL names answer and agree; nothing for any other URL."""
+    """Check whether the Sentinels in the URL answer and agree; return no result for any other URL."""
     service = parse_sentinel_url(url)
     if service is None:
         return []
-    asked = Sentinels(service, timeout_seconds)
-    states = await asked.fetch_states()
-    await asked.close()
-    told = [state for state in states if state is not None]
-    if not told:
-        return [broken("no Sentinel answers, or none of them watches this service")]
-    found = [advice(f"{len(states) - len(told)} of {len(states)} Sentinels do not answer")] if None in states else []
-    if len({(state["ip"], state["port"]) for state in told}) > 1:
+    sentinels = Sentinels(service, timeout_seconds)
+    states = await sentinels.fetch_states()
+    await sentinels.close()
+    answers = [state for state in states if state is not None]
+    if not answers:
+        return [broken("no Sentinel answers, or none monitors this service")]
+    found = [advice(f"{len(states) - len(answers)} of {len(states)} Sentinels do not answer")] if None in states else []
+    if len({(state["ip"], state["port"]) for state in answers}) > 1:
         return [*found, broken("the Sentinels do not agree on the primary: one may be cut off from the others")]
     if len(states) < MIN_SENTINELS:
         found.append(advice("fewer than three Sentinels are named: two must agree when the third is gone"))
@@ -192,21 +212,21 @@ async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]
 
 
 async def check_replicas(config: Config, url: str) -> list[CheckResult]:
-    """Whether the replica to read from can be used, and as many are there as writes wait for."""
+    """Check whether the replica to read from is usable, and whether enough replicas exist for ``--write-replicas``."""
     primary, near = RedisClient(url, config.redis_timeout_seconds), None
     found = []
     try:
-        told, n = await primary.execute(("INFO", "replication"), ("HGET", keys.META, "n"))
+        answers, n = await primary.execute(("INFO", "replication"), ("HGET", keys.META, "n"))
         if config.redis_read:
             near = ReplicaRouter(primary, RedisClient(config.redis_read, config.redis_timeout_seconds, replica=True))
             found.append(REPLICA_KEEPS_UP if await near.try_replica(int(n or 0)) else REPLICA_UNUSABLE)
-        connected = int(parse_info(told).get("connected_slaves", 0))
+        connected = int(parse_info(answers).get("connected_slaves", 0))
         if config.write_replicas > connected:
-            found.append(broken(f"writes wait for {config.write_replicas} replicas, and there are {connected}"))
+            found.append(broken(f"writes wait for {config.write_replicas} replicas, but only {connected} are there"))
         elif config.write_replicas:
-            found.append(good(f"{connected} replicas are there for writes that wait for {config.write_replicas}"))
+            found.append(good(f"{connected} replicas are connected; writes wait for {config.write_replicas}"))
     except ApiError:
-        return found  # that Redis does not answer was said already
+        return found  # another check already reports that Redis does not answer
     finally:
         if near is not None:
             await near.close()
@@ -215,6 +235,7 @@ async def check_replicas(config: Config, url: str) -> list[CheckResult]:
 
 
 async def _check_configuration(link: RedisClient, info: dict[str, str]) -> list[CheckResult]:
+    """Check the configuration of Redis."""
     names = ("appendonly", "appendfsync", "maxmemory-policy", "client-output-buffer-limit")
     try:
         answers = await link.execute(*(("CONFIG", "GET", name) for name in names))
@@ -229,26 +250,28 @@ async def _check_configuration(link: RedisClient, info: dict[str, str]) -> list[
 
 
 def _check_version(info: dict[str, str]) -> CheckResult:
+    """Check the version of Redis."""
     version = info.get("redis_version", "0.0")
     if tuple(int(part) for part in version.split(".")[:2]) < MIN_REDIS_VERSION:
         return broken(f"Redis {version} is too old: 6.2 or newer is needed")
     return good(f"Redis {version} answers")
 
 
-def _check_clock_skew(theirs: float, began: float, ended: float) -> CheckResult:
-    """The clocks differ by at least as much as theirs lies outside of the question's span."""
-    skew = max(began - theirs, theirs - ended, 0.0)
+def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
+    """Check the clock of Redis. The skew is how far its time lies outside the time span of the request."""
+    skew = max(started - theirs, theirs - ended, 0.0)
     if skew > MAX_CLOCK_SKEW_SECONDS:
         return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")
     return good("the clocks of Redis and this machine agree")
 
 
 def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[CheckResult]:
+    """Check whether Redis loses acknowledged writes at a crash."""
     if settings.get("appendonly") != "yes":
         return [advice("Redis has appendonly off: what was written since its last snapshot is lost when it restarts")]
     if settings.get("appendfsync") != "always":
         return [advice("appendfsync is not `always`: a crash loses as much as the disk is behind, 2 s and more")]
-    # Redis counts its rewrites since 7; in 6.2 the last one's duration is -1 before the first.
+    # Redis 7 counts its rewrites. In 6.2 the duration of the last rewrite is -1 before the first.
     if info.get("aof_rewrites", "1") == "0" or info.get("aof_last_rewrite_time_sec") == "-1":
         return [
             good("everything is on disk before it is answered"),
@@ -261,13 +284,17 @@ def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[C
 
 
 def _check_eviction(policy: str) -> CheckResult:
+    """Check that Redis does not evict data."""
     if policy != "noeviction":
         return broken(f"maxmemory-policy is {policy}: Redis would drop data when memory is short; set noeviction")
     return good("Redis drops nothing when memory is short (noeviction)")
 
 
 def _check_pubsub_buffer(limits: str) -> CheckResult:
-    """The setting reads ``normal 0 0 0 slave … pubsub <hard> <soft> <seconds>``."""
+    """Check the output buffer for subscribers.
+
+    The setting has the form ``normal 0 0 0 … pubsub <hard> <soft> <seconds>``.
+    """
     words = limits.split()
     soft = int(words[words.index("pubsub") + 2]) if "pubsub" in words else 0
     if 0 < soft < MIN_PUBSUB_BUFFER_BYTES:

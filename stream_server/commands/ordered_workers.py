@@ -1,4 +1,4 @@
-"""Work side by side, that of one author in its order."""
+"""Workers that process items in parallel, but items with the same key in order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,13 +7,19 @@ from typing import Generic, Self, TypeVar
 Item = TypeVar("Item")
 
 MAX_WAITING_ITEMS = 4
-"""Items that wait in a lane at most: a slow server holds the reader back, and the file does not fill the memory."""
+"""Items that may wait in each queue.
+
+A slow server thus slows the reader down, and the file does not fill the memory.
+"""
 
 
 class OrderedWorkers(Generic[Item]):
-    """``count`` workers with a queue each; what has the same key goes through the same lane.
+    """Runs ``count`` workers with one queue each.
 
-    As ``async with``: leaving the block waits until all is done; leaving it by an exception drops what waits.
+    Items with the same key go to the same worker, so they keep their order.
+
+    Use it with ``async with``. Leaving the block waits for all items; leaving it by an exception drops the waiting
+    ones.
     """
 
     def __init__(self, count: int, work: Callable[[Item], Awaitable[None]]) -> None:
@@ -31,12 +37,13 @@ class OrderedWorkers(Generic[Item]):
         if failure[0] is None:
             for queue in self._queues:
                 await queue.put(None)
-        await self._group.__aexit__(*failure)  # type: ignore[arg-type]  # the three go on as they came
+        await self._group.__aexit__(*failure)  # type: ignore[arg-type]  # passes the three arguments on unchanged
 
     async def put(self, key: str, item: Item) -> None:
-        """Hand over one item; waits while its lane is full."""
+        """Give one item to the worker of ``key``; wait while its queue is full."""
         await self._queues[hash(key) % len(self._queues)].put(item)
 
     async def _run(self, queue: asyncio.Queue[Item | None]) -> None:
+        """Process the items of one queue until the end mark (None)."""
         while (item := await queue.get()) is not None:
             await self._work(item)

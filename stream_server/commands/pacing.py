@@ -1,15 +1,18 @@
-"""When the next status is due."""
+"""When each status of a replay is due."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 DueTime = Callable[[int, float | None], float]
-"""The seconds after the start at which status number i, posted at that Unix time (None: unknown), is due."""
+"""A function that returns when a status is due, in seconds after the start.
+
+Its arguments are the number of the status and its Unix time, None if unknown.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyPace:
-    """``rate`` of them a second."""
+    """A constant ``rate`` of statuses per second."""
 
     rate: float
 
@@ -18,7 +21,7 @@ class SteadyPace:
 
 
 class OriginalPace:
-    """``speed`` times the pace of the recording itself; one without a time, or out of order, is due at once."""
+    """The pace of the recording times ``speed``. A status without a time, or out of order, is due at once."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -33,5 +36,5 @@ class OriginalPace:
 
 
 def at_once(_: int, __: float | None) -> float:
-    """As fast as the server takes them."""
+    """Return 0: every status is due at once, so the server's speed alone limits the replay."""
     return 0.0

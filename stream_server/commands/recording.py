@@ -1,7 +1,7 @@
-"""A file of statuses, one JSON object a line: ``{"author", "message", "posted"?, "location"?, "place"?, …}``.
+"""Reads a recording: a file of statuses, one JSON object per line.
 
-What a line cannot be read for is told with its number; what the server thinks of a message, a point or a name is the
-server's to say, so its rules stand in one place.
+The members are ``{"author", "message", "posted"?, "location"?, "place"?, "lang"?}``. The reader reports lines that it
+cannot decode, with their number. It does not check messages, points or names: the server does, so the rules exist once.
 """
 
 from collections.abc import Iterator
@@ -12,18 +12,25 @@ from typing import Any, NamedTuple
 import msgspec
 
 MAX_PLACE_CHARS = 100
-"""The longest place name that the API takes; profiles have longer ones, which are cut: they are no addresses."""
+"""Longest place name that the API accepts. Places from profiles can be longer and are cut."""
 
 
 class UnreadableLine(NamedTuple):
-    """A line that is no status, and why."""
+    """A line that is not a status, and the reason."""
 
     line: int
     reason: str
 
 
 class RecordedStatus(NamedTuple):
-    """One status of a recording; ``posted`` is Unix time, ``body`` what is sent."""
+    """One status of a recording.
+
+    Attributes:
+        line: Number of the line, from 1.
+        author: Author as the recording names it.
+        posted: Unix time of the post; None if unknown.
+        body: Body of the request that posts it.
+    """
 
     line: int
     author: str
@@ -32,6 +39,8 @@ class RecordedStatus(NamedTuple):
 
 
 class _Row(msgspec.Struct):
+    """The members of a line."""
+
     author: str
     message: str
     posted: datetime | None = None
@@ -44,7 +53,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 
 def read_recording(path: Path) -> Iterator[RecordedStatus | UnreadableLine]:
-    """The statuses of the file in its order; blank lines are passed over."""
+    """Yield the statuses of the file in order; skip blank lines."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -52,6 +61,7 @@ def read_recording(path: Path) -> Iterator[RecordedStatus | UnreadableLine]:
 
 
 def _parse_line(number: int, line: bytes) -> RecordedStatus | UnreadableLine:
+    """Return the status of one line, or why the line is unreadable."""
     try:
         row = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -64,7 +74,7 @@ def _parse_line(number: int, line: bytes) -> RecordedStatus | UnreadableLine:
 
 
 def _optional_members(row: _Row) -> dict[str, Any]:
-    """The members that the API may be given, as it names them."""
+    """Return the optional members of the request body, by the names of the API."""
     found: dict[str, Any] = {}
     if row.location is not None:
         found["location"] = {"lon": row.location[0], "lat": row.location[1]}
@@ -78,6 +88,7 @@ def _optional_members(row: _Row) -> dict[str, Any]:
 
 
 def _unix_time(posted: datetime | None) -> float | None:
+    """Return the Unix time; a time without a zone counts as UTC."""
     if posted is None:
         return None
     return (posted if posted.tzinfo is not None else posted.replace(tzinfo=UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""``replay``: a file of statuses through the HTTP API, at a rate or at its own pace."""
+"""The command ``replay``: post a file of statuses through the HTTP API, at a fixed rate or at its own pace."""
 
 import asyncio
 import secrets
@@ -23,36 +23,36 @@ from stream_server.config import config
 from stream_server.config.settings import Config
 
 MAX_SHOWN_LINES = 20
-"""Lines that were not posted are told one by one up to so many, then only counted."""
+"""Number of lines that were not posted and are listed; the others are only counted."""
 
 TOKEN_TTL_SECONDS = 600
-"""Tokens are signed anew for each post, and outlive its repetitions."""
+"""Lifetime of a post's token in seconds. Each post has a new token, valid for all its attempts."""
 
 MAX_ATTEMPTS = 10
-"""A post is tried so often, for about 20 s in all: as long as a server takes to start again on much data."""
+"""Attempts per post, about 20 s in all: the time that a server with much data needs to restart."""
 
 ADMIN_LOGIN = "replay"
-"""The account that makes the others."""
+"""Login of the account that creates the authors' accounts."""
 
 EPILOG = """
 \b
 Examples:
-  stream-server replay tweets.jsonl --data-dir ./data             as fast as the server takes them
+  stream-server replay tweets.jsonl --data-dir ./data             as fast as the server accepts them
   stream-server replay tweets.jsonl --data-dir ./data --rate 50   50 a second
-  stream-server replay tweets.jsonl --data-dir ./data --speed 60  an hour of it in a minute
+  stream-server replay tweets.jsonl --data-dir ./data --speed 60  an hour of the recording per minute
 
 \b
 A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z",
-"location": [lon, lat], "place": "London"}; the last three may be null or missing.
+"location": [lon, lat], "place": "London"}; the last three are optional.
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--url", help="The server; by default the one on --data-dir, else http://127.0.0.1:8000.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses a second.")
-@click.option("--speed", type=click.FloatRange(0, min_open=True), help="Times the file's own pace.")
-@click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Posts at once.")
+@click.option("--url", help="URL of the server; default: the one on --data-dir, else http://127.0.0.1:8000.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses per second.")
+@click.option("--speed", type=click.FloatRange(0, min_open=True), help="Factor of the recording's own pace.")
+@click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Parallel posts.")
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
 @click.pass_context
 def replay(
@@ -67,15 +67,15 @@ def replay(
 ) -> None:
     """Post the statuses in FILE (JSON lines) as their authors.
 
-    Accounts are made for the authors. The posts of one author keep their order.
+    It creates accounts for the authors. The posts of one author keep their order.
     """
     if rate is not None and speed is not None:
-        raise CommandFailure("--rate and --speed contradict each other: give one of them", USAGE)
-    settled = config.load(flags)
+        raise CommandFailure("give only one of --rate and --speed", USAGE)
+    settings = config.load(flags)
     due = pacing.SteadyPace(rate) if rate else pacing.OriginalPace(speed) if speed else pacing.at_once
     run = ReplayRun(file, due, concurrency)
     try:
-        asyncio.run(run.run(settled, server_access.server_address(url, settled)))
+        asyncio.run(run.run(settings, server_access.server_address(url, settings)))
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
@@ -86,7 +86,14 @@ def replay(
 
 @dataclass(slots=True)
 class ReplayRun:
-    """One replay of a file: accounts first, then the posts."""
+    """One replay of a file: it creates the accounts, then posts the statuses.
+
+    Attributes:
+        file: The recording.
+        due: When each status is due.
+        concurrency: Number of posts at the same time.
+        tally: The results so far.
+    """
 
     file: Path
     due: pacing.DueTime
@@ -97,16 +104,19 @@ class ReplayRun:
     _user_ids: dict[str, str] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, settled: Config, url: str) -> None:
-        """Do it, until the end of the file, Ctrl-C (once: what is under way is finished), or the loss of the server."""
+    async def run(self, settings: Config, url: str) -> None:
+        """Replay until the end of the file, Ctrl-C or the loss of the server.
+
+        The first Ctrl-C finishes the posts under way. Raises :class:`CommandFailure` if the server is lost.
+        """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         client = ApiClient(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
-        async with server_access.open_server_access(settled) as stage, client as api:
-            self._user_ids = await self._create_accounts(api, stage)
+        async with server_access.open_server_access(settings) as access, client as api:
+            self._user_ids = await self._create_accounts(api, access)
             started = loop.time()
             try:
-                await self._post_all(api, stage)
+                await self._post_all(api, access)
             finally:
                 self.tally.seconds = loop.time() - started
                 self.tally.repeated = api.repeats
@@ -114,8 +124,11 @@ class ReplayRun:
             raise CommandFailure(self.tally.server_lost, UNREACHABLE)
 
     async def _create_accounts(self, api: ApiClient, access: ServerAccess) -> dict[str, str]:
-        """Lower-case login → user id of everyone in the file, made in batches; tells what cannot be read."""
-        people: dict[str, tuple[str, str]] = {}
+        """Create the accounts of all authors in batches; return each user id by the login in lower case.
+
+        Count all lines, and print those that are unreadable.
+        """
+        accounts: dict[str, tuple[str, str]] = {}
         for found in recording.read_recording(self.file):
             self.tally.total += 1
             if isinstance(found, UnreadableLine):
@@ -123,28 +136,30 @@ class ReplayRun:
                 self._print_skipped_line(found.line, found.reason, self.tally.unreadable)
             else:
                 login = author_names.login_of_author(found.author)
-                people.setdefault(login.lower(), (login, author_names.name_of_author(found.author)))
-        if not people:
+                accounts.setdefault(login.lower(), (login, author_names.name_of_author(found.author)))
+        if not accounts:
             return {}
         admin = access.sign_token(
             await access.find_user(ADMIN_LOGIN, create=True), frozenset({"admin"}), TOKEN_TTL_SECONDS
         )
-        return await api.create_users(list(people.values()), token=admin)
+        return await api.create_users(list(accounts.values()), token=admin)
 
     async def _post_all(self, api: ApiClient, access: ServerAccess) -> None:
+        """Post all statuses with parallel workers and a progress bar."""
         with self._progress() as progress:
             bar = progress.add_task("posting", total=self.tally.total - self.tally.unreadable)
 
             async def work(status: RecordedStatus) -> None:
+                """Post one status unless the server is lost, and advance the bar."""
                 if self.tally.server_lost is None:
                     await self._post(api, access, status)
                 progress.advance(bar)
 
-            async with OrderedWorkers(self.concurrency, work) as lanes:
-                await self._dispatch_when_due(lanes)
+            async with OrderedWorkers(self.concurrency, work) as workers:
+                await self._dispatch_when_due(workers)
 
     async def _dispatch_when_due(self, workers: OrderedWorkers[RecordedStatus]) -> None:
-        """Hand each status over when it is due, until the end or a stop."""
+        """Give each status to the workers when it is due, until the end or a stop."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         statuses = (found for found in recording.read_recording(self.file) if isinstance(found, RecordedStatus))
@@ -157,11 +172,12 @@ class ReplayRun:
             await workers.put(status.author, status)
 
     async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
+        """Post one status as its author and count the result."""
         token = access.sign_token(
             self._user_ids[author_names.login_of_author(status.author).lower()], frozenset({"write"}), TOKEN_TTL_SECONDS
         )
         try:
-            # The key names the line of this run: a repetition of the request is the same post.
+            # The key names this run and line, so a repeated request is the same post.
             await api.post(**status.body, token=token, key=f"{self._run_id}-{status.line}")
         except RequestRefused as refused:
             self.tally.refused += 1
@@ -173,6 +189,7 @@ class ReplayRun:
             self.tally.posted += 1
 
     async def _wait_or_stop(self, seconds: float) -> None:
+        """Wait ``seconds``, or less if the replay is stopped."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
@@ -180,24 +197,27 @@ class ReplayRun:
             return
 
     def _interrupt(self) -> None:
+        """Stop the replay at the first Ctrl-C; the second one ends the program."""
         self.tally.interrupted = True
         self._stop.set()
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # the second one ends it at once
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # a second Ctrl-C ends the program at once
 
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
+        """Print why a line was not posted, unless ``count`` is over :data:`MAX_SHOWN_LINES`."""
         if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
         if count == MAX_SHOWN_LINES:
-            self._console.print("… more like these are only counted", markup=False)
+            self._console.print("… further lines are only counted", markup=False)
 
     def _progress(self) -> Progress:
+        """Return the progress bar."""
         columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), PostRateColumn(), TimeRemainingColumn())
         return Progress(*columns, console=self._console)
 
 
 class PostRateColumn(ProgressColumn):
-    """Posts a second, lately."""
+    """The column of the progress bar with the present posts per second."""
 
     def render(self, task: Task) -> Text:
-        """The column's text."""
+        """Return the text of the column."""
         return Text(f"{task.speed or 0:,.0f}/s")

@@ -1,4 +1,4 @@
-"""What became of a replay's lines, for a person and for the exit code."""
+"""The results of a replay: counts of lines, and the exit code."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHAB
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """Counts of lines, and how it ended."""
+    """Counts of lines, and how the replay ended."""
 
     total: int = 0
     posted: int = 0
@@ -22,7 +22,7 @@ class ReplaySummary:
 
     @property
     def exit_code(self) -> int:
-        """0 only if every line was posted."""
+        """The exit code; 0 only if every line was posted."""
         if self.server_lost is not None:
             return UNREACHABLE
         if self.interrupted:
@@ -30,7 +30,7 @@ class ReplaySummary:
         return FAILED if self.posted < self.total else OK
 
     def table(self) -> Table:
-        """The numbers for a person."""
+        """Return the counts as a table for a person."""
         table = Table(show_header=False, box=None, title=f"replay{' (interrupted)' if self.interrupted else ''}")
         rate = self.posted / self.seconds if self.seconds else 0.0
         rows = {

@@ -1,4 +1,4 @@
-"""``rules``: what a rule means, without a server."""
+"""The command ``rules``: explain what a rule means, without a server."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,23 +28,23 @@ Examples:
   stream-server rules explain --status status.json -- '-milk (tea OR from:ada)'
 
 \b
-FILE holds a status as the API takes or gives it; "author": {"login", "id", "bio", "followers", "following", "posts"}
-may stand in it, too. Exit codes: 0 it matches, 1 it does not, 2 the rule, or what it is tried on, is wrong.
+FILE holds a status as the API accepts or returns it, and may add "author": {"login", "id", "bio", "followers",
+"following", "posts"}. Exit codes: 0 the rule matches, 1 it does not, 2 the rule or the status is invalid.
 """
 
 OPTION_OF_MEMBER = {"message": "--text", "lang": "--lang"}
-"""Which options stand for which members of a status."""
+"""The option that gives each member of a status, for error messages."""
 
 
 class _TrialAuthor(AuthorSnapshot, frozen=True):
-    """Who wrote a status, as far as that is said."""
+    """The author of a status in the file, as far as known."""
 
     id: str = ANONYMOUS_STATUS["id"]
     login: str = ANONYMOUS_STATUS["login"]
 
 
 class _ApiStatus(StatusFields):
-    """As much of a status that the API gave as is looked at, with its author beside it."""
+    """The members of a status from the API that are used here, with its author beside it."""
 
     uid: str = ANONYMOUS_STATUS["uid"]
     author: _TrialAuthor | None = None
@@ -52,34 +52,34 @@ class _ApiStatus(StatusFields):
 
 @click.group()
 def rules() -> None:
-    """Try rules, without a server."""
+    """Try rules without a server."""
 
 
 @rules.command(epilog=EPILOG)
 @click.argument("rule")
 @click.option("--text", help="The message of the status.")
-@click.option("--status", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="One in JSON.")
-@click.option("--lang", help="Its language; else what --status says, or what its words tell.")
+@click.option("--status", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON file.")
+@click.option("--lang", help="Language of the status; default: from --status, else detected.")
 @click.pass_context
 def explain(context: click.Context, /, rule: str, text: str | None, file: Path | None, lang: str | None) -> None:
-    """Say part by part whether RULE matches a status, and why."""
+    """Show for each part whether RULE matches a status, and why."""
     parsed = _parse_rule(rule)
     if text is None and file is None:
-        raise CommandFailure("Give --text, or a status by --status", USAGE)
-    given = {name: one for name, one in (("message", text), ("lang", lang)) if one is not None}
+        raise CommandFailure("give --text or --status", USAGE)
+    given = {name: value for name, value in (("message", text), ("lang", lang)) if value is not None}
     try:
-        seen = _make_event(_read_status(file) | _check_members(given, OPTION_OF_MEMBER))
+        event = _make_event(_read_status(file) | _check_members(given, OPTION_OF_MEMBER))
     except RecursionError:
         raise CommandFailure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
-    told = parsed.explain(seen)
+    explanation = parsed.explain(event)
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    for line in _format_explanation(told, 0):
+    for line in _format_explanation(explanation, 0):
         console.print(terminal.escape_controls(line))
-    context.exit(OK if told.matched else FAILED)
+    context.exit(OK if explanation.matched else FAILED)
 
 
 def _parse_rule(text: str) -> Rule:
-    """The rule; one that is none ends the command, with a caret under the column at fault."""
+    """Return the rule; end the command with a caret under the wrong column if it is invalid."""
     try:
         return Rule.parse(text, Registry.from_entry_points())
     except RuleError as error:
@@ -89,7 +89,10 @@ def _parse_rule(text: str) -> Rule:
 
 
 def _read_status(file: Path | None) -> dict[str, Any]:
-    """The status in the file; only one that the API gave has an id, and more in it than the API takes."""
+    """Return the status in the file.
+
+    A status with an id came from the API and may have all members that the API returns.
+    """
     if file is None:
         return {}
     try:
@@ -102,11 +105,11 @@ def _read_status(file: Path | None) -> dict[str, Any]:
 def _check_members(
     members: dict[str, Any], options: Mapping[str, str], kind: type[msgspec.Struct] | None = None
 ) -> dict[str, Any]:
-    """``members`` if they are those of a ``kind``, or of what the API takes.
+    """Return ``members`` if they are valid as ``kind``, or as input of the API without ``kind``.
 
-    What is not ends the command, named by its option, or as a member of the file.
+    Otherwise end the command and name the option, or the member of the file.
     """
-    # Here, since the server's rooms take a while to import and the other commands need none of them.
+    # Imported here, because importing the web package takes time and other commands do not need it.
     from stream_server.web.api.rule_trial import TrialStatus  # noqa: PLC0415 - see above
     from stream_server.web.http import validation  # noqa: PLC0415 - see above
 
@@ -114,15 +117,16 @@ def _check_members(
         validation.decode_body(kind or TrialStatus, msgspec.json.encode(members))
     except ApiError as error:
         option = options.get(error.param or "")
-        said = (option, error.message) if option else ("--status", error.param, error.message)
-        raise CommandFailure(": ".join(filter(None, said)), USAGE) from None
+        message = error.message.removeprefix(f"`{error.param}` ")  # the option or the path names the member
+        parts = (option, message) if option else ("--status", error.param, message)
+        raise CommandFailure(": ".join(filter(None, parts)), USAGE) from None
     except UnicodeEncodeError:
         raise CommandFailure("--text and --lang must be UTF-8", USAGE) from None
     return members
 
 
 def _make_event(members: dict[str, Any]) -> Event:
-    """What the filters see of a status; what it lacks is nobody's and nowhere."""
+    """Return the filters' view of the status. A missing author is anonymous."""
     author = members.pop("author", None)
     try:
         person = None if author is None else msgspec.convert(author, _TrialAuthor)
@@ -134,11 +138,11 @@ def _make_event(members: dict[str, Any]) -> Event:
             members = {"origin": "0", **members}
         return trial_event(make_trial_status(members, detect_language), EntryFacts(author=person))
     except (msgspec.MsgspecError, MalformedEntry) as error:
-        raise CommandFailure(f"--status: this is no status: {error}", USAGE) from None
+        raise CommandFailure(f"--status: not a status: {error}", USAGE) from None
 
 
 def _format_explanation(explanation: Explanation, depth: int) -> list[str]:
-    """A line a part: a tick or a cross, the part, why, and where in the message."""
+    """Return one line per part: a mark, the part, the reason, and the indices in the message."""
     where = "".join(f" [{start}, {end}]" for start, end in explanation.indices)
     line = f"{'  ' * depth}{'✓' if explanation.matched else '✗'} {explanation.text}: {explanation.why}{where}"
     return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1))]

@@ -1,4 +1,4 @@
-"""``serve``: the server, until it is told to stop."""
+"""The command ``serve``: run the server until SIGTERM or Ctrl-C."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from stream_server.store.store import RedisTooOld
 EPILOG = """
 \b
 Examples:
-  stream-server serve --demo                     a server with a small world, and what to try
+  stream-server serve --demo                     sample content, and commands to try
   stream-server serve --data-dir ./data          keeps its data in ./data
   stream-server serve --redis redis://10.0.0.5   uses that Redis
   stream-server serve --workers 4 --port 80      four processes on one port
@@ -24,7 +24,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--demo", is_flag=True, help="Make a small world and print what to try; posts keep coming.")
+@click.option("--demo", is_flag=True, help="Create sample content that keeps changing, and print commands to try.")
 @click.option("--supervised", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, hidden=True)
 @setting_options.options()
@@ -32,23 +32,23 @@ Examples:
 def serve(
     context: click.Context,
     /,
-    demo: bool,  # noqa: FBT001 - click's way
+    demo: bool,  # noqa: FBT001 - click passes flags so
     supervised: int | None,
     listening: int | None,
     **flags: Any,
 ) -> None:
-    """Run the server, with a Redis of its own unless one is given.
+    """Run the server, with an embedded Redis unless one is given.
 
-    It stops at Ctrl-C or SIGTERM, after a goodbye to every stream. At SIGHUP it reads --settings-file again, see
+    Ctrl-C and SIGTERM stop it after a goodbye to every stream. At SIGHUP it reads --settings-file again, see
     `stream-server reload`.
     """
-    # Here, since the server's rooms take a while to import and the other commands need none of them.
+    # Imported here, because importing the server takes time and other commands do not need it.
     from stream_server.runtime import process  # noqa: PLC0415 - see above
 
-    settled = config.load(flags)
+    settings = config.load(flags)
     try:
         worker = None if supervised is None else process.WorkerDescriptors(supervised, listening)
-        code = process.run_server(settled, flags, with_demo=demo, print_text=_print_text, descriptors=worker)
+        code = process.run_server(settings, flags, with_demo=demo, print_text=_print_text, descriptors=worker)
     except (EmbeddedRedisError, CannotListen, RedisTooOld) as error:
         raise CommandFailure(str(error)) from None
     except OSError as error:
@@ -59,4 +59,5 @@ def serve(
 
 
 def _print_text(text: str) -> None:
+    """Print text for the person at the terminal."""
     click.echo(text)

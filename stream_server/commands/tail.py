@@ -1,4 +1,4 @@
-"""``tail``: a stream in the terminal, for as long as it is looked at."""
+"""The command ``tail``: show a stream in the terminal until Ctrl-C."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,18 +16,19 @@ from stream_server.commands.exit_codes import USAGE, CommandFailure
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
-    "follow": "User ids, or @me for those whom you follow.",
+    "follow": "User ids, or @me for the users that you follow.",
     "locations": "Boxes: west,south,east,north.",
-    "rule": "A rule, or tag:rule; several times for several.",
-    "rules": "saved: those that you have saved.",
+    "rule": "A rule, or tag:rule; repeat the option for more.",
+    "rules": "saved: your saved rules.",
     "sample": "Percent of all posts.",
     "language": "Only these languages: en,fr.",
-    "kinds": "Only these kinds: post,delete,follow,like,comment and others; post,delete if absent.",
+    "kinds": "Only these kinds: post,delete,follow,like,comment and others; default post,delete.",
     "partition": "k/n: one of n parts of the firehose.",
 }
+"""The filter parameters that are options, with their help texts."""
 
 SEPARATORS = {"rule": "\n"}
-"""What stands between the values of an option that is given several times; a comma, if not said."""
+"""Separators between the values of an option given several times; a comma for all other options."""
 
 EPILOG = """
 \b
@@ -41,6 +42,7 @@ Examples:
 
 
 def _filter_options(command: Any) -> Any:
+    """Add the options of :data:`FILTER_OPTIONS` to the command."""
     for name, text in reversed(FILTER_OPTIONS.items()):
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command
@@ -50,7 +52,7 @@ def _filter_options(command: Any) -> Any:
 @_filter_options
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
-@click.option("--since", help="Start there: a cursor, an ISO time, or -15m.")
+@click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
 @click.option("--json", "as_json", is_flag=True, help="The messages as JSON lines.")
 @click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
 @credential.options
@@ -59,7 +61,7 @@ def tail(
 ) -> None:
     """Show a stream in the terminal.
 
-    It comes back by itself when the connection is lost, and goes on where it was.
+    It reconnects after a lost connection and continues at the same position.
     """
     parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
     token = credential.token_source(given)
@@ -78,7 +80,7 @@ def tail(
 
 
 def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
-    """The stream's parameters out of the options; a repeated one is one list."""
+    """Return the stream's parameters from the options; several values of one option become a list."""
     parameters = {name: SEPARATORS.get(name, ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
     for pair in more:
         name, equals, value = pair.partition("=")
@@ -89,6 +91,7 @@ def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, st
 
 
 async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
+    """Print messages until the stream ends."""
     with view.status or nullcontext():
         async with client:
             async for message in client:
@@ -96,7 +99,10 @@ async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
 
 
 class TailOutput:
-    """Lines on standard output; on a terminal with a status line under them, else with words about it on stderr."""
+    """Prints messages on standard output.
+
+    A terminal also has a status line; otherwise such text goes to standard error.
+    """
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -107,7 +113,7 @@ class TailOutput:
         self._lag_ms = 0.0
 
     def show(self, message: StreamMessage) -> None:
-        """Print one message, and what the stream's own ones say."""
+        """Print one message, or update the status line if it is a control message."""
         if self._as_json and (not message.is_control or message.kind == "gap"):
             self._out.print(terminal.escape_json_controls(message.raw))
         elif not message.is_control or message.kind in {"gap", "warning", "effective"}:
@@ -117,16 +123,18 @@ class TailOutput:
         self._update_status(message)
 
     def show_connection(self, text: str) -> None:
-        """Say what happens to the connection."""
+        """Show what happens to the connection."""
         self._show_connection_text(terminal.escape_controls(text))
 
     def _show_connection_text(self, sentence: str) -> None:
+        """Show the sentence in the status line, or on standard error."""
         if self.status is not None:
             self.status.update(sentence)
         elif sentence != "connected":
             self._err.print(sentence)
 
     def _update_status(self, message: StreamMessage) -> None:
+        """Update the count of events and the lag in the status line."""
         if message.kind == "heartbeat":
             self._lag_ms = float(message.data.get("lag_ms") or 0)
         elif not message.is_control:
@@ -137,7 +145,7 @@ class TailOutput:
 
 
 def age_ms(at: str, now: datetime) -> float:
-    """How long ago ``at`` (ISO 8601) was, in ms; 0 for what this machine's clock takes for the future."""
+    """Return how long ago ``at`` (ISO 8601) was in milliseconds; 0 for an invalid or future time."""
     try:
         return max(0.0, (now - datetime.fromisoformat(at)).total_seconds() * 1000)
     except (ValueError, TypeError):

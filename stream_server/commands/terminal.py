@@ -1,8 +1,7 @@
-"""Messages of a stream as lines for a terminal: readable, and harmless.
+"""Renders the messages of a stream as lines for a terminal that are readable and safe.
 
-A post is a stranger's text. Written to a terminal as it is, its control characters could move the cursor, rewrite
-what was shown, or set the clipboard; the Unicode ones that turn the direction of writing could show a line that is not
-there. All of them are shown as what they are instead.
+Posts contain text of strangers. Printed unchanged, its control characters could move the cursor, overwrite lines or set
+the clipboard, and Unicode direction characters could make a line look like another. So all of them are shown escaped.
 """
 
 import json
@@ -15,25 +14,27 @@ from rich.text import Text
 from stream_server.client import StreamMessage
 
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
-"""C0 and C1 controls, DEL, line and paragraph separators, overrides of direction, lone surrogates."""
+"""C0 and C1 controls, DEL, line and paragraph separators, direction overrides, lone surrogates."""
 
 HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
-"""What is coloured in a text; for the eye only, the entities are the server's to find."""
+"""What is coloured in a text. This is only for the eye; the server finds the real entities."""
 
 _READABLE = {"\n": "⏎ ", "\r": "", "\t": " "}
+"""Readable replacements of common control characters."""
 
 
 def escape_controls(text: str) -> str:
-    r"""``text`` on one line, with what a terminal would obey shown as ``\x1b`` and the like."""
+    r"""Return ``text`` on one line, with characters that a terminal would obey escaped as ``\x1b`` and the like."""
     return CONTROL_CHARACTERS.sub(_escape_character, text)
 
 
 def escape_json_controls(line: bytes) -> str:
-    r"""A JSON line of the same value, with what a terminal would obey written as ``\u001b`` escapes."""
+    r"""Return a JSON line of the same value, with characters that a terminal would obey as ``\u001b`` escapes."""
     return CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode(errors="replace"))
 
 
 def _escape_character(found: re.Match[str]) -> str:
+    """Return the replacement of one control character."""
     character = found[0]
     if character in _READABLE:
         return _READABLE[character]
@@ -42,41 +43,47 @@ def _escape_character(found: re.Match[str]) -> str:
 
 
 def render_message(message: StreamMessage) -> Text:
-    """One line for a message: when, what, who, which."""
+    """Return one line for a message: its time, and what its kind shows."""
     line = Text.assemble((escape_controls(message.at[11:19]), "dim"), " ")
     return line.append_text(RENDERERS.get(message.kind, _render_other)(message.data))
 
 
 def _render_post(data: dict[str, Any]) -> Text:
+    """Return the line of a post: author, text with highlights, place."""
     status = _member(data, "status")
     line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
     if status.get("origin"):
         verb, end = ("quotes", ": ") if status.get("message") else ("reposts", " ")
         line.append(f"{verb} @{_text(_member(status, 'original'), 'login')}{end}", style="green")
-    said = Text(escape_controls(_status_text(status)))
+    text = Text(escape_controls(_status_text(status)))
     for pattern, style in HIGHLIGHTS:
-        said.highlight_regex(pattern, style)
-    return line.append_text(said).append(_status_place(status), style="yellow")
+        text.highlight_regex(pattern, style)
+    return line.append_text(text).append(_status_place(status), style="yellow")
 
 
 def _status_text(status: dict[str, Any]) -> str:
+    """Return the message of the status; for a repost, the message of the original."""
     return str(status.get("message") or _member(status, "original").get("message") or "")
 
 
 def _status_place(status: dict[str, Any]) -> str:
+    """Return the place and point of the status in brackets; empty if it has none."""
     point = status.get("location")
-    named = _text(_member(status, "place"), "name")
+    place = _text(_member(status, "place"), "name")
     if isinstance(point, dict):
-        named = f"{named} {point.get('lat')}, {point.get('lon')}".strip()
-    return f"  ({escape_controls(named)})" if named else ""
+        place = f"{place} {point.get('lat')}, {point.get('lon')}".strip()
+    return f"  ({escape_controls(place)})" if place else ""
 
 
 def _render_delete(data: dict[str, Any]) -> Text:
+    """Return the line of a deleted status."""
     return Text(f"status {_text(_member(data, 'status'), 'id')} was deleted", style="red")
 
 
 def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
+    """Return the function that renders an action between two users."""
     def render_relation(data: dict[str, Any]) -> Text:
+        """Render one action between two users."""
         source, target = _text(_member(data, "source"), "login"), _text(_member(data, "target"), "login")
         return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
 
@@ -84,22 +91,26 @@ def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
 
 
 def _render_gap(data: dict[str, Any]) -> Text:
+    """Return the line of a gap: how many events are missing, and why."""
     count = data.get("count")
     lost = f"{count} events" if isinstance(count, int) else "events"
     return Text(f"GAP: {lost} cannot be delivered ({_text(data, 'reason')})", style="bold red")
 
 
 def _render_other(data: dict[str, Any]) -> Text:
+    """Return any other message as JSON without cursor and time."""
     shown = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
     return Text(escape_controls(json.dumps(shown, ensure_ascii=False)), style="dim")
 
 
 def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the member if it is an object, else an empty one."""
     found = data.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _text(data: dict[str, Any], name: str) -> str:
+    """Return the member as safe text; empty if it is missing."""
     return escape_controls(str(data.get(name) or ""))
 
 
@@ -110,4 +121,4 @@ RENDERERS: dict[str, Callable[[dict[str, Any]], Text]] = {
     "unfollow": _relation_renderer("no longer follows"),
     "gap": _render_gap,
 }
-"""How each kind is shown; others as they are."""
+"""The function that renders each kind; other kinds are shown as JSON."""

@@ -1,4 +1,4 @@
-"""``worker``: receivers of jobs and nothing else, beside servers that have none, or too few."""
+"""The command ``worker``: run job workers without a server, beside servers that have none or too few."""
 
 import asyncio
 import random
@@ -19,12 +19,13 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 
 REFRESH_SECONDS = 0.5
-"""How often the line is written anew."""
+"""Seconds between two updates of the progress line."""
 
 WORKER_SETTINGS = (
     "redis", "data_dir", "job_workers", "timeline_max", "fanout_batch_size", "log_max_entries", "log_max_seconds",
     "log_max_bytes", "redis_timeout_seconds", "settings_file",
 )  # fmt: skip
+"""Settings that this command uses."""
 
 EPILOG = """
 \b
@@ -33,48 +34,49 @@ Examples:
   stream-server worker --data-dir ./data          beside the server on that folder
 
 \b
-Give it the --timeline-max, --fanout-batch-size and --log-max-… of the servers.
+Give it the same --timeline-max, --fanout-batch-size and --log-max-… as the servers.
 """
 
 
-@click.command(epilog=EPILOG, short_help="Do what writes have left to be done.")
+@click.command(epilog=EPILOG, short_help="Do background jobs without a server.")
 @setting_options.options(*WORKER_SETTINGS)
 def worker(**flags: Any) -> None:
-    """Do what writes have left to be done: timelines of many followers, clean-ups, refills; and trim the log.
+    """Do background jobs: timelines of many followers, clean-ups and refills; and trim the log.
 
-    Every server does so too unless it has --job-workers 0. Ends at Ctrl-C or SIGTERM; what it was about is done by
-    another, or by the next one.
+    Every server does this too unless it has --job-workers 0. Ctrl-C or SIGTERM stops it; another worker or the next
+    start continues unfinished jobs.
     """
-    settled = server_access.with_server_redis(config.load(flags))
-    asyncio.run(run_worker(settled, Console(highlight=False)))
+    settings = server_access.with_server_redis(config.load(flags))
+    asyncio.run(run_worker(settings, Console(highlight=False)))
 
 
-async def run_worker(settled: Config, console: Console) -> None:
-    """Receive until SIGTERM or SIGINT, and show what was done."""
-    async with server_access.open_store(settled) as store:
-        receivers = JobWorkers(store.job_queue, store.job_runner, random.Random())
+async def run_worker(settings: Config, console: Console) -> None:
+    """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress."""
+    async with server_access.open_store(settings) as store:
+        job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
         trimmer = LogTrimmer(
-            store.retention, RetentionLimits(settled.log_max_seconds, settled.log_max_bytes), random.Random()
+            store.retention, RetentionLimits(settings.log_max_seconds, settings.log_max_bytes), random.Random()
         )
-        line = asyncio.create_task(_show_progress(receivers, console), name="worker: line")
-        duties = [
-            asyncio.create_task(receivers.run(settled.job_workers or 1), name="receivers"),
+        progress_task = asyncio.create_task(_show_progress(job_workers, console), name="worker progress")
+        tasks = [
+            asyncio.create_task(job_workers.run(settings.job_workers or 1), name="job workers"),
             asyncio.create_task(trimmer.run(), name="trimmer"),
-            line,
+            progress_task,
         ]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, line.cancel)
-        await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
-        for duty in duties:
-            duty.cancel()
-        for duty in duties:
+            loop.add_signal_handler(number, progress_task.cancel)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
             with suppress(asyncio.CancelledError):
-                await duty
+                await task
 
 
 async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
-    console.print("receiving jobs; Ctrl-C ends it", style="dim")
+    """Show the progress line until cancelled, then print it a last time."""
+    console.print("processing jobs; press Ctrl-C to stop", style="dim")
     try:
         with Live(_format_progress(job_workers), console=console, auto_refresh=False, transient=True) as live:
             while True:
@@ -85,9 +87,11 @@ async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
 
 
 def _format_progress(job_workers: JobWorkers) -> Text:
+    """Return the counts as one line."""
     waiting = job_workers.queue_depth
     parts = [
-        f"jobs done {job_workers.jobs_done:,}", f"passes {job_workers.passes_done:,}", f"failed {job_workers.failed_passes:,}",
+        f"jobs done {job_workers.jobs_done:,}", f"batches {job_workers.passes_done:,}",
+        f"failed {job_workers.failed_passes:,}",
         f"due {waiting.due:,}", f"parked {waiting.parked:,}",
     ]  # fmt: skip
     return Text(" · ".join(parts))

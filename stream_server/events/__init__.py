@@ -1,1 +1,16 @@
-"""TODO contract."""
+"""The entries of the log: what the server knows of each, what filters see of it, and who may see it.
+
+The one decision: **an entry is decoded at most once per process and encoded at most once per framing.** Everything
+computed from it is cached on the shared ``Entry``. This package imports neither Redis nor HTTP.
+
+``entry``           one entry of the log: position, kind, audience, bytes, and the caches
+``position``        a position on the log, its cursor, and the times in ids
+``redis_position``  positions as Redis writes them
+``kinds``           the kinds of entries, their channels, and the audiences
+``entry_fields``    the JSON members of an entry that the server decodes
+``view``            what filters see of an entry, and whose words it shows
+``visibility``      who may see what: one function and its answers as a table
+``language``        detects the language of a text
+``cld2``            calls the library CLD2
+``trial_status``    builds the entry of a status that is not posted, to try a rule on it
+"""

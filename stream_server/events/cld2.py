@@ -1,9 +1,9 @@
-"""CLD2, the detector of languages that Chrome had, called as a C library.
+"""CLD2, the language detector that Chrome used, called as a C library.
 
-The library stands in the wheels of ``pycld2``, inside an extension module that was built for one Python each. Its own
-functions know nothing of Python, so ``ctypes`` can call them from every version: the same bytes answer the same on
-all of them. The names below are the C++ names as compilers write them (Itanium ABI); the wheel is pinned by hash
-(``downloads/native.py``), so they cannot change unnoticed.
+The library is part of the wheels of ``pycld2``, inside an extension module built for one version of Python. Its own
+functions do not use Python, so ``ctypes`` can call them from every version with the same results. The names below are
+the C++ names that compilers generate (Itanium ABI). The wheel is pinned by its hash (``downloads/native.py``), so the
+names cannot change unnoticed.
 """
 
 import ctypes
@@ -12,24 +12,32 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 _DETECT = "_ZN4CLD233ExtDetectLanguageSummaryCheckUTF8EPKcibPKNS_8CLDHintsEiPNS_8LanguageEPiPd{}S7_PbS7_"
+"""Name of the function that detects languages; one parameter's type is inserted."""
 
 _VECTOR = {
     "gcc": "PSt6vectorINS_11ResultChunkESaISA_EE",
     "clang": "PNSt3__16vectorINS_11ResultChunkENS9_9allocatorISB_EEEE",
 }
-"""The one parameter (always NULL here) whose type compilers name differently."""
+"""The type of the one parameter (always NULL here) whose name differs between compilers."""
 
 _CODE = "_ZN4CLD212LanguageCodeENS_8LanguageE"
+"""Name of the function that returns the code of a language."""
 
 _BEST_EFFORT = 0x4000
-"""The flag by which CLD2 answers with its best guess instead of ``un``."""
+"""Flag that makes CLD2 return its best guess instead of ``un``."""
 
 _PLAIN_TEXT = False
-"""CLD2 skips what looks like HTML, as its Python package has it do."""
+"""Whether the text is plain; with false, CLD2 skips what looks like HTML, as its Python package does."""
 
 
 class Guess(NamedTuple):
-    """The language that most of a text is in (``un``: unknown), and how well the text fits it."""
+    """CLD2's answer for one text.
+
+    Attributes:
+        reliable: Whether CLD2 is sure.
+        code: Language of most of the text; ``un`` for unknown.
+        score: How well the text fits the language.
+    """
 
     reliable: bool
     code: str
@@ -37,11 +45,11 @@ class Guess(NamedTuple):
 
 
 Detect: TypeAlias = Callable[[str, bool], Guess | None]
-"""From a text, and whether the best guess is wanted, to the answer; None for a text with codes of no character."""
+"""A function from a text and whether a best guess is wanted to the answer; None for text with invalid characters."""
 
 
 def load(path: Path) -> Detect | None:
-    """The detector in the library at ``path``; None if there is none that this machine can load."""
+    """Return the detector of the library at ``path``; None if this machine cannot load it."""
     try:
         library = ctypes.CDLL(str(path))
     except OSError:
@@ -52,6 +60,7 @@ def load(path: Path) -> Detect | None:
 
 
 def _function(library: ctypes.CDLL, name: str) -> "ctypes._NamedFuncPointer | None":
+    """Return the library's function of that name; None if it does not have it."""
     try:
         return library[name]
     except AttributeError:
@@ -59,14 +68,16 @@ def _function(library: ctypes.CDLL, name: str) -> "ctypes._NamedFuncPointer | No
 
 
 def _bound(detect: "ctypes._NamedFuncPointer", code: "ctypes._NamedFuncPointer") -> Detect:
+    """Return the Python function that calls the two functions of the library."""
     integer, pointer = ctypes.c_int, ctypes.c_void_p
-    # Text, its bytes, plain or HTML, hints, flags; then where to write: three languages, their percentages and scores,
-    # chunks (none are wanted), bytes of text found, whether that is reliable, and how many bytes were valid.
+    # Inputs: the text, its length, whether it is plain, hints, flags. Outputs: three languages, their percentages and
+    # scores, chunks (NULL), the bytes of text found, whether the answer is reliable, the number of valid bytes.
     detect.argtypes = (ctypes.c_char_p, integer, ctypes.c_bool, pointer, integer, *[pointer] * 7)
     detect.restype = integer
     code.argtypes, code.restype = (integer,), ctypes.c_char_p
 
-    def answer(text: str, best: bool) -> Guess | None:  # noqa: FBT001 - one call in a hot path, named at both callers
+    def answer(text: str, best: bool) -> Guess | None:  # noqa: FBT001 - a hot path; keyword calls cost time
+        """Call the library for one text."""
         data = text.encode("utf-8", "surrogatepass")
         languages, percent, scores = (integer * 3)(), (integer * 3)(), (ctypes.c_double * 3)()
         found, valid, reliable = integer(), integer(), ctypes.c_bool()

@@ -1,12 +1,11 @@
-"""An entry of the log: where it stands, what kind it is, its bytes and the filters' view of it.
+"""An entry of the log: its position, kind, audience and bytes, and the cached results of decoding and framing it.
 
-On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`` (audience)
-and ``e`` (JSON). The same travels on ``PUBLISH events:<kind>`` as ``<id> <n> <k> <a> <json>``.
-The JSON is ``{"wire": {…}, "facts": {…}?}``: ``wire`` is copied to clients byte for byte, ``facts``
-is for matching only (what takes a post or a comment back says ids only, and is matched as that was).
+On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`` (audience) and ``e`` (JSON). Redis
+also publishes it on ``events:<kind>`` as ``<id> <n> <k> <a> <json>``. The JSON is ``{"wire": {…}, "facts": {…}?}``. The
+server copies ``wire`` to clients byte for byte. ``facts`` is only for matching. For example, a ``delete`` gives clients
+only ids, and its facts let it match the same filters as its post.
 
-An entry is decoded at most once a process, and framed at most once a framing: what is
-computed is kept on the entry, which all its receivers share.
+An entry is decoded at most once per process and encoded at most once per framing. All clients share it.
 """
 
 from typing import Protocol, TypeVar
@@ -21,14 +20,25 @@ from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
-    """Whose streams end: those of one token (``jti``), or all of a user's."""
+    """The users or tokens that a ``revoke``, ``suspend`` or ``reinstate`` entry is about.
+
+    Attributes:
+        uid: The user.
+        jti: The id of one token; None means all tokens of the user.
+    """
 
     uid: str
     jti: str | None = None
 
 
 class SavedRule(msgspec.Struct, frozen=True):
-    """A rule that a user has saved: ``rule`` is its text, ``tag`` the user's own word for it, empty for none."""
+    """A rule that a user saved.
+
+    Attributes:
+        id: Id of the rule.
+        rule: Text of the rule.
+        tag: The user's own label; empty for none.
+    """
 
     id: str
     rule: str
@@ -36,7 +46,7 @@ class SavedRule(msgspec.Struct, frozen=True):
 
 
 class SavedRulesChange(msgspec.Struct):
-    """Whose saved rules change, and how; ``removed`` are ids."""
+    """A change of one user's saved rules; ``removed`` lists ids."""
 
     uid: str
     added: list[SavedRule] = []
@@ -44,7 +54,7 @@ class SavedRulesChange(msgspec.Struct):
 
 
 class _LostRange(msgspec.Struct):
-    """What the log lost: the cursors of the newest entry that is left, and of the newest that is not."""
+    """The range that a rollback lost: the cursors of the newest kept entry and of the newest lost entry."""
 
     start: str = msgspec.field(name="from")
     to: str
@@ -54,6 +64,8 @@ _Internal = TypeVar("_Internal", Revocation, SavedRulesChange, _LostRange)
 
 
 class _EntryBody(msgspec.Struct):
+    """The two parts of an entry's JSON; ``wire`` stays undecoded."""
+
     wire: msgspec.Raw
     facts: EntryFacts = NO_FACTS
 
@@ -63,24 +75,31 @@ _decode_wire = msgspec.json.Decoder(WireFields).decode
 
 
 ENTRY_OVERHEAD_BYTES = 512
-"""What an entry weighs beside its body while nothing of it is decoded."""
+"""Estimated memory of an undecoded entry in bytes, besides its body."""
 
 
 class EncodeEntry(Protocol):
-    """How an entry becomes bytes; pure, so that the result is shared by all who frame alike.
+    """A function that encodes an entry for one framing.
 
-    ``matched`` is the JSON of what matched, None where nobody asks. No bytes at all mean: not in this protocol.
+    It must be pure, because all clients of the framing share the result. ``matched`` is the JSON of the matched
+    filters, or None if the client did not ask for it. Empty bytes mean that this framing has no form for the entry.
     """
 
     def __call__(self, entry: "Entry", matched: bytes | None, /) -> bytes: ...
 
 
 class Entry:
-    """One entry of the log, shared by everyone who receives it.
+    """One entry of the log, shared by all clients that receive it.
 
-    ``size`` is its weight in bytes for bounded buffers. ``is_deleted`` says that the status or the comment which it shows was
-    found deleted when its page was read, so that a replay leaves it out; ``original_is_deleted`` says the same of what the
-    status reposts or quotes.
+    Attributes:
+        position: Position on the log.
+        kind: Kind, see ``kinds``.
+        audience: Audience, see ``kinds``.
+        body: The JSON as Redis sent it.
+        size: Estimated memory in bytes, for bounded buffers.
+        is_deleted: Whether the reader found the shown status or comment deleted when it read the page. A replay then
+            omits the entry.
+        original_is_deleted: The same for the status that the shown status reposts or quotes.
     """
 
     __slots__ = (
@@ -106,46 +125,53 @@ class Entry:
 
     @property
     def event(self) -> Event:
-        """The filters' view; raises :class:`MalformedEntry` if the JSON is not ours."""
+        """The filters' view of the entry. Raises :class:`MalformedEntry` if the JSON is invalid."""
         return (self._view or self._decode()).event
 
     @property
     def actors(self) -> frozenset[str]:
-        """The users whose words or deeds it shows: blocks, mutes, protection and suspension are asked about these."""
+        """Ids of the users whose words or actions the entry shows.
+
+        Blocks, mutes, protection and suspension of these users decide who may see it.
+        """
         return (self._view or self._decode()).actors
 
     @property
     def quoted_author(self) -> str | None:
-        """The author of what a quote shows beside its own words: shown without, it can still be told."""
+        """The author of the quoted status; None for anything else. The entry can be shown without the quoted status."""
         return (self._view or self._decode()).quoted_author
 
     @property
     def subject_id(self) -> str | None:
-        """The id of the status or of the comment that it brings or takes back; None for all other kinds."""
+        """The id of the status or comment that the entry creates or deletes; None for other kinds."""
         return (self._view or self._decode()).subject_id
 
     @property
     def shown_ids(self) -> ShownIds:
-        """The ids of those whose words stand in it: when they are gone, a replay does not show them."""
+        """The ids of the statuses and comments whose text the entry shows.
+
+        A replay omits the entry if they are deleted.
+        """
         return (self._view or self._decode()).shown_ids
 
     @property
     def audience_owner(self) -> str | None:
-        """Whose followers it is for; None where the audience is another."""
+        """The user whose followers are the audience; None for another audience."""
         return self._audience_after(FOLLOWERS_PREFIX)
 
     @property
     def audience_group(self) -> str | None:
-        """The group whose members it is for; None where the audience is another."""
+        """The group whose members are the audience; None for another audience."""
         return self._audience_after(GROUP_PREFIX)
 
     @property
     def audience_users(self) -> list[str]:
-        """The users whom it is for and nobody else; none where the audience is another."""
-        named = self._audience_after(USERS_PREFIX)
-        return [] if named is None else named.split(",")
+        """The users who alone are the audience; empty for another audience."""
+        users = self._audience_after(USERS_PREFIX)
+        return [] if users is None else users.split(",")
 
     def _audience_after(self, prefix: str) -> str | None:
+        """Return the audience without ``prefix``; None if it does not begin with it."""
         return self.audience[len(prefix) :] if self.audience.startswith(prefix) else None
 
     @property
@@ -157,24 +183,28 @@ class Entry:
         return self._wire
 
     def revocation(self) -> Revocation:
-        """Whom a ``revoke``, a ``suspend`` or a ``reinstate`` is about; raises :class:`MalformedEntry`."""
+        """Return whom a ``revoke``, ``suspend`` or ``reinstate`` is about; raises :class:`MalformedEntry`."""
         return self._decode_internal(Revocation)
 
     def rules_change(self) -> SavedRulesChange:
-        """What a ``rules`` entry changes; raises :class:`MalformedEntry`."""
+        """Return the change that a ``rules`` entry makes; raises :class:`MalformedEntry`."""
         if self._change is None:
             self._change = self._decode_internal(SavedRulesChange)
         return self._change
 
     def lost_range(self) -> tuple[Position, Position]:
-        """What a ``rollback`` says is gone: all after the first place up to the second; raises MalformedEntry."""
-        told = self._decode_internal(_LostRange)
-        start, to = (POSITION_PATTERN.fullmatch(cursor.encode()) for cursor in (told.start, told.to))
+        """Return the range of a ``rollback``: everything after the first position up to the second is lost.
+
+        Raises :class:`MalformedEntry`.
+        """
+        lost = self._decode_internal(_LostRange)
+        start, to = (POSITION_PATTERN.fullmatch(cursor.encode()) for cursor in (lost.start, lost.to))
         if start is None or to is None:
-            raise MalformedEntry("what is lost lies between two places")
+            raise MalformedEntry("a rollback needs two valid cursors")
         return Position(*map(int, start.groups())), Position(*map(int, to.groups()))
 
     def _decode_internal(self, struct_type: type[_Internal]) -> _Internal:
+        """Decode the wire part as ``struct_type``; raises :class:`MalformedEntry`."""
         try:
             return msgspec.json.decode(self.wire, type=struct_type)
         except msgspec.MsgspecError as error:
@@ -182,14 +212,17 @@ class Entry:
 
     @property
     def facts(self) -> EntryFacts:
-        """What is known of it beside what clients get."""
+        """The facts of the entry that clients do not receive."""
         if self._facts is None:
             _ = self._decode()
         assert self._facts is not None
         return self._facts
 
     def message_json(self, matched: bytes | None = None) -> bytes:
-        """The whole message as one JSON object: ``{"kind", "cursor", "at", …}``; ``matched`` is its last member."""
+        """Return the whole message as one JSON object ``{"kind", "cursor", "at", …}``.
+
+        ``matched`` becomes its last member.
+        """
         if self._message_json is None:
             position = self.position
             head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{format_iso_time(position.ms)}",'
@@ -197,39 +230,46 @@ class Entry:
         return self._message_json if matched is None else b'%b,"matched":%b}' % (self._message_json[:-1], matched)
 
     def frame(self, encode: "EncodeEntry", matched: bytes | None = None) -> bytes:
-        """The message as ``encode`` frames it; each framing is made once, but for what names its own ``matched``."""
+        """Return the message as ``encode`` frames it.
+
+        The result is cached unless the client has its own ``matched``.
+        """
         if matched is not None:
             return encode(self, matched)
         frames = self._frames
         if frames is None:
             frames = self._frames = {}
-        made = frames.get(encode)
-        if made is None:
-            made = frames[encode] = encode(self, None)
-        return made
+        framed = frames.get(encode)
+        if framed is None:
+            framed = frames[encode] = encode(self, None)
+        return framed
 
     def drop_caches(self) -> None:
-        """Let go of all that can be computed again: decoded and framed, an entry weighs ten times its bytes."""
+        """Drop everything that can be computed again.
+
+        A decoded and framed entry needs ten times the memory of its bytes.
+        """
         self._view = self._reduced = self._wire = self._change = self._facts = self._message_json = self._frames = None
 
     def _decode(self) -> EntryView:
+        """Decode the body, cache its parts and return the view; raises :class:`MalformedEntry`."""
         try:
-            _ = self.body.isascii() or self.body.decode()  # clients get the bytes as they are, looked into or not
+            _ = self.body.isascii() or self.body.decode()  # clients receive the bytes unchanged, so they must be UTF-8
             body = _decode_body(self.body)
             wire = _decode_wire(body.wire)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedEntry(str(error)) from error
         if bytes(body.wire) == b"{}":
-            raise MalformedEntry("nothing happened")
+            raise MalformedEntry("the entry has no members for clients")
         self._wire = bytes(body.wire)
         self._facts = body.facts
-        made = self._view = make_view(self.kind, body.facts, wire)
-        return made
+        view = self._view = make_view(self.kind, body.facts, wire)
+        return view
 
     def without_original(self) -> "Entry":
-        """The same entry for who may not see what its status reposts or quotes: that is gone from it.
+        """Return the entry for a user who may not see the reposted or quoted status: without it, also in the facts.
 
-        Also from what is known of a deleted status, of which no message says more than its ids.
+        The facts matter for a ``delete``, whose message contains only ids.
         """
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
@@ -240,7 +280,10 @@ class Entry:
         return self._reduced
 
     def without_status(self) -> "Entry":
-        """The same ``uncomment`` for who may not read the status under which the comment stood: that is its ids."""
+        """Return the ``uncomment`` for a user who may not read the commented status.
+
+        Only the ids of that status remain.
+        """
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             wire["status"] = {"id": wire["status"]["id"], "uid": wire["status"]["uid"], "deleted": True}
@@ -248,17 +291,17 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """With other words, and all that is known but of what was taken away."""
+        """Return a copy with another wire part, and with facts that do not contain the original."""
         status = self.facts.status
-        bare = None if status is None else msgspec.structs.replace(status, original=None)
-        facts = msgspec.structs.replace(self.facts, status=bare, original_author=None)
+        reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
+        facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)
         return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire, "facts": facts}))
 
 
 def parse_published(message: bytes) -> Entry:
-    """The entry in a PUBLISHed ``<id> <n> <k> <a> <json>``, looked into; raises :class:`MalformedEntry`.
+    """Decode a published ``<id> <n> <k> <a> <json>`` completely; raises :class:`MalformedEntry`.
 
-    What is taken for the next entry of the log hides the real one, so nothing half right passes here.
+    A wrong message taken for the next entry would hide the real one, so every part is checked.
     """
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)
@@ -266,16 +309,16 @@ def parse_published(message: bytes) -> Entry:
     except ValueError as error:
         raise MalformedEntry("not '<id> <n> <kind> <audience> <json>'") from error
     if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in KNOWN_KINDS:
-        raise MalformedEntry("of another time, or of no kind that is known")
+        raise MalformedEntry("the time is out of range or the kind is unknown")
     _ = entry.event
     return entry
 
 
 def make_entry(entry_id: bytes, n: bytes, kind: bytes, audience: bytes, body: bytes) -> Entry:
-    """The entry with these raw fields; raises ValueError where a number or a name is none."""
+    """Return the entry with these raw fields; raises ValueError if a number or the kind is invalid."""
     numbers = POSITION_PATTERN.fullmatch(entry_id + b"." + n)
     if numbers is None:
-        raise ValueError("an entry is named by '<ms>-<seq>' and counted by a number")
+        raise ValueError("the id must be '<ms>-<seq>' and n a number")
     if not kind.replace(b"_", b"a").isalpha() or b"\n" in body or b"\r" in body:
-        raise ValueError("a kind is letters, a body is one line: both are copied into frames")
+        raise ValueError("a kind must be letters and a body one line, because both are copied into frames")
     return Entry(Position(*map(int, numbers.groups())), kind.decode("ascii"), audience.decode("ascii"), body)

@@ -1,24 +1,33 @@
-"""TODO."""
+"""The JSON members of an entry that the server decodes; it ignores all other members.
+
+``WireFields`` is the part that clients receive. ``EntryFacts`` is the part only for matching and other renderings.
+"""
 
 import msgspec
 
 
 class MalformedEntry(ValueError):
-    """Bytes on a channel or the log that are no entry of ours: counted and skipped, never fatal."""
+    """Bytes from a channel or the log that are not a valid entry. The server counts and skips them."""
 
 
 class MentionFields(msgspec.Struct):
+    """A mention in a text; ``id`` is the user's id, None for a login without an account."""
+
     login: str
     indices: tuple[int, int]
     id: str | None = None
 
 
 class TagFields(msgspec.Struct):
+    """A hashtag or cashtag in a text."""
+
     text: str
     indices: tuple[int, int]
 
 
 class UrlFields(msgspec.Struct):
+    """A URL in a text, in the three forms that clients receive."""
+
     url: str
     display_url: str
     expanded_url: str
@@ -26,6 +35,8 @@ class UrlFields(msgspec.Struct):
 
 
 class EntitiesFields(msgspec.Struct):
+    """The entities of a text; indices are in code points."""
+
     mentions: list[MentionFields] = []
     hashtags: list[TagFields] = []
     cashtags: list[TagFields] = []
@@ -33,22 +44,28 @@ class EntitiesFields(msgspec.Struct):
 
 
 class LocationFields(msgspec.Struct):
+    """A point in degrees."""
+
     lon: float
     lat: float
 
 
 class PlaceFields(msgspec.Struct):
+    """A named place; ``box`` is west, south, east, north in degrees."""
+
     name: str | None = None
     country: str | None = None
     box: tuple[float, float, float, float] | None = None
 
 
 class MediaFields(msgspec.Struct):
+    """The type of one media attachment."""
+
     type: str
 
 
 class StatusFields(msgspec.Struct):
-    """As much of a status as the filters look at."""
+    """The members of a status that filters use."""
 
     id: str
     uid: str
@@ -66,11 +83,15 @@ class StatusFields(msgspec.Struct):
 
 
 class UserFields(msgspec.Struct):
+    """A user's id and login."""
+
     id: str
     login: str | None = None
 
 
 class CommentFields(msgspec.Struct):
+    """The members of a comment that filters use."""
+
     id: str
     uid: str
     login: str | None = None
@@ -79,21 +100,27 @@ class CommentFields(msgspec.Struct):
 
 
 class MessageFields(msgspec.Struct):
+    """The sender of a direct message."""
+
     uid: str
 
 
 class NotificationFields(msgspec.Struct):
+    """A notification: the user who caused it, and the status or comment it is about."""
+
     source: UserFields
     status: StatusFields | None = None
     comment: CommentFields | None = None
 
 
 class OwnerFields(msgspec.Struct):
+    """The owner of a list or group."""
+
     uid: str
 
 
 class WireFields(msgspec.Struct):
-    """As much of what clients get as is looked at here."""
+    """The decoded members of what clients receive. The kind of the entry determines which are present."""
 
     status: StatusFields | None = None
     source: UserFields | None = None
@@ -107,7 +134,7 @@ class WireFields(msgspec.Struct):
 
 
 class AuthorSnapshot(msgspec.Struct, frozen=True):
-    """A user as everybody saw them when they posted; ``signup`` is ISO 8601."""
+    """A user's public profile at the time of the post; ``signup`` is ISO 8601."""
 
     id: str
     login: str
@@ -124,11 +151,14 @@ class AuthorSnapshot(msgspec.Struct, frozen=True):
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """What is for matching and for other renderings, and in no message of ours.
+    """Facts for matching and for the dialects that no native message contains.
 
-    ``status`` and ``comment`` are as they were, where what takes them back says the ids only. ``author`` is who wrote
-    the status, ``original_author`` who wrote what it repeats or quotes, both as they were when it was posted;
-    ``reply_to_login`` is the login of whom it answers.
+    Attributes:
+        status: The status before its deletion, for a ``delete`` whose message has only ids.
+        comment: The comment before its deletion, for an ``uncomment``.
+        author: The author of the status at the time of the post.
+        original_author: The author of the reposted or quoted status at the time of the post.
+        reply_to_login: The login of the user to whom the status replies.
     """
 
     status: StatusFields | None = None
@@ -139,3 +169,4 @@ class EntryFacts(msgspec.Struct, frozen=True):
 
 
 NO_FACTS = EntryFacts()
+"""Facts of an entry that has none."""

@@ -1,24 +1,33 @@
-"""TODO."""
+"""The kinds of entries, the channels on which Redis publishes them, and the audiences."""
 
 from filters.kind import KINDS, PERSONAL_KINDS
 
 PUBLIC_AUDIENCE = "public"
-"""The audience of what everyone may see; entries that only steer the server (revocation) have ``-``."""
+"""Audience of an entry that everyone may see. Entries that only control the server have the audience ``-``."""
 
 FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
-"""How the other audiences begin: the followers of a user, the members of a group, and nobody but these users."""
+"""Prefixes of the other audiences: the followers of a user, the members of a group, and only the named users."""
 
 INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
-"""The kinds that steer the server instead of being delivered; a ``rollback`` says what the log has lost: a ``gap``."""
+"""Kinds that control the server and are not delivered.
+
+A ``rollback`` entry records a lost range of the log; streams receive a ``gap`` for it.
+"""
 
 DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
-"""The kinds that bring something, each with the kind that takes it back and must reach whoever was shown it."""
+"""Each kind that creates a status or comment, with the kind that deletes it.
+
+The deletion must reach every client that received the creation.
+"""
 
 CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
+"""Each deleting kind with the kind that creates what it deletes."""
 
 ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
+"""Every kind that the log may hold."""
 
 CHANNELS = tuple(f"events:{kind}" for kind in ALL_KINDS)
-"""One channel a kind, so that a plain Redis listener may SUBSCRIBE to one of them."""
+"""One Redis channel per kind, so a plain Redis listener can SUBSCRIBE to a single kind."""
 
 KNOWN_KINDS = frozenset(ALL_KINDS)
+""":data:`ALL_KINDS` as a set."""

@@ -1,8 +1,8 @@
-"""The language of a text whose author does not say it.
+"""Detecting the language of a text whose author gives none.
 
-CLD2 (the detector that Chrome had) tells it from groups of four letters and from words: in about 10 µs, without a model
-to load, for texts of a few words on. A text that CLD2 is not sure of is ``und``. So is every text where CLD2 was not
-fetched (``stream-server fetch``); ``downloads/native.py`` says for which machines there is one.
+CLD2, which Chrome used, decides by groups of four letters and by words. It takes about 10 µs per text of a few words
+and needs no model. The result is ``und`` for a text of which CLD2 is not sure, and for every text if CLD2 is not
+installed (``stream-server fetch``). ``downloads/native.py`` lists the platforms that have it.
 """
 
 from collections.abc import Callable
@@ -16,52 +16,56 @@ from stream_server.events import cld2
 from stream_server.events.cld2 import Detect
 
 LanguageDetector: TypeAlias = Callable[[str, Entities], str]
-"""From a text and its entities to a BCP 47 tag."""
+"""A function from a text and its entities to a BCP 47 tag."""
 
-SCORE = 500
-"""Of a text that is too short to be sure of, the best guess must fit so well: CLD2's normalised score."""
+MIN_SCORE = 500
+"""Least score (CLD2's normalised score) of a best guess for a text that is too short for a reliable answer."""
 
-LETTERS, WORDS = 10, 2
-"""…and it must have so many of each; of a single word anything can be guessed."""
+MIN_LETTERS, MIN_WORDS = 10, 2
+"""Least numbers of letters and of words for a best guess. A single word could be in any language."""
 
-NEWER = {"iw": "he", "jw": "jv"}
-"""Tags that were replaced, as CLD2 still has them."""
+REPLACED_TAGS = {"iw": "he", "jw": "jv"}
+"""Outdated tags that CLD2 still uses, with their replacements."""
 
-NOBODYS = frozenset({"ia", "ie", "la", "tlh", "un", "vo", "zzp"})
-"""Made up, or spoken no more: short texts of others are taken for these."""
+IGNORED_TAGS = frozenset({"ia", "ie", "la", "tlh", "un", "vo", "zzp"})
+"""Constructed or dead languages. CLD2 takes short texts in other languages for these."""
 
 
 @cache
 def library() -> Detect | None:
-    """CLD2, loaded at the first use; None where it was not fetched."""
+    """Return CLD2, loaded at the first call; None if it is not installed."""
     return cld2.load(native.path(native.CLD2))
 
 
 def detect_language(text: str, entities: Entities) -> str:
-    """The BCP 47 tag of the language of ``text``, ``und`` where that cannot be told; links, mentions and tags aside."""
-    said = blank_entities(text, entities).strip()
+    """Return the BCP 47 tag of the language of ``text``, or ``und`` if it is unclear.
+
+    Links, mentions and tags do not count.
+    """
+    plain_text = blank_entities(text, entities).strip()
     detect = library()
-    if detect is None or not said:
+    if detect is None or not plain_text:
         return UNDETERMINED
-    tag = _sure(detect, said) or _guessed(detect, said)
-    return UNDETERMINED if tag in NOBODYS or tag.startswith("xx-") else NEWER.get(tag, tag)
+    tag = _reliable_tag(detect, plain_text) or _guessed_tag(detect, plain_text)
+    return UNDETERMINED if tag in IGNORED_TAGS or tag.startswith("xx-") else REPLACED_TAGS.get(tag, tag)
 
 
-def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - a detector's signature
-    """Of every text that its language is not known."""
+def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - the signature of a detector
+    """Return ``und`` for every text: the detector of a server with ``--detect-language off``."""
     return UNDETERMINED
 
 
-def _sure(detect: Detect, said: str) -> str:
-    guess = detect(said, False)
-    if guess is None:  # it has characters that are no text, such as U+FFFE
+def _reliable_tag(detect: Detect, plain_text: str) -> str:
+    """Return CLD2's reliable answer; ``un`` for text with invalid characters, empty if CLD2 is not sure."""
+    guess = detect(plain_text, False)
+    if guess is None:  # the text has invalid characters, such as U+FFFE
         return "un"
     return guess.code if guess.reliable and guess.code != "un" else ""
 
 
-def _guessed(detect: Detect, said: str) -> str:
-    """The best guess, for a text that is too short to be sure of."""
-    if len(said.split()) < WORDS or sum(map(str.isalpha, said)) < LETTERS:
+def _guessed_tag(detect: Detect, plain_text: str) -> str:
+    """Return CLD2's best guess for a text too short for a reliable answer; ``un`` if the guess is not good enough."""
+    if len(plain_text.split()) < MIN_WORDS or sum(map(str.isalpha, plain_text)) < MIN_LETTERS:
         return "un"
-    guess = detect(said, True)
-    return guess.code if guess is not None and guess.reliable and guess.score >= SCORE else "un"
+    guess = detect(plain_text, True)
+    return guess.code if guess is not None and guess.reliable and guess.score >= MIN_SCORE else "un"

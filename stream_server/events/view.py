@@ -1,8 +1,7 @@
-"""What an entry of the log shows: to the filters as an ``Event``, and of whom, for those who may not see everybody.
+"""What an entry shows: the ``Event`` that filters match, and the users and statuses that visibility checks need.
 
-One table says what each kind is about: whose deed it is, whom ``follow`` finds it by, whose words ``track`` looks at,
-and by which status ``sample`` takes it. What stands in it word by word is :class:`ShownIds`: that may be gone by the time
-of a replay.
+One table maps each kind to the function that builds its view. It decides who acted, which users ``follow`` finds, which
+text ``track`` searches and by which status ``sample`` decides.
 """
 
 from collections.abc import Callable
@@ -14,23 +13,28 @@ from filters.event import Event
 from stream_server.events.entry_fields import EntitiesFields, EntryFacts, MalformedEntry, StatusFields, WireFields
 
 _NO_MEDIA: frozenset[str] = frozenset()
+"""Media types of a status without media."""
 
 _FORMS = {
     (reply, repost, quote): frozenset(
-        name for name, so in (("reply", reply), ("repost", repost), ("quote", quote)) if so
+        name for name, applies in (("reply", reply), ("repost", repost), ("quote", quote)) if applies
     )
     for reply in (False, True)
     for repost in (False, True)
     for quote in (False, True)
 }
-"""By whether a status is each of them; made once, since there are only eight."""
+"""The names of a status's forms, by whether it is a reply, a repost and a quote. All eight sets exist once."""
 
 
 class ShownIds(msgspec.Struct, frozen=True, gc=False):
-    """The ids of those whose words stand in an entry; ``original`` stands inside the status, which can do without it.
+    """The ids of the statuses and comments whose text an entry shows.
 
-    A replay leaves an entry out whose status or comment is gone. Whoever deletes a status takes its comments along, and
-    no comment is shown without its status.
+    A replay omits an entry whose status or comment is deleted. Deleting a status deletes its comments too.
+
+    Attributes:
+        status: The status; None if the entry shows none.
+        comment: The comment; it is never shown without its status.
+        original: The reposted or quoted status inside the status. A quote can be shown without it.
     """
 
     status: str | None = None
@@ -39,12 +43,18 @@ class ShownIds(msgspec.Struct, frozen=True, gc=False):
 
 
 NOTHING_SHOWN = ShownIds()
+"""The value for an entry that shows no text."""
 
 
 class EntryView(msgspec.Struct, frozen=True, gc=False):
-    """An entry's ``event``, whose words or deeds it shows, and the author of what it shows beside its own words.
+    """What an entry shows.
 
-    ``subject_id`` is the status or the comment that the entry brings or takes back, ``shown_ids`` what can be read in it.
+    Attributes:
+        event: The view that filters match.
+        actors: Ids of the users whose words or actions the entry shows.
+        quoted_author: Author of the quoted status; None if the entry quotes none.
+        subject_id: Id of the status or comment that the entry creates or deletes.
+        shown_ids: Ids of the statuses and comments whose text the entry shows.
     """
 
     event: Event
@@ -55,22 +65,22 @@ class EntryView(msgspec.Struct, frozen=True, gc=False):
 
 
 def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
-    """What an entry shows; ``facts`` are what it was about, where the wire says ids only.
+    """Return what an entry of this kind shows. ``facts`` replace what the wire part does not contain.
 
-    Raises :class:`MalformedEntry` where what the kind is about is not there.
+    Raises :class:`MalformedEntry` if a member that the kind needs is missing.
     """
-    look = _VIEW_BY_KIND.get(kind)
-    if look is None:
+    build = _VIEW_BY_KIND.get(kind)
+    if build is None:
         return EntryView(Event(kind, is_sampled=False, is_public=False), frozenset())
-    made = look(kind, facts, wire)
-    if made is None:
-        message = f"a {kind} without what it is about"
+    view = build(kind, facts, wire)
+    if view is None:
+        message = f"a {kind} entry lacks a member that it needs"
         raise MalformedEntry(message)
-    return made
+    return view
 
 
 def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
-    """What follow, track and locations look at; a repost is matched by its original's text."""
+    """Build the view of ``post`` and ``delete``. A repost matches by the text of its original."""
     status = facts.status or wire.status
     if status is None:
         return None
@@ -79,17 +89,22 @@ def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | 
     repost = original if original is not None and not status.message else None
     people = _users_of_status(status, repost)
     event = _status_event(kind, status, repost, people, facts)
-    told = NOTHING_SHOWN if kind == "delete" else ShownIds(status.id, None, None if original is None else original.id)
+    shown_ids = (
+        NOTHING_SHOWN if kind == "delete" else ShownIds(status.id, None, None if original is None else original.id)
+    )
     if original is None:
-        return EntryView(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, told)
+        return EntryView(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, shown_ids)
     quoted = None if repost is not None else original.uid
-    return EntryView(event, frozenset((status.uid, original.uid)), quoted, status.id, told)
+    return EntryView(event, frozenset((status.uid, original.uid)), quoted, status.id, shown_ids)
 
 
 def _status_event(
     kind: str, status: StatusFields, repost: StatusFields | None, people: frozenset[str], facts: EntryFacts
 ) -> Event:
-    """A repost says what its original says, and is nowhere; a quote says its own words, beside the original's."""
+    """Build the event of a status.
+
+    A repost has the text of its original and no location. A quote has its own text, and the original's text beside it.
+    """
     shown = status if repost is None else repost
     point, place = (status.location, status.place) if repost is None else (None, None)
     quoted = status.original if repost is None else None
@@ -110,7 +125,7 @@ def _status_event(
         reposted_author=None if repost is None else repost.uid,
         reposted_author_login=None if repost is None else repost.login,
         forms=_FORMS[status.in_reply_to_uid is not None, repost is not None, _is_quote(status)],
-        media=frozenset([one.type for one in shown.media]) if shown.media else _NO_MEDIA,
+        media=frozenset([item.type for item in shown.media]) if shown.media else _NO_MEDIA,
         conversation=status.conversation,
         place_name=None if place is None else place.name,
         place_country=None if place is None else place.country,
@@ -124,12 +139,17 @@ def _status_event(
 
 
 def _is_quote(status: StatusFields) -> bool:
-    """Also what is shown without its original, which is hidden or gone, says that there was one."""
+    """Return whether the status is a quote, also if its original is hidden or deleted."""
     return status.origin is not None and bool(status.message)
 
 
 def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:
-    """By, reply to (also by hand: the text begins with @login), repost by or of; not who is merely mentioned."""
+    """Return the users by whom ``follow`` finds a status.
+
+    These are its author, the user replied to and the author of a reposted status.
+
+    A text that begins with @login counts as a reply to that user. Other mentioned users do not count.
+    """
     people = {status.uid}
     if status.in_reply_to_uid is not None:
         people.add(status.in_reply_to_uid)
@@ -142,7 +162,7 @@ def _users_of_status(status: StatusFields, repost: StatusFields | None) -> froze
 
 
 def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Two people, each of whom is shown: follow, unfollow."""
+    """Build the view of ``follow`` and ``unfollow``, which shows both users."""
     if wire.source is None or wire.target is None:
         return None
     people = frozenset((wire.source.id, wire.target.id))
@@ -152,7 +172,10 @@ def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None
 
 
 def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """The deed of one person towards another: request, block, mute and their ends."""
+    """Build the view of one user's action towards another: request, block, mute and their reversals.
+
+    It is not public.
+    """
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
@@ -162,7 +185,7 @@ def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | No
 
 
 def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """What somebody does to a status is sampled as the status is."""
+    """Build the view of ``like`` and ``unlike``. ``sample`` decides by the id of the status."""
     if wire.source is None or wire.status is None:
         return None
     status = wire.status
@@ -173,7 +196,10 @@ def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
-    """It has no place. What takes a comment back is found by its words too, and shows the comment no more."""
+    """Build the view of ``comment`` and ``uncomment``, which have no location.
+
+    An ``uncomment`` matches by the text of its comment and no longer shows it.
+    """
     comment, status = facts.comment or wire.comment, wire.status
     if comment is None or status is None:
         return None
@@ -190,46 +216,55 @@ def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView |
         entities=found,
         author_login=comment.login,
     )
-    told = ShownIds(status.id, comment.id if kind == "comment" else None)
-    return EntryView(event, people, subject_id=comment.id, shown_ids=told)
+    shown_ids = ShownIds(status.id, comment.id if kind == "comment" else None)
+    return EntryView(event, people, subject_id=comment.id, shown_ids=shown_ids)
 
 
 def _view_user(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    """Build the view of a change of a user's profile or protection."""
     return None if wire.user is None else _view_by_user(kind, wire.user.id, login=wire.user.login, public=True)
 
 
 def _view_message(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    """Build the view of a direct message."""
     return None if wire.message is None else _view_by_user(kind, wire.message.uid)
 
 
 def _view_notification(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    told = wire.notification
-    if told is None:
+    """Build the view of a notification; it shows its source and the status or comment that it is about."""
+    notification = wire.notification
+    if notification is None:
         return None
-    comment, status = told.comment, told.status
+    comment, status = notification.comment, notification.status
     original = None if status is None else status.original
-    spoken = [one for one in (status, comment, original) if one is not None]
-    shown = ShownIds(*(None if one is None else one.id for one in (status, comment, original)))
-    actors = frozenset((told.source.id, *(one.uid for one in spoken)))
-    return EntryView(_view_by_user(kind, told.source.id).event, actors, shown_ids=shown)
+    authored = [item for item in (status, comment, original) if item is not None]
+    shown = ShownIds(*(None if item is None else item.id for item in (status, comment, original)))
+    actors = frozenset((notification.source.id, *(item.uid for item in authored)))
+    return EntryView(_view_by_user(kind, notification.source.id).event, actors, shown_ids=shown)
 
 
 def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    """Build the view of a change of a list."""
     return None if wire.listed is None else _view_by_user(kind, wire.listed.uid)
 
 
 def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """A group itself is nobody's words: its members hear of it whatever they think of its owner."""
+    """Build the view of a change of a group.
+
+    A group has no author whom a member could block, so every member sees it.
+    """
     if wire.group is None:
         return None
     return EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
 
 
 def _view_group_member(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+    """Build the view of a user joining or leaving a group."""
     return None if wire.user is None else _view_by_user(kind, wire.user.id)
 
 
 def _view_by_user(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> EntryView:
+    """Build the view of an action of one user that no sample contains."""
     people = frozenset((uid,))
     return EntryView(
         Event(kind, author=uid, user_ids=people, is_sampled=False, is_public=public, author_login=login), people
@@ -237,11 +272,13 @@ def _view_by_user(kind: str, uid: str, *, login: str | None = None, public: bool
 
 
 def _check_numeric_id(subject: str) -> None:
+    """Raise :class:`MalformedEntry` if the id is not a decimal number."""
     if not (subject.isascii() and subject.isdecimal()):
-        raise MalformedEntry("the id of a status or of a comment is a decimal number")
+        raise MalformedEntry("the id of a status or comment must be a decimal number")
 
 
 def _to_entities(found: EntitiesFields) -> Entities:
+    """Convert decoded entities to those of ``filters``."""
     if not (found.mentions or found.hashtags or found.cashtags or found.urls):
         return NO_ENTITIES
     return Entities(
@@ -265,3 +302,4 @@ _VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryView | Non
     **dict.fromkeys(("group_create", "group_update", "group_delete"), _view_group),
     **dict.fromkeys(("group_join", "group_leave"), _view_group_member),
 }
+"""The function that builds the view of each kind. Other kinds have a view that no filter matches."""

@@ -1,8 +1,8 @@
-"""Who may see what: one function, asked by every door.
+"""Who may see what: one function that every part of the server asks.
 
-REST, timelines, notifications, reposts, tags and writes ask it inside Redis' scripts, which hold :func:`visibility_table`, its
-answers for every set of facts; streams ask it over the sets that they keep of their viewer. So there is one truth,
-and one table in its test.
+Redis scripts answer for REST, timelines, notifications, reposts, tags and writes; they hold :func:`visibility_table`,
+the answers for every set of facts. Streams call :func:`decide_visibility` with sets that they keep for their viewer. So
+both use one rule, and one test table covers it.
 """
 
 from enum import IntEnum, IntFlag
@@ -10,21 +10,21 @@ from functools import cache
 
 
 class VisibilityFact(IntFlag):
-    """What is so between a viewer, an author and what was written, at this moment."""
+    """Facts between a viewer, an author and what the author wrote, at this moment."""
 
     NONE = 0
     AUTHOR = 1
     """The viewer is the author."""
     FOLLOWER = 2
-    """The viewer follows the author; where the author is protected, with consent."""
+    """The viewer follows the author; a protected author has approved this."""
     BLOCKED = 4
-    """One of the two blocks the other."""
+    """The viewer blocks the author, or the author blocks the viewer."""
     MUTED = 8
-    """The viewer does not want to hear of the author."""
+    """The viewer mutes the author."""
     SUSPENDED = 16
     """The author is suspended."""
     PROTECTED = 32
-    """The author writes for approved followers."""
+    """Only approved followers may read the author."""
     PRIVATE_GROUP = 64
     """It was written in a private group."""
     GROUP_MEMBER = 128
@@ -32,26 +32,29 @@ class VisibilityFact(IntFlag):
     DIRECT_MESSAGE = 256
     """It is a direct message."""
     PARTICIPANT = 512
-    """The viewer is one of those among whom the message is."""
+    """The viewer is the sender or a receiver of the direct message."""
 
 
 class Visibility(IntEnum):
-    """How much a viewer sees."""
+    """How far a viewer sees something."""
 
     HIDDEN = 0
-    """Not at all: it is told apart from what does not exist by nothing."""
+    """Nowhere. For the viewer it looks as if it did not exist."""
     ON_REQUEST = 1
-    """When asked for by id, or where its author's things are listed; it never comes by itself."""
+    """Only when requested by its id or in the lists of its author; never in a stream or timeline."""
     VISIBLE = 2
     """Everywhere."""
 
 
 ADMITTING_FACTS = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | VisibilityFact.PARTICIPANT
-"""Each of these lets one see what a protected author wrote there."""
+"""Facts of which each lets a viewer read a protected author."""
 
 
 def decide_visibility(facts: VisibilityFact) -> Visibility:
-    """How much of what an author wrote a viewer sees, by the facts between them; the first rule that applies."""
+    """Return how far a viewer sees what an author wrote, given the facts between them.
+
+    The first rule that applies decides.
+    """
     if VisibilityFact.SUSPENDED in facts:
         return Visibility.HIDDEN
     if VisibilityFact.AUTHOR in facts:
@@ -62,7 +65,7 @@ def decide_visibility(facts: VisibilityFact) -> Visibility:
 
 
 def _is_excluded(facts: VisibilityFact) -> bool:
-    """Whether it was not written for this viewer."""
+    """Return whether the audience of the text does not include the viewer."""
     if VisibilityFact.DIRECT_MESSAGE in facts and VisibilityFact.PARTICIPANT not in facts:
         return True
     if VisibilityFact.PRIVATE_GROUP in facts and VisibilityFact.GROUP_MEMBER not in facts:
@@ -72,5 +75,8 @@ def _is_excluded(facts: VisibilityFact) -> bool:
 
 @cache
 def visibility_table() -> str:
-    """One digit of :class:`Visibility` for each of the 1,024 sets of facts, by their bits: what scripts look it up in."""
+    """Return one digit (the value of :class:`Visibility`) for each of the 1,024 sets of facts.
+
+    The index of a digit is the bits of its set. The Redis scripts look up their answers here.
+    """
     return "".join(str(int(decide_visibility(VisibilityFact(bits)))) for bits in range(2 * VisibilityFact.PARTICIPANT))

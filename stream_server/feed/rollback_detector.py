@@ -3,8 +3,8 @@
 Redis loses the end of the log in a power cut or a failover. It then uses entry numbers again, and it uses entry ids
 again if its clock was set back. So the detector compares both the id and the number of received entries with the log.
 
-It announces a rollback with an entry on the log before any client reads on. A client that returns with a lost cursor, to
-any server, is then set back to the position after which the log continues.
+It announces a rollback with an entry on the log before any client reads on. A client that returns with a lost cursor,
+to any server, is then set back to the position after which the log continues.
 """
 
 import asyncio

@@ -1,32 +1,38 @@
-"""Who is connected, what matches whom, who is live and who is catching up.
+"""Live fan-out: which clients are connected, which entries each of them receives, and how it catches up.
 
-Pure asyncio: no Redis, no HTTP. It knows ``filters`` and the entry of ``events``; whoever owns it
-hands it a clock, a loop and something that reads the log, and calls :meth:`Hub.publish` for each entry.
+Pure asyncio, without Redis and HTTP. The package imports `filters` and `events`. Its owner passes a clock and a reader
+of the log, and calls `Hub.publish` for each entry.
 
-The one decision: **producers never await consumers**. ``publish`` and everything it calls are plain
-functions. A client is live (its group's list of frames goes to its socket as it is) or it is catching up
-(it reads on from its own position, through its own filter, at the pace of its own socket), and between
-"I am at the head" and "I am live" there is no await. Connecting with a cursor, being too slow and
-returning after an outage are all the second state.
+The one decision: **publishing never waits for a client**. `Hub.publish` and everything that it calls are plain
+functions. A client is live (the frames of its group go to its socket) or catching up (it reads from its own position,
+through its own filter, at the pace of its own socket). Between "the client is at the head" and "the client is live"
+there is no ``await``.
 
-``hub``         publish, heartbeats; who is live
-``losses``      what the log lost, told at its place: what was heard here, and what was not
-``pulse``       heartbeats, and the look at who takes no bytes; ``pace`` tells whether a client gets on
-``roll``        the look at who acknowledges nothing: machines that are gone without a word
-``limits``      the bounds of a hub, and what it counted
-``outflow``     the way out: joined writes, on a tick, in slices
-``group``       the live clients that ask the same: one index entry, one list of frames, one joined write
-``batch``       one joined write on its way to the members of a group, in slices
-``member``      a client as the hub knows it; ``people`` finds members by their user
-``subscriber``  one stream's life: live without a task, catching up with one; ``errands`` owns those tasks
-``turns``       how many of those who read on do so at once
-``reader``      reading on from a position through a filter, with gaps told; ``sieve`` passes over what cannot match
-``rulebook``    saved rules, changed by the entries that say so
-``viewer``      what one person may see: the sets around them, shared by their streams; ``viewers`` has them all
-``standing``    who is protected and who is suspended
-``personal``    what a stream with a view of its own remembers: whom its filter follows, what it was sent
-``ring``        the recent entries, bounded in bytes and age
-``poll``        one long poll; ``preview`` what a rule would have brought of late
-``control``     the messages that are no events: hello, heartbeat, gap, goodbye
-``closing``     the reasons for which a stream ends
+Each module imports only modules above it in this list, apart from the two packages:
+
+``messages``          control messages: hello, heartbeat, gap, notices, goodbye
+``disconnect``        the reasons for which a stream ends
+``limits``            the bounds of a hub, and its counters
+``background_tasks``  the tasks of streams that catch up
+``slow_client``       timers for clients that take no bytes or gain nothing on the head
+``framing``           how messages become bytes on the socket
+``visibility/``       which entries a user may see, and in which form
+``delivery``          the decision what a client receives of an entry
+``client``            one client: its request, position and socket
+``membership``        the clients of a group, and snapshots of them
+``batch``             one joined write to the clients of a group, in slices
+``group``             the live clients with equal subscriptions: one index entry, one list of frames
+``flusher``           when waiting frames are written
+``client_registry``   all clients by user
+``saved_rules``       saved rules of users, changed by the log
+``catchup/``          reading past entries from the ring or the log
+``live_clients``      joining and leaving the head, and the groups there
+``dead_peer_check``   finds clients whose machine acknowledges nothing
+``heartbeats``        heartbeats, and the check for clients that take no bytes
+``rollback_notices``  tells clients that the log lost entries
+``router``            the way of an entry to the live clients
+``hub``               builds these parts
+``stream_session``    one stream from hello to goodbye
+``poll``              one long poll
+``preview``           how many recent entries a rule would have matched
 """

@@ -1,4 +1,7 @@
-"""The tasks of those who catch up: owned here, so that none is forgotten and a failed one is noticed."""
+"""The tasks of streams that catch up.
+
+The hub owns them, so no task is garbage-collected and every failure is logged.
+"""
 
 import asyncio
 import logging
@@ -9,7 +12,11 @@ logger = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """Running tasks; ``failures`` counts those that ended with an exception of our own making."""
+    """The running tasks of one hub.
+
+    Attributes:
+        failures: Number of tasks that ended with an unexpected exception.
+    """
 
     def __init__(self) -> None:
         self.failures = 0
@@ -19,20 +26,21 @@ class BackgroundTasks:
         return len(self._running)
 
     def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run ``coroutine``; it ends by itself or is cancelled by whoever holds it."""
+        """Run ``coroutine`` as a task and return the task. The caller may cancel it."""
         task = asyncio.create_task(coroutine, name=name)
         self._running.add(task)
         task.add_done_callback(self._on_done)
         return task
 
     async def cancel_all(self) -> None:
-        """End all that is left."""
+        """Cancel all running tasks and wait until they have ended."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
+        """Forget a finished task. Count and log its exception, if it has one."""
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self.failures += 1
-            logger.error("a stream failed", exc_info=task.exception())
+            logger.error("stream task failed", exc_info=task.exception())

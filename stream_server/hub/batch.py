@@ -1,4 +1,4 @@
-"""One joined write to the clients of a group, written in slices so that other tasks get their turn of the event loop."""
+"""One joined write to the clients of a group, written in slices so that other tasks get their turn."""
 
 import logging
 from collections.abc import Callable

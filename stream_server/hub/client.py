@@ -11,7 +11,7 @@ from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice, rollback_gap
 from stream_server.hub.visibility.private_view import PrivateView
@@ -24,7 +24,10 @@ SLOW_WARNING_INTERVAL_SECONDS = 300.0
 """Shortest time in seconds between two `falling_behind` warnings on one stream, as in Twitter's API."""
 
 FILTER_DISABLED = "filter_disabled"
-"""Code of the `warning` for a stream with a filter or rule that raised. That filter or rule matches nothing from then on."""
+"""Code of the `warning` for a stream with a filter or rule that raised.
+
+That filter or rule matches nothing from then on.
+"""
 
 
 class SubscribeRequest(NamedTuple):
@@ -78,15 +81,15 @@ class Client:
         position: Last entry scanned for this client, matched or not. While live it equals the hub's head.
         subscription: Its current filters. Saved rules change, and filters that raised are disabled.
         private_view: Its private view, None while it sees the public view.
-        last_rollback: The last rollback that the client was told of: the position after which the log continues, and
-            the last position that was lost.
+        last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
+            continues, and the last position that was lost.
         disconnect_reason: Why its stream is to end, None while it goes on.
     """
 
     __slots__ = (
         "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason",
-        "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake", "overflowed",
-        "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
+        "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake",
+        "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
     )  # fmt: skip
 
     def __init__(
@@ -121,7 +124,10 @@ class Client:
 
     @property
     def group_key(self) -> Hashable:
-        """Key of the client's group. Clients with equal keys share frames; a client with a private view has its own group."""
+        """Key of the client's group.
+
+        Clients with equal keys share frames; a client with a private view has its own group.
+        """
         if self.private_view is not None:
             return self.request.connection_id
         return self.subscription.canonical_form, self.request.framing
@@ -146,13 +152,25 @@ class Client:
         return self._search_keys
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Whether a gap up to ``gap_end`` may have hidden a change of the followed users or of the saved rules."""
+        """Return whether a gap up to ``gap_end`` may have hidden a change of followed users or saved rules."""
         if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
             return True
         return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules
 
+    def accept_gap(self, gap: Gap) -> bool:
+        """Move the position to the end of a gap. Return whether the stream may continue.
+
+        If the gap may have hidden a change of the followed users or saved rules, the client is disconnected with
+        `resync` and the return value is False.
+        """
+        self.position = gap.end
+        if self.is_outdated_by_gap(gap.end):
+            self.disconnect(RESYNC)
+            return False
+        return True
+
     def knows_rollback(self, start: Position, end: Position) -> bool:
-        """Whether the client was told that the log lost the entries after ``start``, up to ``end`` at least."""
+        """Return whether the client was sent a `gap` for entries lost after ``start``, up to ``end`` at least."""
         return self.last_rollback is not None and self.last_rollback[0] == start and end <= self.last_rollback[1]
 
     def unseen_rollback_gap(self, rollback_entry: Entry) -> Gap | None:
@@ -160,7 +178,7 @@ class Client:
         return None if self.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)
 
     def is_changed_by_rules_entry(self, entry: Entry) -> bool:
-        """Whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
+        """Return whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
         if entry.kind != "rules" or entry.position.n <= self.request.rules_read_at.n or not self.uses_saved_rules:
             return False
         try:
@@ -227,7 +245,10 @@ class Client:
             self.on_wake()
 
     def detach(self) -> None:
-        """Drop the wake callback. Its owner refers to this client, and the cycle would wait for the garbage collector."""
+        """Drop the wake callback.
+
+        Its owner refers to this client, and the cycle would wait for the garbage collector.
+        """
         self.on_wake = _ignore_wake
 
 

@@ -1,4 +1,4 @@
-"""Who is here: members by their user, so that a token's end ends its streams and a follow finds its follower."""
+"""All clients by user, so that the end of a token ends its streams and a follow finds the follower's groups."""
 
 import asyncio
 from typing import TypeVar
@@ -12,13 +12,14 @@ from stream_server.hub.group import ClientGroup
 _Item = TypeVar("_Item")
 
 MAX_REVOKED_TOKENS = 10_000
-"""So many of the last revoked tokens are remembered here."""
+"""Number of revoked tokens that are remembered, the latest ones."""
 
 
 class ClientRegistry:
-    """All members, live or catching up, and the groups of those whose filter follows the graph.
+    """All clients, live or catching up, and the live groups whose filter follows the user's graph.
 
-    ``empty`` is set while there is no member.
+    Attributes:
+        empty: Event that is set while there is no client.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class ClientRegistry:
         return sum(map(len, self._clients.values()))
 
     def add(self, client: Client) -> None:
-        """``client`` is here; at once ended if its token was revoked between its check and this moment."""
+        """Add a client. Disconnect it at once if its token was revoked after the request was checked."""
         self._clients.setdefault(client.request.user_id, set()).add(client)
         self.empty.clear()
         revoked = self._revoked_tokens.get((client.request.user_id, client.request.jti))
@@ -40,55 +41,55 @@ class ClientRegistry:
             client.disconnect(revoked)
 
     def discard(self, client: Client) -> None:
-        """``client`` is gone."""
+        """Remove a client."""
         _discard_item(self._clients, client.request.user_id, client)
         if not self._clients:
             self.empty.set()
 
     def list_clients(self) -> list[Client]:
-        """Everyone, as a list of its own: ending a member changes who is here."""
-        return [member for members in self._clients.values() for member in members]
+        """Return all clients as a new list, because disconnecting a client changes the registry."""
+        return [client for clients in self._clients.values() for client in clients]
 
     def clients_of(self, user_id: str) -> tuple[Client, ...]:
-        """A user's members, as they are at this moment."""
+        """Return the clients of a user, as a snapshot."""
         return tuple(self._clients.get(user_id, ()))
 
     def disconnect(self, user_id: str, jti: str | None, reason: DisconnectReason) -> None:
-        """End the streams of one token, or all of a user's where ``jti`` is None."""
+        """End the streams of one token of a user. If ``jti`` is None, end all streams of the user."""
         if jti is not None:
             self._revoked_tokens[user_id, jti] = reason
             if len(self._revoked_tokens) > MAX_REVOKED_TOKENS:
                 del self._revoked_tokens[next(iter(self._revoked_tokens))]
-        for member in self.clients_of(user_id):
-            if jti is None or member.request.jti == jti:
-                member.disconnect(reason)
+        for client in self.clients_of(user_id):
+            if jti is None or client.request.jti == jti:
+                client.disconnect(reason)
 
     def add_following_group(self, group: ClientGroup) -> None:
-        """A live group; kept if its filter follows the graph."""
+        """Remember a new live group if its filter follows the graph. Ignore other groups."""
         if group.private_view is not None and group.private_view.following is not None:
             self._following_groups.setdefault(group.private_view.user_id, set()).add(group)
 
     def discard_following_group(self, group: ClientGroup) -> None:
-        """The group has nobody live any more."""
+        """Forget a group that has no client left."""
         if group.private_view is not None:
             _discard_item(self._following_groups, group.private_view.user_id, group)
 
     def following_groups(self) -> list[ClientGroup]:
-        """All live groups whose filter follows the graph."""
+        """Return all live groups whose filter follows the graph."""
         return [group for groups in self._following_groups.values() for group in groups]
 
     def addressed_groups(self, entry: Entry) -> list[ClientGroup]:
-        """The live groups of streams of what concerns their user, for an entry that is for certain users only."""
+        """Return the live user streams (`/v1/stream/user`) that may receive an entry for a group or certain users."""
         if entry.audience_group is None:
-            found = [group for user_id in entry.audience_users for group in self._following_groups.get(user_id, ())]
+            candidates = [
+                group for user_id in entry.audience_users for group in self._following_groups.get(user_id, ())
+            ]
         else:
-            found = (
-                self.following_groups()
-            )  # who is in a group of people is known to viewers; a stream each asks its own
-        return [group for group in found if group.private_view is not None and group.private_view.is_own_stream]
+            candidates = self.following_groups()  # only a viewer knows the memberships of its user
+        return [group for group in candidates if group.private_view is not None and group.private_view.is_own_stream]
 
     def groups_changing_follows(self, entry: Entry) -> list[ClientGroup]:
-        """The live groups whose person follows or unfollows in ``entry``."""
+        """Return the live groups of the user who follows or unfollows someone in ``entry``."""
         if not self._following_groups:
             return []
         try:
@@ -101,6 +102,7 @@ class ClientRegistry:
 
 
 def _discard_item(items_by_user: dict[str, set[_Item]], user_id: str, item: _Item) -> None:
+    """Remove an item from a user's set, and the set if it is empty then."""
     items = items_by_user.get(user_id)
     if items is not None:
         items.discard(item)

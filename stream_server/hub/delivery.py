@@ -24,7 +24,10 @@ from stream_server.hub.visibility.rendering import (
 from stream_server.hub.visibility.viewer import Viewer
 
 View = PrivateView | Viewer | AccountStatus
-"""What decides what a client sees: its private view, else its user's viewer. An impersonal stream has the account status."""
+"""What decides what a client sees: its private view, else its user's viewer.
+
+An impersonal stream has the account status.
+"""
 
 
 class Delivery(NamedTuple):

@@ -1,38 +1,47 @@
-"""Why a stream ends: a code for programs, a sentence for people, and whether to come back."""
+"""Why a stream ends: a code for programs, a sentence for people, and when to reconnect."""
 
 import random
 from typing import NamedTuple
 
 MIN_RETRY_SECONDS = 0.1
-"""Nobody is told to return at once: who is stopping may still be the one who answers."""
+"""Shortest reconnect delay in seconds. A client that returns at once may still reach the server that is stopping."""
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
-"""Steps of this length, modulo 1, fill a span evenly at any time, without knowing how many there will be."""
+"""Step between two reconnect times, as a share of the span.
+
+Such steps fill the span evenly for any number of clients.
+"""
 
 
 class DisconnectReason(NamedTuple):
-    """The ``goodbye`` of a stream; ``retry_after_seconds`` in seconds, None: not with this token."""
+    """The reason in the `goodbye` of a stream.
+
+    Attributes:
+        code: Code for programs.
+        text: Sentence for people.
+        retry_after_seconds: When to reconnect, in seconds. None: not with this token or request.
+    """
 
     code: str
     text: str
     retry_after_seconds: float | None
 
 
-TOKEN_EXPIRED = DisconnectReason("token_expired", "The token has expired; come back with a new one.", None)
+TOKEN_EXPIRED = DisconnectReason("token_expired", "The token has expired; reconnect with a new token.", None)
 TOKEN_REVOKED = DisconnectReason("token_revoked", "The token was revoked.", None)
 SUSPENDED = DisconnectReason("suspended", "This account is suspended.", None)
 RESYNC = DisconnectReason(
-    "resync", "What was lost may have changed what you ask for or may see; come back with the cursor.", 0.1
+    "resync", "Lost log entries may have changed your filters or permissions; reconnect with this cursor.", 0.1
 )
-TOO_SLOW = DisconnectReason("too_slow", "Too far behind for too long; the cursor says where to go on.", 5.0)
+TOO_SLOW = DisconnectReason("too_slow", "This client was too far behind for too long; reconnect with this cursor.", 5.0)
 
-BACKFILL_DONE = DisconnectReason("backfill_done", "What was asked for of the past has been sent.", None)
+BACKFILL_DONE = DisconnectReason("backfill_done", "All requested past entries have been sent.", None)
 
 
 class ReconnectSpread:
-    """The end of a server: its clients return spread evenly over ``spread_seconds``, not all at once.
+    """Reconnect times for the clients of a server that stops: spread evenly over ``spread_seconds``.
 
-    It begins at a random place of the span, so that several processes which stop together do not tell the same.
+    It begins at a random point of the span, so that processes that stop together choose different times.
     """
 
     def __init__(self, spread_seconds: float, random_source: random.Random) -> None:
@@ -40,17 +49,17 @@ class ReconnectSpread:
         self._phase = random_source.random()
 
     def next_retry_after(self) -> float:
-        """When the next client is to come back, in seconds."""
+        """Return the reconnect delay of the next client, in seconds."""
         self._phase = (self._phase + GOLDEN_RATIO) % 1.0
         return round(MIN_RETRY_SECONDS + self._phase * (self.spread_seconds - MIN_RETRY_SECONDS), 3)
 
     def next_disconnect_reason(self) -> DisconnectReason:
-        """The next client's goodbye."""
+        """Return the `shutdown` reason of the next client, with its own reconnect delay."""
         return shutdown_reason(self.next_retry_after())
 
 
 def shutdown_reason(retry_after_seconds: float) -> DisconnectReason:
-    """The server stops; ``retry_after_seconds`` is in seconds, another for each client (:class:`ReconnectSpread`)."""
+    """Return the reason `shutdown` with this reconnect delay. Each client gets another one, see `ReconnectSpread`."""
     return DisconnectReason(
-        "shutdown", "The server is stopping; the cursor holds on every other one.", retry_after_seconds
+        "shutdown", "The server is stopping; the cursor is valid on every other server.", retry_after_seconds
     )

@@ -1,14 +1,15 @@
-"""The way out: frames wait in their groups for a flush, and a flush is written in slices.
+"""When frames leave: they wait in their groups for a flush, and a flush is written in slices.
 
-While idle a flush comes at the end of the loop's turn. While busy it comes on a tick, so that flushing takes a quarter
-of the time: one send costs the same for one event or twenty. While a flush is still being written no other begins, so
-that overload joins more instead of queueing more.
+While the worker is idle, a flush runs at the end of the event loop's iteration. While it is busy, flushes run on a
+tick, so that flushing takes a quarter of the time: one send costs the same for one event or for twenty. No flush begins
+while another one is still being written, so overload makes joined writes larger and not the queue longer.
 
-uvloop sends what was written at the end of the loop's turn. So a slice is counted in writes, not in time, and a flush
-is over at the next turn only: a clock read in between would see the cheap half.
+uvloop sends what was written at the end of its iteration. So a slice is limited by the number of writes and not by
+time, and the duration of a flush is measured in the next iteration. A clock read before would miss the sends.
 
-What waits is cut into waves, and a turn writes of one wave only. So a burst is no single write that nobody has room
-for, nor many in one turn, which would all count as unsent: who reads as fast as it is written stays live.
+Waiting frames are cut into waves, and one iteration writes only one wave. So a burst becomes neither one write that is
+too large for every client, nor many writes in one iteration that all count as unsent. A client that reads as fast as
+the hub writes stays live.
 """
 
 import asyncio
@@ -20,28 +21,31 @@ from stream_server.hub.framing import WrapBytes
 from stream_server.hub.group import ClientGroup
 
 MAX_SLICE_WRITES = 512
-"""Writes in one turn of the loop, about 4 ms of it: then others have theirs."""
+"""Most writes in one iteration of the event loop, about 4 ms, so that other tasks get their turn."""
 
 FLUSH_PAUSE_FACTOR = 3
+"""Pause after a flush, as a multiple of the flush's duration. Entries that arrive meanwhile leave in one write."""
+
 MAX_FLUSH_PAUSE_SECONDS = 0.020
-"""While busy, what arrives together leaves together: the next flush begins so many times the last one's length after
-it, but no later than this."""
+"""Longest pause after a flush, in seconds."""
 
 
 MAX_WAVE_BYTES = 65_536
-"""Entries that leave in one wave; half of a member's room, if that is less."""
+"""Most bytes of entries in one wave. Half of a client's buffer, if that is less."""
 
 MAX_WAITING_WAVES = 16
-"""So many waves wait when whoever publishes does well to wait: 1 MiB of entries."""
+"""Number of waiting waves above which the feed should stop publishing for a moment: 1 MiB of entries."""
 
 DRAIN_POLL_SECONDS = 0.001
-"""How often who waits for that looks whether it is over."""
+"""Interval in seconds at which `drained` checks whether the flusher is still busy."""
 
 
 class Flusher:
-    """Waiting groups and batches on their way; ``room`` is what a member may have unsent.
+    """The groups with waiting frames, and the batches that are being written.
 
-    ``delivered`` counts events times members, also those that a member reads by itself; ``flushes`` the joined writes.
+    Attributes:
+        delivered: Delivered events: events times clients, live or catching up.
+        flushes: Number of flushes.
     """
 
     def __init__(self, limits: WriteLimits) -> None:
@@ -59,57 +63,64 @@ class Flusher:
         self._wave_filled_bytes = 0
 
     def set_limits(self, limits: WriteLimits) -> None:
-        """From now on a member may have so much unsent."""
+        """Use new limits of a client's unsent bytes."""
         self._limits = limits
         self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
 
     @property
     def is_busy(self) -> bool:
-        """Whether more was published than can be written soon; what waits is bounded if who publishes waits then."""
+        """Whether more waits than can be written soon.
+
+        The feed waits for `drained` then, which bounds the waiting frames.
+        """
         return bool(self._batches) and self._wave_number - self._batches[0].wave_number > MAX_WAITING_WAVES
 
     async def drained(self) -> None:
-        """Give the loop a turn, and as many as it takes until this is not :attr:`is_busy`; no client is waited for."""
+        """Wait at least one iteration of the loop, and until the flusher is not busy. Does not wait for any client."""
         await asyncio.sleep(0)
-        while self.is_busy:  # noqa: ASYNC110 - slices follow each other turn by turn meanwhile
+        while self.is_busy:  # noqa: ASYNC110 - one slice is written per iteration meanwhile
             await asyncio.sleep(DRAIN_POLL_SECONDS)
 
     def schedule_group(self, group: ClientGroup) -> None:
-        """The group's first frame waits."""
+        """Include a group in the next flush. Called when its first frame waits."""
         self._pending_groups[group] = None
         self._schedule_flush()
 
     def add_bytes(self, entry_bytes: int) -> None:
-        """An entry of so many bytes was offered to all whom it concerns; enough of them are a wave."""
+        """Count the bytes of a published entry. When enough bytes wait, close the current wave."""
         self._wave_filled_bytes += entry_bytes
         if self._wave_filled_bytes > self._max_wave_bytes:
             self._seal_wave({})
 
     def discard_group(self, group: ClientGroup) -> None:
-        """The group has nobody left to send to."""
+        """Drop the waiting frames of a group that has no client left."""
         self._pending_groups.pop(group, None)
 
     def seal_group(self, group: ClientGroup) -> None:
-        """What waits in the group goes to those who are in it now, and to nobody who comes after."""
+        """Take the waiting frames of a group as a batch for its present clients.
+
+        A client that joins later does not get it.
+        """
         if group in self._pending_groups:
             del self._pending_groups[group]
             self._append_batch(group, {})
             self._schedule_slice()
 
     def flush_group(self, group: ClientGroup) -> None:
-        """Send now, whole, what waits or is on its way in this group."""
+        """Write all waiting frames and unfinished batches of a group at once."""
         self.seal_group(group)
         for batch in self._batches:
             if batch.memberships is group.memberships:
                 self._write_batch(batch, batch.remaining_count)
 
     def _append_batch(self, group: ClientGroup, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> None:
+        """Take the waiting frames of a group as a batch of the current wave."""
         batch = group.take_batch(wrapped_cache)
         batch.wave_number = self._wave_number
         self._batches.append(batch)
 
     def _seal_wave(self, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> None:
-        """What waits is a wave of its own, whenever it leaves."""
+        """Close the current wave: take the waiting frames of all groups as batches."""
         self._wave_filled_bytes = 0
         self._wave_number += bool(self._pending_groups)
         for group in self._pending_groups:
@@ -117,7 +128,7 @@ class Flusher:
         self._pending_groups.clear()
 
     def _schedule_flush(self) -> None:
-        """A flush when it is due, unless one is still being written: its end arms again."""
+        """Schedule the next flush, unless one is scheduled or being written. The end of a flush calls this again."""
         if self._flush_handle is None and self._flush_started_at is None:
             wait = self._next_flush_at - perf_counter()
             self._flush_handle = (
@@ -125,6 +136,7 @@ class Flusher:
             )
 
     def _flush(self) -> None:
+        """Begin a flush: take all waiting frames and write the first slice."""
         self._flush_handle = None
         self._flush_started_at = perf_counter()
         self.flushes += 1
@@ -132,30 +144,32 @@ class Flusher:
         self._run_slice()
 
     def _run_slice(self) -> None:
+        """Write a slice, and schedule the next one or the end of the flush."""
         if self._slice_handle is not None:
-            self._slice_handle.cancel()  # a flush slices at once: another slice in its turn would be a second wave
+            self._slice_handle.cancel()  # or this iteration would write two waves
             self._slice_handle = None
         try:
             self._write_slice()
-        finally:  # a fault of ours costs the batch that it met, and does not keep all that comes behind for ever
+        finally:  # an error costs the batch in which it occurred, and must not block all later batches
             if self._batches:
                 self._schedule_slice()
             elif self._flush_started_at is not None:
                 self._loop.call_soon(self._finish_flush, self._flush_started_at)
 
     def _write_slice(self) -> None:
-        room = MAX_SLICE_WRITES
+        """Write up to `MAX_SLICE_WRITES` writes of the first waiting wave."""
+        writes_left = MAX_SLICE_WRITES
         wave = self._batches[0].wave_number if self._batches else 0
-        while self._batches and room > 0 and self._batches[0].wave_number == wave:
+        while self._batches and writes_left > 0 and self._batches[0].wave_number == wave:
             batch = self._batches[0]
-            writes = min(batch.remaining_count, room)
+            writes = min(batch.remaining_count, writes_left)
             self._write_batch(batch, writes)
-            room -= writes
+            writes_left -= writes
             if not batch.remaining_count:
                 self._batches.popleft()
 
     def _finish_flush(self, started_at: float) -> None:
-        """The next turn: what was written has been sent."""
+        """End a flush in the iteration after its last write, when uvloop has sent the bytes. Compute the pause."""
         ended = perf_counter()
         self._next_flush_at = ended + min(MAX_FLUSH_PAUSE_SECONDS, FLUSH_PAUSE_FACTOR * (ended - started_at))
         self._flush_started_at = None
@@ -163,12 +177,14 @@ class Flusher:
             self._schedule_flush()
 
     def _schedule_slice(self) -> None:
+        """Schedule a slice for the next iteration, unless one is scheduled."""
         if self._slice_handle is None:
             self._slice_handle = self._loop.call_soon(self._run_slice)
 
     def _write_batch(self, batch: Batch, max_writes: int) -> None:
+        """Write a batch to its next clients and count the delivered events."""
         if not max_writes:
-            return  # it was settled already
+            return  # written completely by `flush_group`
         served = batch.served_count
         batch.write_slice(self._limits, max_writes)
         self.delivered += (batch.served_count - served) * batch.event_count

@@ -84,7 +84,7 @@ class Hub:
         self._heartbeats = Heartbeats(
             self.live,
             now_ms=now_ms,
-            lag_ms=lambda: self.lag_ms(),  # noqa: PLW0108 - the feed sets the attribute later
+            lag_ms=lag_ms,
             demote=self.live.demote,
             after_check=self._drop_unused_caches,
         )
@@ -104,8 +104,8 @@ class Hub:
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
         """Continue after ``to`` instead of after the head, and send every client a `gap`.
 
-        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: this hub was away
-        for longer than the log reaches back, and ``to`` is above the head.
+        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: this hub was
+        away for longer than the log reaches back, and ``to`` is above the head.
         """
         self._rollback_notices.move_head(to, reason, missed_count)
 

@@ -1,31 +1,39 @@
-"""The bounds of a hub, and what it has counted."""
+"""The bounds of a hub, and its counters."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 MAX_CONCURRENT_PREVIEWS = 2
-"""So many previews of rules run at once, the others wait: each takes a slice of every turn of the loop."""
+"""Most previews of rules that run at the same time. Each one takes a slice of every iteration of the event loop."""
 
 
 SLOW_WARNING_SHARE = 0.6
-"""A live client with so much of its bound unsent is told that it falls behind."""
+"""Used share of a live client's buffer above which the server sends it a `falling_behind` warning."""
 
 
 CATCHUP_WRITE_BYTES = 16_384
-"""How far a client has come is known in steps of this: the less, the sooner it is seen that a slow one gains."""
+"""Bytes of one write to a client that catches up.
+
+Its progress is known in these steps, so small steps show it sooner.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HubLimits:
-    """Bounds of a hub.
+    """The bounds of a hub.
 
-    ``buffer_bytes`` is what a client may have unsent here, live or not; the kernel's buffer is not in it. Nobody is
-    written to beyond it, but for one thing: a single message larger than it (or than half of it, for who catches up)
-    is written whole behind what is unsent then, which is nothing (at most half). Beside it there may be one ``gap``,
-    one ``warning`` and the ``goodbye``, a few hundred bytes each.
-
-    ``far_behind_entries`` is how far from the head is far, ``slow_window_seconds`` the window in which a client that is far behind
-    has to gain something.
+    Attributes:
+        buffer_bytes: Most unsent bytes of one client in this process, live or catching up. The kernel's buffer is not
+            included. A single larger message is still written to a live client that has nothing unsent, and to a
+            client that catches up if at most half of its buffer is used. One `gap`, one `warning` and the `goodbye`,
+            each a few hundred bytes, may be added to it.
+        heartbeat_seconds: Time between two heartbeats of a stream.
+        write_timeout_seconds: A client that takes or acknowledges no byte for this long is dropped.
+        goodbye_seconds: Time for a client to take the `goodbye` before its connection is dropped.
+        ring_bytes: Most bytes of entries in the ring.
+        ring_seconds: Greatest age of an entry in the ring.
+        far_behind_entries: Distance to the head, in entries, above which a client that catches up may be too slow.
+        slow_window_seconds: A client that is far behind is ended if it gains nothing on the head for this long.
     """
 
     buffer_bytes: int
@@ -39,21 +47,27 @@ class HubLimits:
 
     @property
     def warning_bytes(self) -> int:
-        """So much unsent is nothing to speak of."""
+        """Unsent bytes of a live client above which it is warned."""
         return int(self.buffer_bytes * SLOW_WARNING_SHARE)
 
     @property
     def catchup_write_bytes(self) -> int:
-        """Who catches up is written so much at a time, unless one message is more, once half of the bound is free."""
+        """Most bytes of one write to a client that catches up, unless a single message is larger."""
         return min(CATCHUP_WRITE_BYTES, self.buffer_bytes // 2)
 
 
 @dataclass(slots=True)
 class HubCounters:
-    """What happened since the start; the metrics read them.
+    """What happened since the start, for the metrics.
 
-    ``ended_streams`` counts streams by how they did: the code of their ``goodbye``; ``left`` without one; ``aborted`` because
-    no byte was taken or acknowledged for too long, or no goodbye; ``filter_failures`` through a fault of our own.
+    Attributes:
+        published: Entries that were published.
+        malformed: Published entries that could not be decoded.
+        slow_demotions: Times that a live client had no room for a batch and went back to catching up.
+        filter_failures: Times that a filter raised while an entry was delivered to a live group.
+        ended_streams: Ended streams by outcome. The outcome is the code of the `goodbye`, or `left` (the client closed
+            the connection), `aborted` (it took or acknowledged no byte, or not the goodbye, in time), or `failed` (an
+            unexpected exception of the server).
     """
 
     published: int = 0

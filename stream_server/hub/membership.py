@@ -60,5 +60,6 @@ class Memberships:
         return tuple(recipient for recipient in recipients if by_client.get(recipient.client) is recipient)
 
     def _mark_changed(self) -> None:
+        """Count a join or leave and drop the cached snapshot."""
         self.version += 1
         self._snapshot = None

@@ -1,4 +1,4 @@
-"""One long poll: the same reading and the same waiting as a stream's, with an end."""
+"""One long poll: it reads and waits like a stream, and ends with one answer."""
 
 import asyncio
 from typing import NamedTuple
@@ -12,15 +12,22 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap, StreamNotice
 
 MAX_SCAN_SECONDS = 1.0
-"""A filter that matches nothing of a long log is answered after this long, with `more` and the cursor it got to."""
+"""Longest time in seconds to scan for matches. The answer then has `more` and the cursor of the last scanned entry."""
 
 
 MAX_ANSWER_BYTES = 1 << 20
-"""An answer ends after the page that goes beyond this, with `more`: nobody holds ten megabytes of us by not reading."""
+"""An answer ends after the page that exceeds this size. So a client that does not read cannot hold more memory."""
 
 
 class PollResult(NamedTuple):
-    """The answer: ``cursor`` is the last position scanned, or that of the last entry if ``limit`` cut."""
+    """The answer of a long poll.
+
+    Attributes:
+        items: Deliveries, gaps and notices, in log order.
+        position: Last position scanned. If ``limit`` cut the answer, the position of the last delivery.
+        has_more: Whether the log had more entries after ``position``.
+        disconnect_reason: Why the stream was ended meanwhile, for example a revoked token. None if it was not.
+    """
 
     items: list[Delivery | Gap | StreamNotice]
     position: Position
@@ -29,7 +36,10 @@ class PollResult(NamedTuple):
 
 
 class LongPoll:
-    """A member that takes no bytes: every frame is refused, which wakes it where it stands, and it reads on."""
+    """A client without a socket.
+
+    While it waits live, the first frame finds no room, so it is woken and reads the entry.
+    """
 
     def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
         self._hub = hub
@@ -44,27 +54,31 @@ class LongPoll:
         self._timeout: asyncio.Timeout | None = None
 
     async def run(self, wait_seconds: float) -> PollResult:
-        """As soon as there is something, or after ``wait_seconds`` (0: at once, or errors.Unavailable)."""
-        member = self.client
+        """Return the answer as soon as it has an item, or after ``wait_seconds``.
+
+        With 0 it returns at once, and raises `Unavailable` if the log cannot be read.
+        """
+        client = self.client
         self._may_wait = wait_seconds > 0
-        self._hub.register(member)
+        self._hub.register(client)
         try:
             async with asyncio.timeout(wait_seconds or None) as self._timeout:
                 await self._read_until_result()
         except TimeoutError:
-            pass  # the end of the wait, or of the member: the answer is what there is by now, with its cursor
+            pass  # the time is over, or the client was disconnected: answer with what was found so far
         finally:
             self._timeout = None
-            self._hub.unregister(member)
-        more = member.position != self._hub.head
-        return PollResult(self._items, member.position, more, member.disconnect_reason)
+            self._hub.unregister(client)
+        more = client.position != self._hub.head
+        return PollResult(self._items, client.position, more, client.disconnect_reason)
 
     async def _read_until_result(self) -> None:
+        """Scan and wait in turns until there is an answer."""
         while not await self._scan() and self._may_wait:
             await self._wait_live()
 
     async def _wait_live(self) -> None:
-        """Be live until there is something; the caller saw the head and did not await since."""
+        """Be live until the first frame or the end. The caller saw the head, without an ``await`` since then."""
         if self.client.disconnect_reason is None:
             self._wake_future = self._loop.create_future()
             self._hub.live.join(self.client)
@@ -74,43 +88,49 @@ class LongPoll:
                 self._hub.live.leave(self.client)
 
     def _on_wake(self) -> None:
+        """End the live wait. If the client was disconnected, end the whole wait."""
         if self._wake_future is not None and not self._wake_future.done():
             self._wake_future.set_result(None)
-        patience = self._timeout
-        if self.client.disconnect_reason is not None and patience is not None and not patience.expired():
-            patience.reschedule(self._loop.time())  # it may read a log that is away; raises if it is over in this turn
+        timeout = self._timeout
+        if self.client.disconnect_reason is not None and timeout is not None and not timeout.expired():
+            timeout.reschedule(
+                self._loop.time()
+            )  # the log may be away for long; `expired` above: reschedule raises then
 
     async def _scan(self) -> bool:
-        """Read to the head, or until there is enough or it took too long; True if there is an answer."""
-        member = self.client
+        """Read to the head, until the limit, or until `MAX_SCAN_SECONDS`. Return whether there is an answer."""
+        client = self.client
         ends = self._loop.time() + MAX_SCAN_SECONDS
         while (
-            member.disconnect_reason is None and member.position != self._hub.head and self._entry_count < self._limit
+            client.disconnect_reason is None and client.position != self._hub.head and self._entry_count < self._limit
         ):
             await self._read_page()
             if self._loop.time() > ends or self._byte_count > MAX_ANSWER_BYTES:
                 return True
-        return bool(self._items or member.disconnect_reason)
+        return bool(self._items or client.disconnect_reason)
 
     async def _read_page(self) -> None:
-        member = self.client
+        """Read the next page and add it to the answer. While the log is away, wait for it or raise `Unavailable`."""
+        client = self.client
         try:
-            page = await self._hub.catchup_reader.read_page(member, lambda: self._hub.head)
+            page = await self._hub.catchup_reader.read_page(client, lambda: self._hub.head)
         except Unavailable:
             if not self._may_wait:
                 raise
             await self._hub.wait_for_log(self._hub.limits.heartbeat_seconds)
             return
-        if member.disconnect_reason is not None:
-            return  # matched by sets that may be wrong by now
+        if client.disconnect_reason is not None:
+            return  # the page was matched with a viewer or rules that may be outdated
         if page.gap is not None:
             self._items.append(page.gap)
+            if not client.accept_gap(page.gap):
+                return
         room = self._limit - self._entry_count
         self._items += page.deliveries[:room]
         self._entry_count += len(page.deliveries[:room])
-        self._byte_count += sum(picked.entry.size for picked in page.deliveries[:room])
+        self._byte_count += sum(delivery.entry.size for delivery in page.deliveries[:room])
         cut = len(page.deliveries) > room
-        member.position = page.deliveries[room - 1].entry.position if cut else page.end_position
+        client.position = page.deliveries[room - 1].entry.position if cut else page.end_position
         if page.notice is not None and not cut:
             self._items.append(page.notice)
         await asyncio.sleep(0)

@@ -52,7 +52,7 @@ class RollbackNotices:
         self._disconnect_personal_clients()
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Send a `gap` to the live clients that `move_head` has not told of this loss. Raises `MalformedEntry`.
+        """Send a `gap` to the live clients that `move_head` sent none for this loss. Raises `MalformedEntry`.
 
         The positions of the clients stay as they are, because this hub has sent none of the lost entries.
         """
@@ -62,7 +62,7 @@ class RollbackNotices:
             unaware = [client for client in group.memberships if not client.knows_rollback(start, end)]
             if unaware and len(unaware) == len(group.memberships):
                 self._queue_gap(group, rollback_gap(rollback_entry))
-            else:  # the clients share frames with others that know of the loss, so let them read the entry by themselves
+            else:  # they share frames with clients that know of the loss, so let them read the entry by themselves
                 for client in unaware:
                     self._live.demote(client)
 

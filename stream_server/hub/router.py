@@ -118,22 +118,18 @@ class Router:
         quote that some clients see without its original.
         """
         renderings = render_public(entry, self._account_status)
-        everyone, public_view = (
-            (rendered, None if rendered is None else entry_to_match(entry, rendered)) for rendered in renderings
-        )
         private_groups: dict[ClientGroup, None] = {}
         for form in self._forms_to_match(entry, renderings.public_view):
+            everyone, public_view = (_matched_as(form, entry, rendered) for rendered in renderings)
             for group in self._live.index.match(form.event):
                 if group.private_view is not None:
                     private_groups[group] = None
-                    continue
-                rendered, matched_form = everyone if group.is_impersonal else public_view
-                if matched_form is form and rendered is not None:
+                elif (rendered := everyone if group.is_impersonal else public_view) is not None:
                     self._queue_entry(group, rendered)
         return list(private_groups)
 
     def _forms_to_match(self, entry: Entry, public_rendering: Entry | None) -> list[Entry]:
-        """Return the forms of an entry that have to be matched: the entry, and for some quotes also without original."""
+        """Return the forms of an entry to match: the entry, and for some quotes also the form without its original."""
         if entry.quoted_author is None:
             return [entry]
         if self._live.private_group_count or public_rendering is not entry:
@@ -220,3 +216,8 @@ class Router:
                 self._live.remove(client, self._live.head)
                 client.use_private_view()
                 self._live.join(client)
+
+
+def _matched_as(form: Entry, entry: Entry, rendered: Entry | None) -> Entry | None:
+    """Return ``rendered`` if filters have to be matched against ``form`` for it, otherwise None."""
+    return rendered if rendered is not None and entry_to_match(entry, rendered) is form else None

@@ -1,4 +1,4 @@
-"""The saved rules of streams: read once for all who have the same, changed by the entries that say so."""
+"""Saved rules of users: parsed once for all streams of a user, and changed by `rules` entries of the log."""
 
 import asyncio
 import logging
@@ -8,8 +8,7 @@ from weakref import WeakValueDictionary
 
 from filters.error import ParameterError
 from filters.rule import SavedRules
-from filters.rules.named_rule import NamedRule
-from filters.rules.rule import Rule
+from filters.rules.rule import NamedRule, Rule
 from stream_server.events.entry import Entry, SavedRule
 from stream_server.hub.client import Client
 from stream_server.hub.messages import StreamNotice
@@ -18,17 +17,17 @@ logger = logging.getLogger(__name__)
 
 
 MAX_PARSE_SECONDS = 0.004
-"""So long rules are read in one turn of the loop."""
+"""Longest time in seconds of parsing rules in one iteration of the event loop."""
 
 MAX_RULES_PER_SLICE = 50
-"""So many rules are listed by their keys in one turn of the loop."""
+"""Number of rules whose keys are indexed in one iteration of the event loop."""
 
 
 class SavedRulesCache:
-    """``read`` is from a rule's text to the rule; equal texts may give one object, which users then share.
+    """The saved rules of the users who have streams on this worker.
 
-    What a user has saved is made once for all their streams, which change alike: a thousand long rules have two
-    hundred thousand keys.
+    All streams of a user share one object, because a thousand long rules have two hundred thousand keys. The object
+    is dropped when no stream refers to it. ``parse_rule`` may return one object for equal texts, which users share.
     """
 
     def __init__(self, parse_rule: Callable[[str], Rule]) -> None:
@@ -37,17 +36,20 @@ class SavedRulesCache:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def build(self, uid: str, saved: Collection[SavedRule]) -> SavedRules:
-        """A user's rules as filters have them; one that cannot be read any more (a filter is gone) matches nothing."""
+        """Return a user's rules as a filter.
+
+        A rule that cannot be parsed any more (its filter is gone) matches nothing.
+        """
         return await self._get_changed(SavedRules(uid), saved, ())
 
     async def apply_change(self, client: Client, entry: Entry) -> StreamNotice:
-        """From this entry on the member goes by the rules as they are then; gives what to tell."""
+        """Apply a ``rules`` entry to the subscription of a client. Return the `effective` notice for its stream."""
         change = entry.rules_change()
         before = client.subscription.find_base(SavedRules.name)
         assert isinstance(before, SavedRules)
         after = await self._get_changed(before, change.added, change.removed)
         client.subscription = client.subscription.replace_base(after)
-        added = [one.id for one in change.added]
+        added = [rule.id for rule in change.added]
         return StreamNotice(
             "effective", entry.position, {"added": added, "removed": change.removed, "rules": len(after)}
         )
@@ -55,33 +57,40 @@ class SavedRulesCache:
     async def _get_changed(
         self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]
     ) -> SavedRules:
-        """The same after a change. Rules do not change, so their ids say which these are."""
-        ids = (*(one for one in before.rule_ids if one not in removed), *(one.id for one in added))
+        """Return the rules after a change, from the cache if possible.
+
+        A rule never changes, so its id identifies it.
+        """
+        ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in removed), *(rule.id for rule in added))
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
-            made = self._cache.get((before.user_id, ids))
-            if made is None:
-                made = self._cache[before.user_id, ids] = await self._add_in_slices(
+            rules = self._cache.get((before.user_id, ids))
+            if rules is None:
+                rules = self._cache[before.user_id, ids] = await self._add_in_slices(
                     before.with_changes((), removed), added
                 )
-            return made
+            return rules
 
     async def _add_in_slices(self, rules: SavedRules, added: Iterable[SavedRule]) -> SavedRules:
-        """With more of them. A thousand may take seconds: others have their turns meanwhile."""
+        """Return ``rules`` with more rules.
+
+        A thousand rules may take seconds, so other tasks get their turn meanwhile.
+        """
         named = await self._parse_saved(added)
-        for at in range(0, len(named), MAX_RULES_PER_SLICE):
-            rules = rules.with_changes(named[at : at + MAX_RULES_PER_SLICE], ())
+        for start in range(0, len(named), MAX_RULES_PER_SLICE):
+            rules = rules.with_changes(named[start : start + MAX_RULES_PER_SLICE], ())
             await asyncio.sleep(0)
         return rules
 
     async def _parse_saved(self, saved: Iterable[SavedRule]) -> list[NamedRule]:
-        found = []
-        ends = time.monotonic() + MAX_PARSE_SECONDS
-        for one in saved:
-            if time.monotonic() > ends:
+        """Return the parsed rules. A rule that cannot be parsed is logged and left out."""
+        parsed = []
+        deadline = time.monotonic() + MAX_PARSE_SECONDS
+        for rule in saved:
+            if time.monotonic() > deadline:
                 await asyncio.sleep(0)
-                ends = time.monotonic() + MAX_PARSE_SECONDS
+                deadline = time.monotonic() + MAX_PARSE_SECONDS
             try:
-                found.append(NamedRule(one.id, one.tag, self._parse_rule(one.rule)))
+                parsed.append(NamedRule(rule.id, rule.tag, self._parse_rule(rule.rule)))
             except ParameterError as error:
-                logger.warning("rule %s is passed over: %s", one.id, error.message)
-        return found
+                logger.warning("saved rule %s cannot be parsed and matches nothing: %s", rule.id, error.message)
+        return parsed

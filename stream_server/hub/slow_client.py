@@ -1,13 +1,19 @@
-"""How a client gets on: whether it takes bytes at all, and whether it gains on the head. Clocks are handed in."""
+"""Timers for slow clients: does a client take bytes at all, and does it gain on the head.
+
+The caller passes the time.
+"""
 
 import math
 
 CHECKS_PER_WINDOW = 8
-"""So many looks a window, so that one burst of the log spoils one of them and not the whole window."""
+"""Checks in one window. A burst of the log then spoils one check and not the whole window."""
 
 
 class StallTimer:
-    """Whether of what a client is to take nothing was taken for ``deadline`` seconds; slowly is not never."""
+    """Tells whether a client has taken no byte for ``deadline_seconds``.
+
+    A client that takes bytes slowly is not stalled.
+    """
 
     __slots__ = ("_deadline_seconds", "_last_progress_at", "_lowest_unsent_bytes")
 
@@ -17,7 +23,10 @@ class StallTimer:
         self._last_progress_at = 0.0
 
     def is_over(self, unsent_bytes: float, now: float) -> bool:
-        """Ask while nothing more is written to the client, which has ``unsent_bytes`` bytes to take."""
+        """Return whether the deadline is over. Call it repeatedly, and write nothing to the client in between.
+
+        ``unsent_bytes`` are the bytes that the client has still to take, ``now`` is in seconds.
+        """
         if unsent_bytes < self._lowest_unsent_bytes:
             self._lowest_unsent_bytes, self._last_progress_at = unsent_bytes, now
             return False
@@ -25,7 +34,7 @@ class StallTimer:
 
 
 class PeerSilence:
-    """For how long a client's machine has acknowledged nothing of what it was sent, as far as it was looked at."""
+    """Measures for how long a peer has acknowledged nothing although there were bytes to acknowledge."""
 
     __slots__ = ("_silent_since",)
 
@@ -33,24 +42,26 @@ class PeerSilence:
         self._silent_since = -math.inf
 
     def measure_seconds(self, reported_seconds: float, now: float) -> float:
-        """In seconds, counted from a look on that found something to acknowledge; ``reported_seconds`` is what the socket says.
+        """Return the silence in seconds, counted from the first call that found unacknowledged bytes.
 
-        What was written after an hour without a word is not unacknowledged for an hour.
+        ``reported_seconds`` is the age of the last acknowledgement as the kernel says, 0 if nothing is unacknowledged.
+        It is not the silence: after an idle hour, bytes that were just written are not unacknowledged for an hour.
         """
         if not reported_seconds:
-            self._silent_since = -math.inf  # what is to be acknowledged at the next look will have been written later
+            self._silent_since = (
+                -math.inf
+            )  # bytes that are unacknowledged at the next call will have been written later
         elif reported_seconds < now - self._silent_since:
-            self._silent_since = now  # it has acknowledged something since, or this is the first look
+            self._silent_since = now  # the peer acknowledged something since, or this is the first call
         return max(0.0, now - self._silent_since) if reported_seconds else 0.0
 
 
 class SlowClientDetector:
-    """Whether a client that reads on is hopeless: far from the head, and nothing gained on it in a whole window.
+    """Tells whether a client that catches up is too slow: far behind the head, and no gain in a whole window.
 
-    Gaining or holding its ground in one of the window's :data:`CHECKS_PER_WINDOW` is enough to stay, and who is near is never
-    judged. Ground is the distance to the head, in entries scanned and not matched, so a filter that is seldom met is
-    not taken for slowness; while the log stands still nobody loses any. A window in which nobody looked (the log was
-    away, or the machine) says nothing.
+    A client stays if its distance did not grow in one of the `CHECKS_PER_WINDOW` checks of the window. A client near
+    the head is never too slow. The distance counts scanned entries and not matched ones, so a filter that rarely
+    matches is not mistaken for slowness. A window without checks (Redis or the machine was away) proves nothing.
     """
 
     __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
@@ -63,12 +74,15 @@ class SlowClientDetector:
         self._last_check_at = 0.0
 
     def set_limits(self, far_entries: int, window_seconds: float) -> None:
-        """From now on so far is far, and the window so long."""
+        """Use new limits: the distance in entries and the window in seconds."""
         self._far_entries = far_entries
         self._window_seconds = window_seconds
 
     def is_too_slow(self, behind_entries: int, now: float) -> bool:
-        """Ask often: after each page, and while waiting for the client; ``behind_entries`` is in entries."""
+        """Return whether the client is too slow. Call it after each page and while waiting for the client.
+
+        ``behind_entries`` is the distance to the head, ``now`` is in seconds.
+        """
         if behind_entries <= self._far_entries:
             self._last_distance = None
             return False
@@ -76,6 +90,8 @@ class SlowClientDetector:
             self._last_distance, self._last_gain_at, self._last_check_at = behind_entries, now, now
         elif now - self._last_check_at >= self._window_seconds / CHECKS_PER_WINDOW:
             if behind_entries <= self._last_distance or now - self._last_check_at >= self._window_seconds:
-                self._last_gain_at = now  # or nobody looked: that is no sign of slowness, and the window begins anew
+                self._last_gain_at = (
+                    now  # no growth, or no check for a whole window, which proves nothing: restart the window
+                )
             self._last_distance, self._last_check_at = behind_entries, now
         return now - self._last_gain_at >= self._window_seconds

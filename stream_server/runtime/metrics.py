@@ -38,65 +38,73 @@ class WatchedMetric(NamedTuple):
 WATCHED_METRICS: tuple[WatchedMetric, ...] = (
     WatchedMetric("stream_server_streams", "gauge", "Streams open now."),
     WatchedMetric("stream_server_streams_live", "gauge", "Streams that are at the head of the log."),
-    WatchedMetric("stream_server_streams_ended_total", "counter", "Streams that ended, by how they did.", "code"),
+    WatchedMetric(
+        "stream_server_streams_ended_total", "counter", "Streams that ended, by the code of their goodbye.", "code"
+    ),
     WatchedMetric("stream_server_events_published_total", "counter", "Entries of the log handed to the hub."),
     WatchedMetric("stream_server_events_delivered_total", "counter", "Events written to streams, live or catching up."),
     WatchedMetric(
-        "stream_server_events_malformed_total", "counter", "Messages of Redis that were no entries, skipped."
+        "stream_server_events_malformed_total", "counter", "Published messages that were not valid entries; skipped."
     ),
     WatchedMetric(
-        "stream_server_events_duplicate_total", "counter", "Messages of Redis that had been heard before, skipped."
+        "stream_server_events_duplicate_total", "counter", "Published messages that had arrived before; skipped."
     ),
     WatchedMetric(
-        "stream_server_events_recovered_total", "counter", "Entries read from the log because no message came."
+        "stream_server_events_recovered_total",
+        "counter",
+        "Entries read from the log because their message did not arrive.",
     ),
-    WatchedMetric("stream_server_flushes_total", "counter", "Joined writes to all clients that had something waiting."),
+    WatchedMetric("stream_server_flushes_total", "counter", "Flushes: one write to every client with waiting frames."),
     WatchedMetric(
-        "stream_server_slow_client_demotions_total", "counter", "Times that a live client was too slow to stay live."
+        "stream_server_slow_client_demotions_total",
+        "counter",
+        "Live clients that were too slow and went back to catching up.",
     ),
-    WatchedMetric("stream_server_filter_failures_total", "counter", "Times that a filter raised instead of answering."),
+    WatchedMetric("stream_server_filter_failures_total", "counter", "Exceptions raised by filters."),
     WatchedMetric(
-        "stream_server_subscriptions_without_keys", "gauge", "Subscriptions without keys: each event asks all of them."
-    ),
-    WatchedMetric(
-        "stream_server_stream_failures_total", "counter", "Streams ended by a failure of our own; see the log."
-    ),
-    WatchedMetric("stream_server_redis_reconnects_total", "counter", "Times that the link to Redis was dialled anew."),
-    WatchedMetric(
-        "stream_server_rollbacks_total", "counter", "Times that Redis had lost an end of the log heard here."
-    ),
-    WatchedMetric(
-        "stream_server_feed_lag_seconds", "gauge", "How long the feed is known to be behind the log; 0 is well."
-    ),
-    WatchedMetric("stream_server_job_passes_total", "counter", "Passes of jobs done by the receivers of this process."),
-    WatchedMetric("stream_server_jobs_done_total", "counter", "Jobs that they have ended."),
-    WatchedMetric("stream_server_job_failures_total", "counter", "Passes that failed, and come again."),
-    WatchedMetric(
-        "stream_server_jobs_deferred_total", "counter", "First passes that failed and were left to a receiver."
+        "stream_server_subscriptions_without_keys",
+        "gauge",
+        "Subscriptions without index keys; each event is matched against all of them.",
     ),
     WatchedMetric(
-        "stream_server_repairs_total", "counter", "Faults that the look over everything has found and mended."
+        "stream_server_stream_failures_total",
+        "counter",
+        "Streams that ended because of an internal error; see the log.",
     ),
-    WatchedMetric("stream_server_jobs_due", "gauge", "Jobs that wait for a receiver, on all servers."),
-    WatchedMetric("stream_server_jobs_parked", "gauge", "Jobs that failed too often; see `stream-server repair`."),
+    WatchedMetric("stream_server_redis_reconnects_total", "counter", "Reconnects of the feed to Redis."),
+    WatchedMetric("stream_server_rollbacks_total", "counter", "Times that Redis had lost the end of the log."),
+    WatchedMetric("stream_server_feed_lag_seconds", "gauge", "Time that the feed is behind the log; 0 is healthy."),
     WatchedMetric(
-        "stream_server_log_number", "gauge", "Number of the last entry that the hub has: the same on all, but for lag."
+        "stream_server_job_passes_total", "counter", "Batches of jobs done by the job workers of this process."
+    ),
+    WatchedMetric("stream_server_jobs_done_total", "counter", "Jobs finished by the job workers of this process."),
+    WatchedMetric("stream_server_job_failures_total", "counter", "Batches that failed; they are retried."),
+    WatchedMetric(
+        "stream_server_jobs_deferred_total",
+        "counter",
+        "First batches that failed within a request and were left to a job worker.",
+    ),
+    WatchedMetric("stream_server_repairs_total", "counter", "Faults that the automatic repair found and repaired."),
+    WatchedMetric("stream_server_jobs_due", "gauge", "Jobs that wait for a job worker, on all servers."),
+    WatchedMetric(
+        "stream_server_jobs_parked", "gauge", "Jobs that failed too often and wait for `stream-server repair`."
     ),
     WatchedMetric(
-        "stream_server_log_invalid_rows_total", "counter", "Rows of the log that are no entries, at each reading."
-    ),
-    WatchedMetric("stream_server_log_entries", "gauge", "Entries of the log, as this process saw it last."),
-    WatchedMetric("stream_server_log_bytes", "gauge", "What they take of Redis' memory, as it was weighed last."),
-    WatchedMetric(
-        "stream_server_log_age_seconds", "gauge", "How far back the log reaches: the age of its first entry."
+        "stream_server_log_number", "gauge", "Number of the hub's last entry; equal on all servers, except for lag."
     ),
     WatchedMetric(
-        "stream_server_log_trimmed_total", "counter", "Entries that this process took off the log by age or size."
+        "stream_server_log_invalid_rows_total",
+        "counter",
+        "Rows of the log that are not valid entries, counted at each read.",
     ),
-    WatchedMetric("stream_server_ring_bytes", "gauge", "Bytes of recent entries kept for returning clients."),
+    WatchedMetric("stream_server_log_entries", "gauge", "Entries of the log when this process last looked."),
+    WatchedMetric("stream_server_log_bytes", "gauge", "Redis memory of the log when this process last measured it."),
+    WatchedMetric("stream_server_log_age_seconds", "gauge", "Age of the first entry of the log."),
     WatchedMetric(
-        "stream_server_tasks", "gauge", "Tasks of the process's event loop; what grows without streams is a leak."
+        "stream_server_log_trimmed_total", "counter", "Entries that this process removed from the log by age or size."
     ),
+    WatchedMetric("stream_server_ring_bytes", "gauge", "Recent entries kept in memory for clients that reconnect."),
+    WatchedMetric("stream_server_tasks", "gauge", "Tasks of the event loop; growth without more streams is a leak."),
 )
 """The metrics of hub, feed, jobs and log. :class:`Metrics` declares those of HTTP itself."""
 
@@ -109,14 +117,14 @@ class Metrics(Collector):
         self._readers: dict[str, Callable[[], float]] = {}
         self._labelled_readers: dict[str, Callable[[], Mapping[str, float]]] = {}
         self.requests = Counter(
-            "stream_server_http_requests_total", "Answers given, by route and status.",
+            "stream_server_http_requests_total", "Answers by method, route and status.",
             ("method", "route", "status"), registry=self._registry,
         )  # fmt: skip
         self.refusals = Counter(
-            "stream_server_http_refusals_total", "Refusals, by their code.", ("code",), registry=self._registry
+            "stream_server_http_refusals_total", "Error answers by code.", ("code",), registry=self._registry
         )
         self.request_seconds = Histogram(
-            "stream_server_http_request_seconds", "Time to answer a request; streams are not in it.",
+            "stream_server_http_request_seconds", "Time to answer a request, without streams.",
             ("route",), registry=self._registry,
         )  # fmt: skip
         process = Info(

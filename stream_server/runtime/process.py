@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
+from filters.registry import installed_registry
 from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
 from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
@@ -135,6 +136,7 @@ async def _run_supervisor(
     )
 
     def apply_settings(newer: Config) -> None:
+        """Take reloaded settings and make the workers reload."""
         config.apply_reloadable(newer)
         workers.reload_workers(worker_environment(config, flags))
 
@@ -213,14 +215,16 @@ async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
 
 
 async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:
-    """Print the server's URL once it accepts connections, run the demo if wanted, then wait to be cancelled."""
+    """Print the server's URL and its filters once it accepts connections, and run the demo if wanted. Never return."""
     address = run_file.server_url(config)
     await _wait_until_accepting(config.host, config.port)
     print_text(f"stream-server listening on {address}")
+    print_text(f"filters: {installed_registry().summary()}")
     if with_demo:
         verifier = tokens.TokenAuthority(config, config.jwt_secret)
 
         def mint(user_id: str, scopes: frozenset[str]) -> str:
+            """Return a token for the demo."""
             return verifier.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
 
         await walkthrough.run_demo(address, mint, print_text)

@@ -1,4 +1,4 @@
-"""The run file: ``server.json`` in the data folder of a running server says where the server and its Redis are.
+"""The run file: ``server.json`` in the data folder of a running server, with the URLs of the server and its Redis.
 
 The other commands read it, see ``commands/server_access.py``. Only its owner may read it, because the URL of Redis may
 hold a password. The server also writes the result of each reload into it, for the command ``reload``.
@@ -54,6 +54,7 @@ def kept_run_file(config: Config) -> Iterator[Callable[[ReloadOutcome], None]]:
     content = RunFile(config.redis, server_url(config), pid, process_started_at(pid))
 
     def report(outcome: ReloadOutcome) -> None:
+        """Log the result of a reload and write it into the run file."""
         nonlocal content
         for sentence in outcome.sentences():
             logger.log(logging.WARNING if outcome.refused or outcome.needs_restart else logging.INFO, sentence)

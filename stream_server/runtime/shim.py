@@ -105,6 +105,7 @@ def die_with_parent() -> Callable[[], None] | None:
     libc, shim = ctypes.CDLL(None), os.getpid()
 
     def prepare() -> None:
+        """Run in the child before it becomes Redis."""
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != shim:  # the shim died before prctl, so the kernel never sends the signal
             os._exit(1)

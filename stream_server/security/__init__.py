@@ -1,1 +1,8 @@
-"""TODO contract."""
+"""Tokens, the keys that verify them, and password hashes.
+
+The one decision: **the settings pin the algorithm and the key of tokens.** A token cannot choose how it is verified.
+
+``tokens``     issues and verifies JSON Web Tokens
+``key_set``    fetches the public keys of another issuer (JWKS)
+``passwords``  argon2id hashes, computed in a thread
+"""

@@ -1,8 +1,8 @@
-"""JSON Web Tokens (RFC 7519, with RFC 8725's advice): made and checked here, and only here.
+"""Issuing and verifying JSON Web Tokens (RFC 7519, with the advice of RFC 8725).
 
-Pure: no network, no clock of its own. The one algorithm is pinned by the settings and never taken from
-the token; key and algorithm are of one family or the server does not start. The signature is checked by
-PyJWT, the claims by us: all of them are required, and the caller says what time it is.
+This module uses neither network nor clock. The settings pin the algorithm; the token cannot choose it. A server whose
+key does not fit its algorithm does not start. PyJWT checks the signature and this module checks the claims. All claims
+are required, and the caller passes the current time.
 """
 
 import re
@@ -20,41 +20,52 @@ from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 
 LEEWAY_SECONDS = 10
-"""How far ahead another minter's clock may be (``iat``, ``nbf``); ``exp`` has no leeway."""
+"""Seconds by which the clock of another issuer may be ahead (``iat``, ``nbf``). ``exp`` has no leeway."""
 
 MAX_TOKEN_BYTES = 8192
-"""A longer token is refused before anything in it is looked at."""
+"""Longest token in bytes; the server does not look into a longer one."""
 
 MIN_SECRET_BYTES = 32
-"""Key length of HS256 (RFC 7518 §3.2: at least the size of the hash)."""
+"""Least length of an HS256 key in bytes (RFC 7518 §3.2: at least the size of the hash)."""
 
 MIN_RSA_BITS = 2048
-"""Key length of RS256 (RFC 7518 §3.3)."""
+"""Least length of an RS256 key in bits (RFC 7518 §3.3)."""
 
 MAX_TIME_SECONDS = 253_402_300_800
-"""Times from here on are refused: no date of Python, and few of anyone else, can hold them."""
+"""Unix time from which the server refuses ``exp``, because Python's dates end there (the year 10000)."""
 
 TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
-"""``typ`` of an access token, in lower case (RFC 9068 for the last two)."""
+"""Accepted values of ``typ`` in lower case (RFC 9068 for the last two)."""
 
 PRIVATE_KEY_TYPES: dict[str, type[Any]] = {
     "RS256": rsa.RSAPrivateKey,
     "ES256": ec.EllipticCurvePrivateKey,
     "EdDSA": ed25519.Ed25519PrivateKey,
 }
+"""Class of the private keys of each asymmetric algorithm."""
 PUBLIC_KEY_TYPES: dict[str, type[Any]] = {
     "RS256": rsa.RSAPublicKey,
     "ES256": ec.EllipticCurvePublicKey,
     "EdDSA": ed25519.Ed25519PublicKey,
 }
+"""Class of the public keys of each asymmetric algorithm."""
 ALGORITHMS = ("HS256", *PUBLIC_KEY_TYPES)
+"""All supported algorithms."""
 
 _USER_ID = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a valid token says; times in seconds since 1970."""
+    """The claims of a valid token.
+
+    Attributes:
+        sub: The user's id.
+        scopes: What the token allows.
+        jti: The token's id.
+        iat: When it was issued, in seconds since 1970.
+        exp: When it expires, in seconds since 1970.
+    """
 
     sub: str
     scopes: frozenset[str]
@@ -64,7 +75,7 @@ class Claims:
 
 
 class _Payload(msgspec.Struct):
-    """The claims as they must be typed; a missing one is an error, an unknown one is nobody's business."""
+    """The claims with their types. A missing claim is an error; unknown claims are ignored."""
 
     iss: str
     sub: str
@@ -80,10 +91,13 @@ _decode_payload = msgspec.json.Decoder(_Payload).decode
 
 
 class TokenAuthority:
-    """Issues and verifies tokens with the key that the settings name.
+    """Issues and verifies tokens with the key of the settings.
 
-    ``secret`` is used for HS256 where the settings hold none. Raises :class:`InvalidSetting` for a key that
-    is too short, unreadable, or of another family than the algorithm.
+    Raises :class:`InvalidSetting` for a key that is too short, unreadable, or of another family than the algorithm.
+
+    Args:
+        config: The settings.
+        secret: HS256 key to use if the settings have none.
     """
 
     def __init__(self, config: Config, secret: str = "") -> None:
@@ -96,12 +110,12 @@ class TokenAuthority:
         self._has_key_set = not config.jwt_jwks_url
 
     def issue(self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float) -> tuple[str, Claims]:
-        """A new token for user ``sub``, valid for ``ttl_seconds``, and what it says.
+        """Return a new token for user ``sub``, valid for ``ttl_seconds`` from ``now``, and its claims.
 
-        Raises :class:`Unavailable` where there is only a public key: tokens are minted elsewhere.
+        Raises :class:`Unavailable` if the server has only a public key.
         """
         if self._private is None:
-            raise Unavailable("tokens are minted elsewhere: this server only verifies them")
+            raise Unavailable("this server only verifies tokens; it cannot issue them")
         issued = int(now)
         claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds)
         payload = {
@@ -111,10 +125,10 @@ class TokenAuthority:
         return self._jws.encode(msgspec.json.encode(payload), self._private, self.algorithm), claims
 
     def verify(self, token: str, now: float) -> Claims:
-        """What the token says, if all of it holds at ``now``.
+        """Return the claims of the token if it is valid at ``now`` (seconds since 1970).
 
-        Raises :class:`Unauthorized` with the code ``token_expired`` for a token that is right but for its
-        end, ``invalid_token`` for any other; neither repeats anything out of the token.
+        Raises :class:`Unauthorized` with the code ``token_expired`` if only its expiry is wrong, otherwise with
+        ``invalid_token``. The messages repeat nothing from the token.
         """
         payload = self._verify_signature(token)
         self._check_claims(payload, now)
@@ -123,7 +137,7 @@ class TokenAuthority:
         return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
 
     def has_key_for(self, token: str) -> bool:
-        """Whether the key that the token names is at hand; true also of what is no token at all."""
+        """Return whether the authority has the key that the token names. Return True for text that is not a token."""
         if self._keys_by_kid is None:
             return True
         try:
@@ -133,10 +147,10 @@ class TokenAuthority:
         return self._has_key_set and (header.get("kid") is None or header["kid"] in self._keys_by_kid)
 
     def replace_keys(self, document: bytes) -> int:
-        """Take the keys of a JWK set (RFC 7517) in the place of those before, and tell how many were usable.
+        """Replace the keys by those of a JWK set (RFC 7517); return how many are usable.
 
-        Keys of another algorithm or use are passed over. Raises ValueError if the document is no key set;
-        the keys at hand are kept then, and when none in it is usable.
+        Keys of another algorithm or use are ignored. The current keys stay if no key is usable, or if the document is
+        not a key set, which raises ValueError.
         """
         found = _parse_key_set(document, self.algorithm)
         if found:
@@ -145,42 +159,51 @@ class TokenAuthority:
         return len(found)
 
     def _verify_signature(self, token: str) -> _Payload:
-        """The claims behind a good signature."""
+        """Return the claims of a token with a valid signature; raises :class:`Unauthorized`."""
         header = self._read_header(token)
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
         if "crit" in header:
-            raise Unauthorized("the token's `crit` names extensions that are not understood here")
+            raise Unauthorized("the token's `crit` names extensions that this server does not support")
         try:
             body = self._jws.decode(token, self._verification_key(header), algorithms=[self.algorithm])
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Unauthorized("the token's signature is not valid here") from None
+            raise Unauthorized("the token's signature is not valid") from None
         return _parse_payload(body)
 
     def _read_header(self, token: str) -> dict[str, Any]:
+        """Return the header of the token; raises :class:`Unauthorized` unless it names the pinned algorithm."""
         if len(token) > MAX_TOKEN_BYTES:
             raise Unauthorized("the token is longer than 8 KiB")
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Unauthorized("the token is no JSON Web Token") from None
+            raise Unauthorized("the token is not a JSON Web Token") from None
         if header.get("alg") != self.algorithm:
             raise Unauthorized(f"the token must be signed with {self.algorithm}")
         return header
 
     def _verification_key(self, header: dict[str, Any]) -> Any:
+        """Return the key that verifies a token with this header.
+
+        Raises :class:`Unauthorized` for an unknown key, and :class:`Unavailable` while no key set has been fetched.
+        """
         if self._keys_by_kid is None:
             return self._public
         if not self._has_key_set:
-            raise Unavailable("the keys that tokens are verified with cannot be reached", retry_after=5)
+            raise Unavailable("the key set is not available yet", retry_after=5)
         kid = header.get("kid")
         if kid is None and len(self._keys_by_kid) == 1:
             return next(iter(self._keys_by_kid.values()))
         if kid not in self._keys_by_kid:
-            raise Unauthorized("the token's key (`kid`) is not known here")
+            raise Unauthorized("the token's key (`kid`) is unknown")
         return self._keys_by_kid[kid]
 
     def _check_claims(self, payload: _Payload, now: float) -> None:
+        """Raise :class:`Unauthorized` for the first claim that is not acceptable at ``now``.
+
+        The caller checks the expiry.
+        """
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
         faults = {
             "iss": payload.iss != self._issuer,
@@ -193,21 +216,21 @@ class TokenAuthority:
         }
         for claim, wrong in faults.items():
             if wrong:
-                raise Unauthorized(f"the token's `{claim}` is not accepted here")
+                raise Unauthorized(f"the token's `{claim}` is not acceptable")
 
 
 def signing_secret(config: Config) -> str:
-    """The HS256 key of a server with these settings; empty where another algorithm needs none."""
+    """Return the HS256 key of a server with these settings; for another algorithm, ``jwt_secret`` as it is."""
     if config.jwt_algorithm != "HS256":
         return config.jwt_secret
     return config.jwt_secret or load_or_create_secret(config.data_dir)
 
 
 def load_or_create_secret(data_dir: str) -> str:
-    """The key of the embedded server's own tokens: kept in the data folder, or random for a temporary one.
+    """Return the HS256 key in the data folder, created if missing; without a data folder, a random key.
 
-    The file is ``jwt.secret``, readable by its owner alone; one that others can read is refused with
-    :class:`InvalidSetting`, since who has read it can be anybody.
+    The file is ``jwt.secret``, which only its owner can read. Raises :class:`InvalidSetting` if other users can read
+    it, because they could have copied the key.
     """
     if not data_dir:
         return secrets.token_urlsafe(48)
@@ -215,12 +238,15 @@ def load_or_create_secret(data_dir: str) -> str:
     if not path.exists():
         _write_exclusively(path, secrets.token_urlsafe(48))
     if path.stat().st_mode & 0o077:
-        raise InvalidSetting(f"{path} can be read by others: remove it (all tokens end), or `chmod 600` it")
+        raise InvalidSetting(f"other users can read {path}: remove it (this ends all tokens), or `chmod 600` it")
     return path.read_text(encoding="ascii").strip()
 
 
 def _write_exclusively(path: Path, text: str) -> None:
-    """Whole or not at all, and by one of several starters only: a link onto a taken name fails."""
+    """Write the file completely or not at all.
+
+    If several servers start at once, one wins: a link never replaces a file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     draft.touch(mode=0o600, exist_ok=False)
@@ -234,6 +260,7 @@ def _write_exclusively(path: Path, text: str) -> None:
 
 
 def _parse_payload(body: bytes) -> _Payload:
+    """Return the typed claims; raises :class:`Unauthorized` if one is missing or of the wrong type."""
     try:
         return _decode_payload(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -243,13 +270,13 @@ def _parse_payload(body: bytes) -> _Payload:
 
 
 def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
-    """The signing and the verifying key; (None, None) where a key set is fetched."""
+    """Return the signing key and the verifying key; (None, None) if a key set is fetched instead."""
     algorithm = config.jwt_algorithm
     if algorithm not in ALGORITHMS:
         raise InvalidSetting(f"--jwt-algorithm must be one of {', '.join(ALGORITHMS)}")
     if algorithm == "HS256":
         if config.jwt_key_file or config.jwt_jwks_url:
-            raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need another --jwt-algorithm than HS256")
+            raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need an --jwt-algorithm other than HS256")
         return (_hmac_key(config.jwt_secret or secret),) * 2
     if config.jwt_secret:
         raise InvalidSetting(f"--jwt-secret is a key of HS256, not of {algorithm}")
@@ -259,17 +286,20 @@ def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
 
 
 def _hmac_key(text: str) -> bytes:
-    """The HMAC key; a public key taken for one would let everybody sign (CVE-2022-29217)."""
+    """Return the HMAC key. A public key is refused, because everybody could sign with it (CVE-2022-29217)."""
     key = text.encode()
     if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
-        raise InvalidSetting("--jwt-secret holds a public or private key: that is no secret of HS256")
+        raise InvalidSetting("--jwt-secret holds a public or private key, which must not be the secret of HS256")
     if len(key) < MIN_SECRET_BYTES:
         raise InvalidSetting(f"--jwt-secret must be {MIN_SECRET_BYTES} bytes or more")
     return key
 
 
 def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
-    """The private and the public key in a PEM file; the private one is None where the file has none."""
+    """Return the private and the public key of a PEM file.
+
+    The private key is None if the file has only a public one.
+    """
     try:
         text = Path(file).read_bytes()
         if b"PRIVATE KEY" not in text:
@@ -278,14 +308,14 @@ def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
     except (OSError, ValueError, TypeError) as error:
         raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
     if not isinstance(private, PRIVATE_KEY_TYPES[algorithm]):
-        raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
+        raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     return private, _check_public_key(private.public_key(), algorithm)
 
 
 def _check_public_key(key: Any, algorithm: str) -> Any:
-    """``key``, if it is a public key of the algorithm's family and long enough."""
+    """Return ``key`` if it fits the algorithm and is long enough; raises :class:`InvalidSetting` otherwise."""
     if not isinstance(key, PUBLIC_KEY_TYPES[algorithm]):
-        raise InvalidSetting(f"--jwt-key-file holds no key of {algorithm}")
+        raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         raise InvalidSetting(f"an RSA key must have {MIN_RSA_BITS} bits or more")
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name != "secp256r1":
@@ -294,11 +324,11 @@ def _check_public_key(key: Any, algorithm: str) -> Any:
 
 
 def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
-    """The usable public keys of a JWK set by their ``kid``; raises ValueError if it is none."""
+    """Return the usable public keys of a JWK set by ``kid``; raises ValueError if the document is not a JWK set."""
     try:
         listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
-        raise ValueError("no key set (RFC 7517)") from None
+        raise ValueError("the document is not a key set (RFC 7517)") from None
     found = {}
     for item in listed if isinstance(listed, list) else ():
         key = _parse_jwk(item, algorithm)
@@ -308,7 +338,7 @@ def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
 
 
 def _parse_jwk(item: Any, algorithm: str) -> Any:
-    """The public key in one entry of a key set; None for one that is not for this."""
+    """Return the public key in one item of a key set; None if it is unusable or for another purpose."""
     if not isinstance(item, dict) or item.get("use", "sig") != "sig" or item.get("alg", algorithm) != algorithm:
         return None
     key: Any

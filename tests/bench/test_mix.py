@@ -37,7 +37,7 @@ def test_what_is_due_is_what_matches() -> None:
         oracle.posted(draft, status_id)
         place = (draft.place["lon"], draft.place["lat"])
         author = AUTHORS[draft.author]
-        event = post(draft.message, author=author, people=frozenset({author}), status_id=status_id, point=place)
+        event = post(draft.message, author=author, user_ids=frozenset({author}), status_id=status_id, point=place)
         posted.append((draft.number, event))
     kinds = set()
     for number in range(600):

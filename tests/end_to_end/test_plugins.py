@@ -40,6 +40,14 @@ async def api(server: Server) -> AsyncIterator[Api]:
         yield session
 
 
+def test_the_start_names_the_filters_with_their_packages(server: Server) -> None:
+    """The second line that the server prints names all filters, and the package of each plug-in."""
+    lines = (server.folder / "out.log").read_text().splitlines()
+    assert lines[1].startswith("filters: ")
+    assert " track" in lines[1]
+    assert "fickle (" in lines[1]
+
+
 async def _figure(api: Api, name: str) -> float:
     lines = (await api.call("GET", "/metrics")).body.decode().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))

@@ -184,7 +184,7 @@ async def test_sighup_by_its_process_id(own_folder: Path) -> None:
         outcome = await asyncio.to_thread(run, "reload", "--pid", str(os.getpid()))
         assert (outcome.code, outcome.err) == (
             3,
-            f"stream-server: process {os.getpid()} is no stream-server that serves\n",
+            f"stream-server: process {os.getpid()} is not a running stream-server\n",
         )
 
 
@@ -196,7 +196,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
         run_file.write(str(tmp_path), run_file.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
         outcome = run("reload", "--data-dir", tmp_path, env=clean_environment())
         assert outcome.code == 3
-        assert "runs no more" in outcome.err
+        assert "is not running" in outcome.err
         assert bystander.stdin is not None
         bystander.stdin.close()
         assert bystander.wait(20) == 0, "it was signalled"
@@ -207,7 +207,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ((), 2, "which server? Give its --data-dir, or its --pid"),
+        ((), 2, "no server named: give its --data-dir or its --pid"),
         (("--pid", "4711", "--data-dir", "x"), 2, "give --pid or --data-dir, not both"),
         (("--data-dir", "/nonexistent"), 3, "no server is running on the data folder /nonexistent"),
     ],

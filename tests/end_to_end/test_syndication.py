@@ -146,7 +146,7 @@ async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Pa
         await eventually(crowd.hurried, seconds=60, what="the queue is empty")
         crowd.check()
         outcome = run("repair", "--data-dir", running.data, "--dry-run", *PASS)
-        assert (outcome.code, outcome.out) == (0, "nothing is wrong\n")
+        assert (outcome.code, outcome.out) == (0, "no faults found\n")
 
 
 async def test_every_server_receives_by_itself(api: Api, server: Server) -> None:
@@ -174,7 +174,7 @@ def test_repair_tells_and_mends(own_folder: Path) -> None:
             assert "a home timeline without a user" in found.out
             assert "refill-home-4711" in found.out
         again = run("repair", "--data-dir", server.data)
-        assert (again.code, again.out) == (0, "nothing is wrong\n")
+        assert (again.code, again.out) == (0, "no faults found\n")
 
 
 def test_worker_and_repair_need_a_server(tmp_path: Path) -> None:

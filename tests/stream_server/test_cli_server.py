@@ -49,7 +49,7 @@ def test_a_token_for_nobody_is_refused(server: Server) -> None:
     """Without --create a login that nobody has is an error, and no account is made."""
     outcome = run("token", "--data-dir", server.data, "--user", "nobody_yet", env=environment())
     assert (outcome.code, outcome.out) == (1, "")
-    assert "nobody has the login nobody_yet" in outcome.err
+    assert "unknown login nobody_yet" in outcome.err
 
 
 def test_a_token_needs_the_key(server: Server) -> None:

@@ -1,4 +1,7 @@
-"""Reading on from a position through a filter: what was away, too slow, or asks for the past, reads here."""
+"""Read pages of past entries for clients that catch up, long polls and previews.
+
+A page comes from the ring, or from the log if the position is older than the ring.
+"""
 
 import logging
 import time
@@ -23,35 +26,47 @@ from stream_server.hub.visibility.rendering import Deleted
 logger = logging.getLogger(__name__)
 
 MAX_PAGE_ENTRIES = 256
+"""Most entries of one page."""
+
 MAX_PAGE_BYTES = 131_072
-"""One page: as much as one write may hold."""
+"""Most bytes of entries in one page, unless its first entry is larger."""
 
 MAX_PAGE_SECONDS = 0.004
-"""…and no longer than this of matching, since everybody else waits meanwhile."""
+"""Longest time in seconds of matching one page, because the event loop is blocked meanwhile."""
 
 
 class LogPage(NamedTuple):
-    """A piece of the log; ``is_contiguous`` says that it begins where it was asked to: nothing was trimmed or rolled back."""
+    """Some entries of the log.
+
+    Attributes:
+        entries: The entries, in log order.
+        is_contiguous: Whether they follow the requested position directly: nothing was trimmed or rolled back.
+    """
 
     entries: list[Entry]
     is_contiguous: bool
 
 
 class LogPageSource(Protocol):
-    """The log behind the ring; reading it is single flight and bounded, whoever asks."""
+    """Reads the log in the store. Concurrent calls share reads, and their number is bounded."""
 
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
-        """Entries after a position; raises errors.Unavailable while Redis is away."""
+        """Return entries after a position. Raises `Unavailable` while Redis cannot be reached."""
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
         """Wait until the log is readable again, for at most ``timeout_seconds``."""
 
 
 class CatchUpPage(NamedTuple):
-    """What a reader found: ``deliveries`` of the entries up to ``end_position``, and what was missing before them.
+    """One page for a client.
 
-    ``notice`` is what changed in the member's filters at ``end_position``, where the page ends for that, or what the log says
-    there that it lost; ``rules_entry`` is the entry that is still to change the filters.
+    Attributes:
+        deliveries: What the client receives.
+        end_position: Last position scanned.
+        gap: What is missing before the deliveries, None if nothing.
+        notice: Notice for the stream at ``end_position``: its filters changed, or the log reports a rollback. The
+            page ends there.
+        rules_entry: A ``rules`` entry at ``end_position`` that has still to be applied to the client.
     """
 
     deliveries: list[Delivery]
@@ -62,9 +77,11 @@ class CatchUpPage(NamedTuple):
 
 
 class CatchUpReader:
-    """The one place where a past entry meets a filter; used by streams and long polls alike.
+    """Reads pages for streams, long polls and previews: the only place where past entries are matched.
 
-    ``failures`` counts the exceptions of filters: what raises does no more on the stream where it did.
+    Attributes:
+        failures: Number of exceptions that filters raised. A filter that raises is disabled on its stream.
+        replay_index: Finds the entries of the ring that may match.
     """
 
     def __init__(
@@ -79,9 +96,10 @@ class CatchUpReader:
         self._scheduler = CatchUpScheduler()
 
     async def read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
-        """The member's next page, never beyond where ``get_end`` says that the head is once it is the member's turn.
+        """Return the client's next page, at most up to the position that ``get_end`` returns.
 
-        A head that was looked up before that would be old by then, and with many who wait nobody would reach it.
+        ``get_end`` is called when it is the client's turn. A head that was read before the wait would be old by then,
+        and with many waiting clients no client would reach the head. Raises `Unavailable` while the log is away.
         """
         await self._scheduler.wait_turn(client.position.n)
         position, head = client.position, get_end()
@@ -89,42 +107,45 @@ class CatchUpReader:
             return await self._apply_rules_change(
                 client, self._record_duration(self._read_ring, client, position, head)
             )
-        if position[:2] > self._ring.floor[:2]:  # within the ring's time, but nothing that was heard
+        if position[:2] > self._ring.floor[:2]:  # as recent as the ring, but not in its history: lost
             resume = self._ring.resume_position_for(position)
             client.last_rollback = (resume, position)
             return CatchUpPage([], resume, Gap(position.cursor, resume, ROLLED_BACK, None))
         read = await self._log.read_page(position, MAX_PAGE_ENTRIES)
-        await self._scheduler.wait_turn(position.n)  # one read wakes all who waited for it
+        await self._scheduler.wait_turn(position.n)  # one read wakes all clients that waited for it
         head = get_end()
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
             return CatchUpPage([], head, _gap_before(position, head, is_contiguous=False))
-        lost = _gap_before(position, entries[0].position.previous(), is_contiguous=read.is_contiguous)
+        gap = _gap_before(position, entries[0].position.previous(), is_contiguous=read.is_contiguous)
         return await self._apply_rules_change(
-            client, self._record_duration(self._match_entries, client, entries, position, lost)
+            client, self._record_duration(self._match_entries, client, entries, position, gap)
         )
 
-    def _record_duration(self, read: Callable[..., CatchUpPage], *given: object) -> CatchUpPage:
-        """A page, and to the turns how long it took."""
-        began = time.monotonic()
+    def _record_duration(self, read: Callable[..., CatchUpPage], *arguments: object) -> CatchUpPage:
+        """Call ``read`` with these arguments, report its duration to the scheduler, and return its page."""
+        started_at = time.monotonic()
         try:
-            return read(*given)
+            return read(*arguments)
         finally:
-            self._scheduler.record_page(time.monotonic() - began)
+            self._scheduler.record_page(time.monotonic() - started_at)
 
     async def _apply_rules_change(self, client: Client, page: CatchUpPage) -> CatchUpPage:
-        """The page, with the change that stands at its end made: who reads its rules is not live, and may wait."""
+        """Apply the ``rules`` entry at the page's end to the client. Return the page with the notice."""
         if page.rules_entry is None:
             return page
         return page._replace(notice=await self._saved_rules.apply_change(client, page.rules_entry), rules_entry=None)
 
     def _read_ring(self, client: Client, position: Position, head: Position) -> CatchUpPage:
-        """Where it reads to the head, and nothing that it reads changes its filters, most entries are passed over."""
+        """Return a page from the ring.
+
+        Uses the replay index if the page may go up to the head and no entry can change the client's filters.
+        """
         client.use_private_view_if_needed()
         if head == self._ring.head and client.private_view is None and not client.uses_saved_rules:
-            ends = time.monotonic() + MAX_PAGE_SECONDS / 2  # the other half is for what may match
-            ask = ReplayQuery(client.subscription, client.search_keys)
-            entries, reached = self.replay_index.find_after(position, ask, MAX_PAGE_BYTES, ends)
+            deadline = time.monotonic() + MAX_PAGE_SECONDS / 2  # the other half is for matching
+            query = ReplayQuery(client.subscription, client.search_keys)
+            entries, reached = self.replay_index.find_after(position, query, MAX_PAGE_BYTES, deadline)
             if reached != position:
                 return self._match_entries(client, entries, position, None, reached)
         entries = self._ring.read_after(position, max_entries=MAX_PAGE_ENTRIES, max_bytes=MAX_PAGE_BYTES)
@@ -140,37 +161,38 @@ class CatchUpReader:
         gap: Gap | None,
         scanned_to: Position | None = None,
     ) -> CatchUpPage:
-        """The page ends where the member's filters change: what comes after that is matched by the new ones.
+        """Return the page of those ``entries`` that the client receives.
 
-        Gone through to its end it reaches the last entry, or as far as it is known that nothing else would match.
+        The page ends early where the client's filters change, where the client needs a `gap` for a rollback, and when
+        the time is over. Otherwise it ends at the last entry, or at ``scanned_to`` if no other entry before can match.
         """
         client.use_private_view_if_needed()
-        sought = client.search_keys
-        ends = time.monotonic() + (MAX_PAGE_SECONDS if scanned_to is None else MAX_PAGE_SECONDS / 2)
-        wanted: list[Delivery] = []
-        upto = position if gap is None else gap.end
+        search_keys = client.search_keys
+        deadline = time.monotonic() + (MAX_PAGE_SECONDS if scanned_to is None else MAX_PAGE_SECONDS / 2)
+        deliveries: list[Delivery] = []
+        end_position = position if gap is None else gap.end
         for entry in entries:
             try:
-                picked = self._decide_delivery(client, entry, sought)
+                delivery = self._decide_delivery(client, entry, search_keys)
             except FilterFailure as failed:
                 self.failures += 1
-                logger.warning("%s; it is put out on one stream", failed)
-                return CatchUpPage(wanted, upto, gap, client.disable_filter(failed, upto))
-            if picked is not None:
-                wanted.append(picked)
-            upto = entry.position
-            if entry.kind == "rollback" and (told := _rollback_gap_or_none(entry, client)) is not None:
-                return CatchUpPage(wanted, upto, gap, told)
+                logger.warning("filter disabled on one stream: %s", failed)
+                return CatchUpPage(deliveries, end_position, gap, client.disable_filter(failed, end_position))
+            if delivery is not None:
+                deliveries.append(delivery)
+            end_position = entry.position
+            if entry.kind == "rollback" and (notice := _rollback_gap_or_none(entry, client)) is not None:
+                return CatchUpPage(deliveries, end_position, gap, notice)
             if client.is_changed_by_rules_entry(entry):
-                return CatchUpPage(wanted, upto, gap, rules_entry=entry)
-            if time.monotonic() > ends:
-                return CatchUpPage(wanted, upto, gap)
-        return CatchUpPage(wanted, upto if scanned_to is None else scanned_to, gap)
+                return CatchUpPage(deliveries, end_position, gap, rules_entry=entry)
+            if time.monotonic() > deadline:
+                return CatchUpPage(deliveries, end_position, gap)
+        return CatchUpPage(deliveries, end_position if scanned_to is None else scanned_to, gap)
 
     def _decide_delivery(self, client: Client, entry: Entry, search_keys: frozenset[Key] | None) -> Delivery | None:
-        """As this member may see it and as it is by now: what it showed may be gone. Raises Failed.
+        """Return what the client receives of a past entry, without what is deleted by now. Raises `FilterFailure`.
 
-        Nearly all that a returning client passes has none of its keys, as in the index; of a quote that is not known.
+        Most entries have none of the client's search keys, so they are skipped first. Keys do not decide about quotes.
         """
         try:
             if (
@@ -197,6 +219,7 @@ class CatchUpReader:
 
 
 def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
+    """Return the gap of a ``rollback`` entry, None if the client knows it or the entry is malformed."""
     try:
         return client.unseen_rollback_gap(rollback_entry)
     except MalformedEntry:
@@ -204,7 +227,10 @@ def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
 
 
 def _gap_before(position: Position, found_position: Position, *, is_contiguous: bool) -> Gap | None:
-    """What lies between a position and what was found after it; numbers that do not go on are another history."""
+    """Return the gap between a position and the first position found after it, None if there is no gap.
+
+    If the entry numbers do not increase, the log was rolled back.
+    """
     missed = found_position.n - position.n
     if missed > 0:
         return Gap(position.cursor, found_position, "trimmed", missed)

@@ -1,7 +1,8 @@
-"""Which entries of the ring may match: a crowd that returns looks at few of those it passes.
+"""Which entries of the ring may match a subscription, so that returning clients test few of the entries they pass.
 
-While a client is live the index finds whom an entry concerns; while it catches up this finds the entries that concern
-it. Both go by the same keys, so both tell the same. Filters without keys are asked once for all who ask the same.
+For live clients the subscription index finds the clients of an entry. For a client that catches up, the replay index
+finds its entries. Both use the same keys, so both find the same. A filter without keys is tested once for all clients
+with equal subscriptions, and the result is kept.
 """
 
 import time
@@ -17,24 +18,29 @@ from stream_server.events.position import Position
 from stream_server.hub.catchup.ring import Ring
 
 BLOCK_ENTRIES = 256
-"""So many numbers of the log are looked through at once; blocks begin at its multiples, for all the same."""
+"""Number of entries in one block. Blocks begin at its multiples, so all clients share them."""
 
 MAX_BLOCKS = 32
-"""So many are kept, the last ones made: 0.5 to 1.6 MB each while they are, beside the entries as they were decoded."""
+"""Number of blocks that are kept, the latest ones. A block takes 0.5 to 1.6 MB, beside its decoded entries."""
 
 MAX_SCAN_RESULTS = 16
-"""So many different subscriptions without keys are remembered with what they asked for in a block."""
+"""Number of subscriptions without keys whose results one block keeps."""
 
 
 class ReplayQuery(NamedTuple):
-    """What somebody looks for: ``keys`` of which each entry has one, None where the subscription is to be asked."""
+    """What a client looks for.
+
+    Attributes:
+        subscription: Its filters.
+        keys: Keys such that each matching entry has one of them. None if the filters must be tested on each entry.
+    """
 
     subscription: Subscription
     keys: frozenset[Key] | None
 
 
 class ScanResult(NamedTuple):
-    """Which of a block's entries from one index up to another a subscription asks for, as the bits of a number."""
+    """Which entries of a block match a subscription: bit i is entry i, for indices from ``begin`` to below ``end``."""
 
     begin: int
     end: int
@@ -42,7 +48,13 @@ class ScanResult(NamedTuple):
 
 
 class IndexBlock:
-    """A stretch of the ring: its entries, and for each key which of them have it, as the bits of a number."""
+    """Up to `BLOCK_ENTRIES` consecutive entries, and for each key the bit set of the entries that have it.
+
+    Attributes:
+        first_number: Log number of its first entry.
+        entries: Its entries.
+        was_used: Whether a client passed it since the last `ReplayIndex.drop_unused_blocks`.
+    """
 
     __slots__ = ("_always_bits", "_bits_by_key", "_scan_results", "entries", "first_number", "was_used")
 
@@ -56,11 +68,14 @@ class IndexBlock:
 
     @property
     def next_number(self) -> int:
-        """The number of the entry to be added next."""
+        """Log number of the next entry to add."""
         return self.first_number + len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """The next entry. What tells of a loss concerns all, and what may show a quote is not found by its keys."""
+        """Add the next entry.
+
+        A `rollback` concerns every client, and keys do not find quotes, so both are always selected.
+        """
         bit = 1 << len(self.entries)
         self.entries.append(entry)
         try:
@@ -70,17 +85,21 @@ class IndexBlock:
             for key in entry.event.index_keys:
                 by_key[key] = by_key.get(key, 0) | bit
         except MalformedEntry:
-            return  # matches nothing
+            return  # a malformed entry matches nothing
 
     def match_keys(self, search_keys: frozenset[Key]) -> int:
-        """Which entries have one of these keys, or must be looked at by themselves, as bits."""
+        """Return the bit set of the entries that have one of these keys or are always selected."""
         bits = self._always_bits
         for key in self._bits_by_key.keys() & search_keys:
             bits |= self._bits_by_key[key]
         return bits
 
     def scan(self, subscription: Subscription, begin: int, ring: Ring, deadline: float) -> ScanResult:
-        """Which entries from ``begin`` on such a subscription asks for; at least one is looked at, until ``deadline``."""
+        """Return which entries from ``begin`` on match a subscription without keys.
+
+        Tests at least one entry and stops at ``deadline`` (seconds of the monotonic clock). The end of the result says
+        how far it came.
+        """
         known = self._scan_results.pop(subscription.canonical_form, None)
         if known is None or not known.begin <= begin <= known.end:
             known = ScanResult(begin, begin, 0)
@@ -97,7 +116,7 @@ class IndexBlock:
         return ScanResult(known.begin, end, bits | self._always_bits)
 
     def select(self, bits: int, begin: int, end: int) -> Iterator[Entry]:
-        """In order, those of ``bits`` from one index up to another."""
+        """Yield in order the entries whose bits are set, from index ``begin`` to below ``end``."""
         bits = (bits & ((1 << end) - 1)) >> begin
         at = begin
         while bits:
@@ -108,7 +127,7 @@ class IndexBlock:
 
 
 class ReplayIndex:
-    """The blocks of one ring, made when somebody comes past, and let go of when nobody does any more."""
+    """The blocks of one ring. A block is built when a client passes it, and dropped when it is not used any more."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
@@ -118,10 +137,11 @@ class ReplayIndex:
     def find_after(
         self, position: Position, query: ReplayQuery, max_bytes: int, deadline: float
     ) -> tuple[list[Entry], Position]:
-        """Of what follows ``position``, which the ring reaches, what may match; and up to where that is all of it.
+        """Return the entries after ``position`` that may match, and the position up to which there are no others.
 
-        It ends at the head, when that is so many bytes, or when ``deadline`` (monotonic) is over. That may be where it
-        began: a block takes its time to be made, and whoever cannot wait for that looks at each entry.
+        The ring must cover ``position``. The scan ends at the head, at ``max_bytes``, or at ``deadline`` (seconds of
+        the monotonic clock). The returned position may be the given one, because building a block takes time; the
+        caller then tests each entry itself.
         """
         found: list[Entry] = []
         weight = 0
@@ -142,24 +162,25 @@ class ReplayIndex:
         return found, position
 
     def drop_unused_blocks(self) -> None:
-        """Let go of blocks that nobody came past since the last time."""
+        """Drop the blocks that no client has passed since the last call."""
         self._blocks = {number: block for number, block in self._blocks.items() if block.was_used}
         for block in self._blocks.values():
             block.was_used = False
 
     def _match_block(self, block: IndexBlock, query: ReplayQuery, begin: int, deadline: float) -> tuple[int, int]:
+        """Return the bit set of the entries that may match, and the index up to which the block was tested."""
         if query.keys is not None:
             return block.match_keys(query.keys), len(block.entries)
-        answer = block.scan(query.subscription, begin, self._ring, deadline)
-        return answer.bits, answer.end
+        result = block.scan(query.subscription, begin, self._ring, deadline)
+        return result.bits, result.end
 
     def _get_block(self, number: int, deadline: float) -> IndexBlock:
-        """The block, with what came to the ring since, as far as there is time."""
+        """Return the block, extended by new entries of the ring until ``deadline``."""
         if self._ring_cut_count != self._ring.cut_count:
             self._blocks.clear()
             self._ring_cut_count = self._ring.cut_count
         block = self._blocks.get(number)
-        if block is None or block.next_number <= self._ring.floor.n:  # what came since is not in the ring any more
+        if block is None or block.next_number <= self._ring.floor.n:  # its next entries have left the ring
             block = self._create_block(number)
         block.was_used = True
         for entry in self._ring.iter_numbers(block.next_number, min((number + 1) * BLOCK_ENTRIES, self._ring.head.n)):
@@ -169,15 +190,19 @@ class ReplayIndex:
         return block
 
     def _create_block(self, number: int) -> IndexBlock:
+        """Return a new empty block, and drop the oldest block if there are too many."""
         self._blocks.pop(number, None)
         while len(self._blocks) >= MAX_BLOCKS:
-            del self._blocks[next(iter(self._blocks))]  # the one that was made first
+            del self._blocks[next(iter(self._blocks))]  # the oldest one
         block = self._blocks[number] = IndexBlock(max(number * BLOCK_ENTRIES, self._ring.floor.n) + 1)
         return block
 
 
 def _match_bit(subscription: Subscription, entry: Entry) -> int:
-    """A filter that raises is asked again for each stream by itself, which is told then."""
+    """Return 1 if the entry matches, otherwise 0.
+
+    Return 1 if the filter raises: the reader then disables it per stream.
+    """
     try:
         return int(subscription.matches(entry.event))
     except FilterFailure:

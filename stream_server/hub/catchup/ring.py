@@ -1,4 +1,4 @@
-"""The recent entries of the log, so that a client that was away for a moment costs Redis nothing."""
+"""The recent entries of the log in memory, so that clients that return after a short time do not load Redis."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,20 +9,23 @@ from stream_server.events.kinds import CREATION_KINDS
 from stream_server.events.position import Position
 
 MAX_REMEMBERED_CUTS = 16
-"""So many lost ends of the log are remembered."""
+"""Number of rollbacks that are remembered."""
 
 
 class Ring:
     """Contiguous entries up to the head, bounded by ``max_bytes`` and ``max_age_ms``.
 
-    ``floor`` is the position after which everything is here. ``deleted_ids`` holds the ids of statuses and comments
-    whose end is here: nothing in the ring that shows one of them may be replayed as it was. ``cut_count`` counts how often
-    an end of it was taken back.
+    Lost ends of the log are remembered as pairs of positions, because new entries may have ids among the lost ones if
+    the clock of Redis was set back.
 
-    What the log lost is remembered by its ends: with the clock set back, new entries stand among lost ones.
+    A decoded and framed entry weighs ten times its bytes. So the ring drops the caches of an entry that was not added
+    or read between the last two calls of `drop_unread_caches`.
 
-    Decoded and framed, an entry weighs ten times its bytes. So who was added or read since the last :meth:`drop_unread_caches` but
-    one is warm, all others are their bytes only: a crowd that returns reads the same entries for longer than one beat.
+    Attributes:
+        floor: Position after which every entry is in the ring.
+        size_bytes: Bytes of all entries.
+        cut_count: Number of times that the log lost its end.
+        deleted_ids: Ids of statuses and comments that an entry in the ring deletes. A replay must not show them.
     """
 
     def __init__(self, floor: Position, *, max_bytes: int, max_age_ms: float, now_ms: Callable[[], int]) -> None:
@@ -39,7 +42,7 @@ class Ring:
         self._now_ms = now_ms
 
     def set_limits(self, *, max_bytes: int, max_age_ms: float) -> None:
-        """From now on these bounds hold."""
+        """Use new bounds, and drop the oldest entries that exceed them."""
         self._max_bytes = max_bytes
         self._max_age_ms = max_age_ms
         self._trim()
@@ -49,11 +52,14 @@ class Ring:
 
     @property
     def head(self) -> Position:
-        """The place of the newest entry; the floor while there is none."""
+        """Position of the newest entry. The floor if the ring is empty."""
         return self._entries[-1].position if self._entries else self.floor
 
     def append(self, entry: Entry) -> None:
-        """Add the next entry of the log and let go of the oldest that do not fit any more."""
+        """Add the next entry of the log, and drop the oldest entries that do not fit any more.
+
+        Raises `ValueError` if the entry does not follow the head.
+        """
         last = self.head
         if entry.position.n != last.n + 1 or entry.position <= last:
             raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
@@ -65,9 +71,9 @@ class Ring:
         self._trim()
 
     def covers(self, position: Position) -> bool:
-        """Whether all that follows ``position`` is here, and it stands where its number does.
+        """Return whether every entry after ``position`` is here, and the position belongs to this history of the log.
 
-        It may name a place between two entries: what comes before the first entry of a trimmed log is one.
+        The position may lie between two entries, for example just before the first entry of a trimmed log.
         """
         index = position.n - self.floor.n
         if not 0 <= index <= len(self._entries):
@@ -78,16 +84,21 @@ class Ring:
         return below[:2] <= position[:2] < self._entries[index].position[:2]
 
     def contains(self, position: Position) -> bool:
-        """Whether the entry at ``position`` is here."""
+        """Return whether the entry at exactly ``position`` is here."""
         index = position.n - self.floor.n - 1
         return 0 <= index < len(self._entries) and self._entries[index].position == position
 
     def read_after(self, position: Position, *, max_entries: int, max_bytes: int) -> list[Entry]:
-        """The entries that follow ``position``, which the ring reaches, at most so many."""
+        """Return the entries after ``position``, up to both limits but at least one.
+
+        The ring must cover the position.
+        """
         page: list[Entry] = []
         weight = 0
         for index in range(position.n - self.floor.n, len(self._entries)):
-            entry = self._entries[index]  # from the nearer end, 64 at a step; islice would walk from the oldest
+            entry = self._entries[
+                index
+            ]  # a deque indexes from the nearer end in steps of 64; islice would walk from the oldest entry
             weight += entry.size
             if page and (len(page) >= max_entries or weight > max_bytes):
                 break
@@ -96,29 +107,35 @@ class Ring:
         return page
 
     def iter_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
-        """The entries with these numbers, both here."""
+        """Yield the entries from ``first_number`` to ``last_number``, which must be in the ring. Mark them as read."""
         for n in range(first_number, last_number + 1):
             entry = self._entries[n - self.floor.n - 1]
             self.mark_read(entry)
             yield entry
 
     def mark_read(self, entry: Entry) -> None:
-        """It is read, and so warm."""
+        """Mark an entry as read, so that its caches are kept for now."""
         self._recently_read[entry] = None
 
     def resume_position_for(self, position: Position) -> Position:
-        """Where the log went on for whoever had ``position``, which it lost; else the newest place with a lower id."""
+        """Return the position after which the log continued when it lost ``position``.
+
+        If no remembered rollback covers it, return the newest position with a lower id, else the floor.
+        """
         survivor = self._find_cut(position)
         if survivor is not None:
             return survivor
         return next((known for known in self.positions_newest_first() if known[:2] < position[:2]), self.floor)
 
     def positions_newest_first(self) -> Iterator[Position]:
-        """The places of all entries here."""
+        """Yield the positions of all entries, the newest first."""
         return (entry.position for entry in reversed(self._entries))
 
     def cut_after(self, position: Position) -> None:
-        """The log goes on after ``position``: forget what came behind it, or everything if it is not here."""
+        """Forget the entries after ``position``, because the log continues there.
+
+        Forget all if it is not in the ring.
+        """
         last = self.head
         self.cut_count += 1
         if position < last:
@@ -129,17 +146,18 @@ class Ring:
             self.floor = position
 
     def drop_unread_caches(self) -> None:
-        """Let go of what was decoded and framed, where nobody has read it since the last time."""
+        """Drop decoded and framed forms of entries that no client has read since the last call."""
         for entry in self._previously_read:
             if entry not in self._recently_read:
                 entry.drop_caches()
         self._previously_read, self._recently_read = self._recently_read, {}
 
     def _find_cut(self, position: Position) -> Position | None:
-        """The place behind which this one was cut off, None if it was not."""
+        """Return the position after which the log lost ``position``, None if it did not lose it."""
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:
+        """Drop the oldest entries that exceed the size or age limit."""
         oldest_ms = self._now_ms() - self._max_age_ms
         entries = self._entries
         while entries and (self.size_bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
@@ -147,6 +165,7 @@ class Ring:
             self._forget(entries.popleft())
 
     def _forget(self, entry: Entry) -> None:
+        """Remove the traces of an entry that has left the ring."""
         self.size_bytes -= entry.size
         self._recently_read.pop(entry, None)
         self._previously_read.pop(entry, None)
@@ -155,6 +174,7 @@ class Ring:
 
 
 def _subject_id(entry: Entry) -> str:
+    """Return the id of the status or comment that an entry deletes, an empty string for a malformed entry."""
     try:
         return entry.subject_id or ""
     except MalformedEntry:

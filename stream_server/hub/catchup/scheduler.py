@@ -1,10 +1,11 @@
-"""Whose turn it is to read on: a few pages in each turn of the loop, however many clients return at once.
+"""Which client reads its next page: a few pages in each iteration of the event loop, however many clients catch up.
 
-Without it every one of ten thousand would read a page in the same turn, which then takes seconds: nobody is heard,
-accepted or written to meanwhile, and a worker that stands still for too long is taken for dead.
+Without a limit, ten thousand returning clients would read a page each in the same iteration. It would take seconds, in
+which the worker reads no socket, and the supervisor takes a worker that is blocked for too long for dead.
 
-Who is nearest to the head comes first, and is done with soon: were all served in turn, the log would go on faster than
-all of them together get through it. One turn in :data:`OLDEST_FIRST_EVERY` goes to who has waited longest, however far it has to go.
+The client nearest to the head reads first, because it is finished soon. If all clients were served in turn, the log
+would grow faster than all of them together advance. One page in `OLDEST_FIRST_EVERY` goes to the client that has waited
+longest, however far behind it is.
 """
 
 import asyncio
@@ -13,23 +14,23 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 MAX_ITERATION_SECONDS = 0.01
-"""As long as pages may take in one turn of the loop, by what they took of late."""
+"""Longest time in seconds of all pages in one iteration of the event loop, estimated from recent pages."""
 
 MIN_PAGES_PER_ITERATION, MAX_PAGES_PER_ITERATION = 4, 64
-"""Pages in one turn of the loop, each bounded in time by the reader; fewer where the first of them take all of it."""
+"""Fewest and most pages in one iteration. The iteration ends earlier if its first pages take all the time."""
 
 OLDEST_FIRST_EVERY = 4
-"""One turn in so many is not by nearness."""
+"""One page in this many goes to the client that has waited longest, not to the nearest one."""
 
 MAX_FINISHED_WAITERS = 64
-"""So many more than those who wait may be held of those who do not wait any more."""
+"""Finished waiters are removed from the heap when it holds this many more than twice the present waiters."""
 
 QueuedWaiter = tuple[int, int, "asyncio.Future[None]"]
-"""Minus the number where one stands, a ticket, and the turn."""
+"""A waiting client: minus its entry number, a sequence number, and the future that ends its wait."""
 
 
 class CatchUpScheduler:
-    """Nearest to the head first."""
+    """Admits clients that catch up, nearest to the head first."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -42,7 +43,10 @@ class CatchUpScheduler:
         self._is_refill_scheduled = False
 
     async def wait_turn(self, entry_number: int) -> None:
-        """Wait until it is one's turn, who stands at number ``entry_number``; at once while few others read."""
+        """Wait until the client may read a page. Returns at once while few clients read.
+
+        ``entry_number`` is the number of the client's position.
+        """
         if self._pages_left and not self._by_arrival:
             self._use_page()
             return
@@ -53,7 +57,7 @@ class CatchUpScheduler:
         await turn
 
     def record_page(self, seconds: float) -> None:
-        """A page was read in so much time; what takes long is believed at once, and forgotten slowly."""
+        """Record the duration of a page. The average rises at once with a slow page and falls slowly."""
         self._average_page_seconds = max(
             seconds, self._average_page_seconds + (seconds - self._average_page_seconds) / MAX_PAGES_PER_ITERATION
         )
@@ -62,16 +66,18 @@ class CatchUpScheduler:
             self._pages_left = 0
 
     def _use_page(self) -> None:
+        """Count one page of this iteration."""
         self._pages_left -= 1
         self._schedule_refill()
 
     def _schedule_refill(self) -> None:
+        """Schedule `_refill` for the next iteration, unless it is scheduled."""
         if not self._is_refill_scheduled:
             self._is_refill_scheduled = True
             self._loop.call_soon(self._refill)
 
     def _refill(self) -> None:
-        """Who is given a turn here runs in the next turn of the loop, before this is called again."""
+        """Begin a new iteration and admit waiters. They run in the next iteration, before this is called again."""
         self._is_refill_scheduled = False
         self._spent_seconds = 0.0
         self._pages_left = max(
@@ -86,7 +92,10 @@ class CatchUpScheduler:
             heapify(self._by_distance)
 
     def _next_waiter(self) -> asyncio.Future[None] | None:
-        """Whose turn it is; who left, or had it by the other order, is passed over."""
+        """Return the next waiter, None if no client waits.
+
+        Skip finished futures: cancelled, or admitted by the other order.
+        """
         while self._by_arrival and self._by_arrival[0].done():
             self._by_arrival.popleft()
         if not self._by_arrival:

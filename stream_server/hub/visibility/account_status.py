@@ -1,4 +1,4 @@
-"""Who is protected and who is suspended, for the whole worker: what every stream must know of everybody."""
+"""Protected and suspended users. Every stream of the worker needs these two sets."""
 
 from collections.abc import Collection
 
@@ -8,9 +8,14 @@ from stream_server.events.position import LOG_START, Position
 
 
 class AccountStatus:
-    """Both sets as they are at the hub's head, or at ``known`` while the hub has not come so far.
+    """Both sets, as at the hub's head. They may be newer than the head for a moment after they were loaded.
 
-    ``restricted`` are the users of either set: what shows none of them may be shown to all.
+    It is the view of impersonal streams: it shows an entry only if every user may see it.
+
+    Attributes:
+        protected: Ids of protected users.
+        suspended: Ids of suspended users.
+        restricted: Ids of users in either set.
     """
 
     def __init__(self) -> None:
@@ -20,12 +25,15 @@ class AccountStatus:
         self._read_at = LOG_START
 
     def load(self, protected: Collection[str], suspended: Collection[str], read_at: Position) -> None:
-        """Begin with what was read when the log's head was ``read_at``: entries up to it are in it already."""
+        """Replace both sets by what the store returned when the log's head was ``read_at``.
+
+        Earlier entries are ignored.
+        """
         self.protected, self.suspended, self._read_at = set(protected), set(suspended), read_at
         self.restricted = self.protected | self.suspended
 
     def shows_no_restricted_user(self, entry: Entry) -> bool:
-        """Whether nobody is shown by it who is protected or suspended."""
+        """Return whether the entry shows no protected and no suspended user."""
         return not self.restricted or self.restricted.isdisjoint(entry.actors)
 
     def render_today(self, entry: Entry) -> Entry | None:
@@ -40,7 +48,10 @@ class AccountStatus:
         return entry.without_status() if entry.kind in CREATION_KINDS else None
 
     def apply(self, entry: Entry) -> None:
-        """Change as ``entry`` says."""
+        """Apply a `protect`, `unprotect`, `suspend` or `reinstate` entry.
+
+        Ignore other kinds. Raises `MalformedEntry`.
+        """
         if entry.position.n <= self._read_at.n:
             return
         if entry.kind in ("protect", "unprotect"):
@@ -49,6 +60,7 @@ class AccountStatus:
             self._update_set(self.suspended, entry.revocation().uid, is_member=entry.kind == "suspend")
 
     def _update_set(self, users: set[str], uid: str, *, is_member: bool) -> None:
+        """Add a user to one of the two sets or remove it, and update ``restricted``."""
         users.add(uid) if is_member else users.discard(uid)
         if uid in self.protected or uid in self.suspended:
             self.restricted.add(uid)

@@ -1,9 +1,9 @@
-"""What one stream with a view of its own remembers: whom its filter follows, and what it was sent.
+"""The state of one stream that does not see the public view: its follow set, and what was sent to it.
 
-A stream whose filter follows the graph has its own copy of whom its person follows, rather than the one that all of a
-person's streams share: the copy is exactly as old as the position of its stream, also while that one catches up.
-What may be seen is another question; it goes by today, and is asked of the shared :class:`Viewer`. What was sent is
-remembered for its end: a delete or an ``uncomment`` must come to whoever was shown what it takes back.
+A stream whose filter follows the graph has its own copy of the followed users, not the set that all streams of the
+user share. The copy is exactly as old as the position of the stream, also while the stream catches up. Which entries
+the user may see is a separate question: the shared `Viewer` answers it by today's relations. The stream remembers the
+statuses and comments that it was sent, because their `delete` or `uncomment` must reach it too.
 """
 
 from collections.abc import MutableSet
@@ -16,15 +16,19 @@ from stream_server.hub.visibility.rendering import NOTHING_DELETED, Deleted, ent
 from stream_server.hub.visibility.viewer import Viewer
 
 MAX_REMEMBERED_SUBJECTS = 4096
-"""So many of the last delivered statuses and comments are remembered, for their ends."""
+"""Number of delivered statuses and comments that a stream remembers, the latest ones."""
 
 
 class PrivateView:
-    """The state of a stream that is not the same for everyone who asks for the same.
+    """The view of one stream whose user has blocks, mutes, protected users among those followed, or a personal filter.
 
-    ``following`` is None where the filter does not follow the graph; ``known`` is the head at which it was copied:
-    graph entries up to it are in the set already. ``start`` is where the stream begins: what was said after it and
-    is not remembered was never sent. ``is_own_stream`` says that it is the stream of what concerns its user.
+    ``start_position`` is where the stream begins. A status that was written after it and is not remembered was never
+    sent. ``following_read_at`` is the head at which ``following`` was copied: earlier entries are in it already.
+
+    Attributes:
+        viewer: The relations of the user.
+        following: Ids of the users that the filter follows. None if the filter does not follow the graph.
+        is_own_stream: Whether this is the user's own stream (`/v1/stream/user`), with notifications and messages.
     """
 
     def __init__(
@@ -45,11 +49,11 @@ class PrivateView:
 
     @property
     def user_id(self) -> str:
-        """Whose stream it is."""
+        """Id of the stream's user."""
         return self.viewer.user_id
 
     def is_follow_change(self, entry: Entry) -> bool:
-        """Whether this entry changes whom this stream's filter follows."""
+        """Return whether this entry changes the users that the stream's filter follows."""
         return (
             self.following is not None
             and entry.kind in ("follow", "unfollow")
@@ -58,11 +62,14 @@ class PrivateView:
         )
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Whether a gap up to ``gap_end`` may have held a follow or an unfollow that is not in the set."""
+        """Return whether a gap up to ``gap_end`` may have hidden a follow or unfollow that is not in the follow set."""
         return self.following is not None and gap_end.n > self._following_read_at.n
 
     def apply_follow_change(self, entry: Entry) -> str | None:
-        """Follow or unfollow as the entry says; gives the user id whose key changed, None if nothing did."""
+        """Apply a follow or unfollow to the follow set.
+
+        Return the id of the other user, None if the entry names none.
+        """
         target = next(iter(entry.event.user_ids - {self.user_id}), None)
         if target is None or self.following is None:
             return None
@@ -73,10 +80,10 @@ class PrivateView:
         return target
 
     def render(self, entry: Entry, subscription: Subscription, deleted: Deleted = NOTHING_DELETED) -> Entry | None:
-        """The entry as it is for this stream, None if it is not; a post or a comment is remembered for its end.
+        """Return the entry as this stream sees it, None if it is hidden or does not match. Remember posts and comments.
 
-        So is one that could be seen when it was written, though not today, or is ``is_deleted``, deleted by now: its end
-        says nothing of it but ids. A quote whose original is gone is told without it.
+        A post or comment is also remembered if it was visible when it was written but is not today, or is deleted by
+        now: the `delete` carries ids only and must be sent. A quote whose original is deleted is returned without it.
         """
         if entry.kind in CREATION_KINDS:
             return (
@@ -99,23 +106,33 @@ class PrivateView:
         return shown
 
     def _may_match(self, entry: Entry, subscription: Subscription) -> bool:
-        """Of a quote it is not known before it is seen how it is told."""
+        """Return whether the entry matches.
+
+        A quote may match in the form in which it is shown, so the answer is True.
+        """
         return entry.quoted_author is not None or self._matches(entry, subscription)
 
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
-        """``entry`` as it is told, if a quote is asked for as it is told: a rule looks at what a quote shows."""
+        """Return ``rendered`` if it matches in this form, otherwise None. Only a quote has to be matched again."""
         if rendered is None or entry.quoted_author is None:
             return rendered  # `_may_match` has matched it already
         return rendered if self._matches(entry_to_match(entry, rendered), subscription) else None
 
     def _matches(self, entry: Entry, subscription: Subscription) -> bool:
-        """By the filter; what is for certain people only is asked for by being one of them, on one's own stream."""
+        """Return whether the stream asks for the entry: by its filter, or by kind for an entry for certain users.
+
+        Only the user's own stream receives entries for certain users or for a group.
+        """
         if entry.audience == PUBLIC_AUDIENCE or entry.audience.startswith(FOLLOWERS_PREFIX):
             return subscription.matches(entry.event)
         return self.is_own_stream and entry.kind in subscription.kinds
 
     def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
-        """Who was sent what it takes back hears of it, following or not; who surely was not, does not."""
+        """Return whether to send a removal.
+
+        Send it if the stream was sent the removed status, even after an unfollow. Skip it if the stream certainly was
+        not. Otherwise send it if the status matches and was visible when it was written.
+        """
         subject = entry.subject_id or ""
         if subject in self._sent_subjects:
             return entry.kind in subscription.kinds
@@ -127,12 +144,13 @@ class PrivateView:
         return self._match_rendered(entry, self.viewer.render_at_post_time(entry), subscription) is not None
 
     def _remember_notification(self, entry: Entry) -> None:
-        """Who was shown a status or a comment by being told of it, hears of its end as well."""
+        """Remember the status and comment that a notification shows, so that their removal is sent too."""
         for subject in (entry.shown_ids.status, entry.shown_ids.comment):
             if subject is not None:
                 self._remember(subject)
 
     def _remember(self, subject: str) -> None:
+        """Remember the id of a sent status or comment, and forget the oldest one if there are too many."""
         self._sent_subjects[subject] = None
         if len(self._sent_subjects) > MAX_REMEMBERED_SUBJECTS:
             forgotten = next(iter(self._sent_subjects))

@@ -1,7 +1,7 @@
-"""What one person may see in streams: the sets of the graph around them, kept at the hub's head.
+"""What one user may see in streams: the user's relations as sets, kept at the hub's head.
 
-All streams of a person on this worker share one object; it lives as long as one of them refers to it. It answers by
-:func:`stream_server.events.visibility.decide_visibility`, from sets instead of keys: there is no second truth.
+All streams of a user on this worker share one object. It lives as long as one of them refers to it. It decides by the
+table of `stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.account_status import AccountStatus
 
 TODAY_MS = 1 << 62
-"""Later than all that ever was: a question about today, in the place of a time."""
+"""A time in ms later than every real one. As the time of a question it means "today"."""
 
 NEVER_MS = TODAY_MS + 1
-"""When that began which is not so."""
+"""A time in ms later than `TODAY_MS`: the begin of a relation that does not exist."""
 
 _IS_SHOWN = tuple(digit == str(visibility.Visibility.VISIBLE.value) for digit in visibility.visibility_table())
-"""By the bits of the facts; looked up, since flags of an enum cost more than all the rest."""
+"""Whether an author is visible, by the bits of the facts. A table of plain ints, because enum flags are slow."""
 
 _OWN, _FOLLOWER, _BLOCKED, _MUTED = (
     VisibilityFact.AUTHOR.value,
@@ -38,31 +38,50 @@ _PARTY = VisibilityFact.PARTICIPANT.value
 
 
 class RelationSnapshot(Protocol):
-    """What was read of a user in one step: each id with when it began (ms since 1970), and the head then."""
+    """A user's relations, read in one step: ids with the begin of each relation (ms since 1970), and the head."""
 
     @property
-    def following(self) -> Mapping[str, int]: ...
+    def following(self) -> Mapping[str, int]:
+        """The users whom the user follows."""
+
     @property
-    def blocks(self) -> Mapping[str, int]: ...
+    def blocks(self) -> Mapping[str, int]:
+        """The users whom the user blocks."""
+
     @property
-    def blockers(self) -> Mapping[str, int]: ...
+    def blockers(self) -> Mapping[str, int]:
+        """The users who block the user."""
+
     @property
-    def mutes(self) -> Mapping[str, int]: ...
+    def mutes(self) -> Mapping[str, int]:
+        """The users whom the user mutes."""
+
     @property
-    def groups(self) -> Mapping[str, int]: ...
+    def groups(self) -> Mapping[str, int]:
+        """The groups of which the user is a member."""
+
     @property
-    def head(self) -> Position: ...
+    def head(self) -> Position:
+        """The head of the log when they were read."""
 
 
 class Viewer:
-    """The sets of one user. ``read_at`` is the head at which they were read: entries up to it are in them already.
+    """The relations of one user. Until `load` the sets are empty, and entries that arrive meanwhile are kept.
 
-    Before :meth:`load` it is empty, and keeps the entries that pass meanwhile.
+    Attributes:
+        user_id: Id of the user.
+        following: Followed users, with the begin of the relation in ms since 1970, as in the next four.
+        blocks: Users whom the user blocks.
+        blockers: Users who block the user.
+        mutes: Users whom the user mutes.
+        groups: Groups of which the user is a member.
+        read_at: Head at which the relations were read. Earlier entries are in them already.
+        is_loaded: Whether `load` was called.
     """
 
     __slots__ = (
-        "__weakref__", "_account_status", "_entries_before_load", "blockers", "blocks", "following", "groups", "is_loaded", "mutes", "read_at",
-        "user_id",
+        "__weakref__", "_account_status", "_entries_before_load", "blockers", "blocks", "following", "groups",
+        "is_loaded", "mutes", "read_at", "user_id",
     )  # fmt: skip
 
     def __init__(self, user_id: str, account_status: AccountStatus) -> None:
@@ -78,7 +97,7 @@ class Viewer:
         self._entries_before_load: list[Entry] = []
 
     def load(self, relations: RelationSnapshot) -> None:
-        """Begin with what was read, and with what has passed since."""
+        """Set the relations that were read, and apply the entries that arrived since then."""
         self.following, self.groups = dict(relations.following), dict(relations.groups)
         self.blocks, self.blockers, self.mutes = dict(relations.blocks), dict(relations.blockers), dict(relations.mutes)
         self.read_at, self.is_loaded = relations.head, True
@@ -88,22 +107,28 @@ class Viewer:
 
     @property
     def sees_public_view(self) -> bool:
-        """Whether nothing personal concerns this user, who is then shown what everybody is shown."""
+        """Whether this user sees exactly the public view.
+
+        True without blocks and mutes, if neither the user nor any followed user is protected.
+        """
         if self.blocks or self.blockers or self.mutes:
             return False
         protected = self._account_status.protected
         return not protected or (self.user_id not in protected and self.following.keys().isdisjoint(protected))
 
     def may_read_followers_only(self, owner: str, at_ms: int = TODAY_MS) -> bool:
-        """Whether what ``owner`` writes for followers is for this user, at ``at_ms`` as far as is still known."""
+        """Return whether the user may read ``owner``'s posts for followers. ``at_ms`` asks about a time in the past.
+
+        The past is known only as far as present relations tell: a relation that has ended is forgotten.
+        """
         return owner == self.user_id or self.following.get(owner, NEVER_MS) <= at_ms
 
-    # What may be seen.
+    # Rendering.
 
     def render_if_visible(self, entry: Entry, *, own_stream: bool = False) -> Entry | None:
-        """The entry as this user may see it today: whole, without what it quotes, or not at all.
+        """Return the entry as this user may see it today: complete, without its original, or None if it is hidden.
 
-        On the stream of what concerns one (``own_stream``) whoever follows one is told, protected or not.
+        On the user's own stream (``own_stream``) a follow of the user is shown even if the follower is protected.
         """
         if not self._is_in_audience(entry, TODAY_MS):
             return None
@@ -112,7 +137,11 @@ class Viewer:
         )
 
     def render_today(self, entry: Entry) -> Entry | None:
-        """For a stream that remembers nothing: :meth:`render_if_visible`, and what takes back what :meth:`render_at_post_time` this user."""
+        """Return the entry for a stream without a private view, None if it is hidden.
+
+        A removal is shown if the removed status or comment was visible to this user when it was written. Entries for
+        a group or for certain users are hidden: only the user's own stream has them.
+        """
         if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             return None
         if entry.kind in CREATION_KINDS:
@@ -120,18 +149,19 @@ class Viewer:
         return self.render_if_visible(entry)
 
     def render_removal(self, entry: Entry, *, own_stream: bool = False) -> Entry:
-        """What takes something back that was shown to this user, without the status around it if that is hidden now.
+        """Return a removal for a user who was shown the removed status or comment.
 
-        A quote is taken back as it was shown; where that is forgotten, without its original.
+        An `uncomment` whose status is hidden now keeps only its ids. The delete of a quote is returned in the form in
+        which the quote was shown; if that is unknown, without its original.
         """
         if entry.kind == "delete":
             return entry if entry.quoted_author is None else self.render_at_post_time(entry) or entry.without_original()
         return entry if self.render_if_visible(entry, own_stream=own_stream) is not None else entry.without_status()
 
     def render_at_post_time(self, entry: Entry) -> Entry | None:
-        """The status or the comment that an entry brings or takes back, as it was shown to this user at the time.
+        """Return the entry as this user could see its status or comment when it was written, None if it was hidden.
 
-        As far as is still known: what began since then is not counted, what ended since then is forgotten.
+        Relations that began later are ignored. Relations that have ended since then do not count either.
         """
         then_ms = created_ms(int(entry.subject_id or 0))
         if not self._is_in_audience(entry, then_ms):
@@ -139,11 +169,11 @@ class Viewer:
         return _without_hidden(entry, self._hidden_users(entry, then_ms, self._context_facts(entry, own_stream=False)))
 
     def _hidden_users(self, entry: Entry, at_ms: int, context_facts: int) -> list[str]:
-        """Those shown by the entry whom this user is not to see."""
+        """Return the users that the entry shows and that are hidden from this user."""
         return [uid for uid in entry.actors if not _IS_SHOWN[self._relation_facts(uid, at_ms) | context_facts]]
 
     def _is_in_audience(self, entry: Entry, at_ms: int) -> bool:
-        """Whether the audience of the entry has this user in it."""
+        """Return whether this user belongs to the audience of the entry, at a time."""
         if entry.audience == PUBLIC_AUDIENCE:
             return True
         if (owner := entry.audience_owner) is not None:
@@ -155,10 +185,10 @@ class Viewer:
         return self.user_id in entry.audience_users
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
-        """The facts that come from where it was said, not from who said it."""
+        """Return the visibility facts that come from the audience of the entry, as bits."""
         if entry.audience == PUBLIC_AUDIENCE:
-            told = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
-            return _PARTY if told else 0
+            is_own_follow = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
+            return _PARTY if is_own_follow else 0
         return (
             0
             if entry.audience_owner is not None
@@ -168,7 +198,10 @@ class Viewer:
         )
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """The facts between this user and another; standing is one of today's only, since audiences keep the past."""
+        """Return the facts between this user and another, as bits.
+
+        Suspension and protection count only today: for the past, the audience of the entry holds the answer.
+        """
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER
@@ -183,16 +216,17 @@ class Viewer:
                 bits |= _PROTECTED
         return bits
 
-    # What changes it.
+    # Changes.
 
     def apply(self, entry: Entry) -> None:
-        """Change as an entry says that concerns this user."""
+        """Apply an entry that changes the relations of this user. Before `load`, keep it for later."""
         if not self.is_loaded:
             self._entries_before_load.append(entry)
         elif entry.position.n > self.read_at.n:
             self._apply_change(entry)
 
     def _apply_change(self, entry: Entry) -> None:
+        """Change the set that belongs to the entry's kind."""
         kind, author, when = entry.kind, entry.event.author or "", entry.position.ms
         if kind.startswith("group_"):
             _set_relation(
@@ -210,7 +244,7 @@ class Viewer:
 
 
 def _without_hidden(entry: Entry, hidden_users: list[str]) -> Entry | None:
-    """The entry without those who must be hidden: a quote can do without its original, and nothing else can."""
+    """Return the entry without the hidden users, None if that is impossible. Only a quote can be shown in part."""
     if not hidden_users:
         return entry
     return (
@@ -221,6 +255,7 @@ def _without_hidden(entry: Entry, hidden_users: list[str]) -> Entry | None:
 
 
 def _set_relation(relation: dict[str, int], user_id: str, began_ms: int | None) -> None:
+    """Set the begin of a relation in ms. None removes the relation."""
     if began_ms is None:
         relation.pop(user_id, None)
     else:

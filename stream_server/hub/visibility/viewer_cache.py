@@ -1,4 +1,4 @@
-"""The viewers of this worker: each read once, then changed by the entries that pass."""
+"""The viewers of the users who have streams on this worker. Each is read once and then changed by the log's entries."""
 
 from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
@@ -9,12 +9,17 @@ from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer import RelationSnapshot, Viewer
 
 RELATION_KINDS = frozenset({"follow", "unfollow", "block", "unblock", "mute", "unmute"})
+"""Kinds of entries that change a relation between two users."""
+
 GROUP_KINDS = frozenset({"group_create", "group_join", "group_leave", "group_delete"})
+"""Kinds of entries that change who is a member of a group."""
+
 ACCOUNT_STATUS_KINDS = frozenset({"protect", "unprotect", "suspend", "reinstate"})
+"""Kinds of entries that change the status of an account."""
 
 
 class ViewerCache:
-    """Viewers by their user. Who refers to one keeps it: nobody has to say that it is not needed any more."""
+    """Viewers by user id, with weak references: a viewer is dropped when no stream of its user refers to it."""
 
     def __init__(
         self, account_status: AccountStatus, read_relations: Callable[[str], Awaitable[RelationSnapshot]]
@@ -27,9 +32,9 @@ class ViewerCache:
         return len(self._viewers)
 
     async def get(self, user_id: str) -> Viewer:
-        """The viewer of a user, read if nobody has it; raises what reading raises.
+        """Return the viewer of a user, and read the user's relations if it is not loaded. Raises what reading raises.
 
-        It is here before it is read, so no entry that passes meanwhile is missed.
+        The viewer is in the cache before it is read, so it misses no entry that is published meanwhile.
         """
         while True:
             viewer = self._viewers.get(user_id)
@@ -37,26 +42,32 @@ class ViewerCache:
                 viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
             if viewer.is_loaded:
                 return viewer
-            graph = await self._read_relations(user_id)
+            relations = await self._read_relations(user_id)
             if self._viewers.get(user_id) is viewer and not viewer.is_loaded:
-                viewer.load(graph)
+                viewer.load(relations)
 
     def is_current(self, viewer: Viewer) -> bool:
-        """Whether this viewer has missed nothing."""
+        """Return whether the viewer is still in the cache. A viewer that was dropped misses all further entries."""
         return self._viewers.get(viewer.user_id) is viewer
 
     def clear(self) -> None:
-        """The log does not go on: what these sets missed is unknown, so whoever comes next has them read anew."""
+        """Drop all viewers, because they may have missed entries or applied lost ones.
+
+        The next stream reads them again.
+        """
         self._viewers = WeakValueDictionary()
 
     def forget_read_between(self, start: Position, end: Position) -> None:
-        """The same of those that were read from what was lost between these places, ahead of what was heard here."""
+        """Drop the viewers that were read between two positions, because the log lost the entries there."""
         for viewer in list(self._viewers.values()):
             if start < viewer.read_at < end:
                 del self._viewers[viewer.user_id]
 
     def affected_by(self, entry: Entry) -> list[Viewer]:
-        """Whose sets the entry changes, or whom it may make see what others do not."""
+        """Return the viewers whose sets an entry changes, or who may stop seeing the public view.
+
+        Raises `MalformedEntry`.
+        """
         if not self._viewers:
             return []
         if entry.kind in RELATION_KINDS:
@@ -68,11 +79,16 @@ class ViewerCache:
         return self.readers_of(entry.event.author or "") if entry.kind == "protect" else []
 
     def readers_of(self, owner: str) -> list[Viewer]:
-        """Who is shown what a user writes for followers; looks at everybody, for what happens rarely."""
+        """Return the viewers who may read the posts of ``owner`` for followers.
+
+        Scans all viewers, but is called rarely.
+        """
         return [viewer for viewer in list(self._viewers.values()) if viewer.may_read_followers_only(owner)]
 
     def _find_all(self, user_ids: frozenset[str] | tuple[str, ...]) -> list[Viewer]:
+        """Return the cached viewers of these users."""
         return [viewer for user_id in user_ids if (viewer := self._viewers.get(user_id)) is not None]
 
     def _find_group_members(self, group: str | None) -> list[Viewer]:
+        """Return the viewers who are members of a group, and those that are not loaded and may be members."""
         return [viewer for viewer in list(self._viewers.values()) if not viewer.is_loaded or group in viewer.groups]

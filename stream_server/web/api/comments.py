@@ -44,7 +44,7 @@ class CommentPage(msgspec.Struct):
 
 
 async def post(request: web.Request) -> web.Response:
-    """``POST /v1/statuses/{id}/comments``: comment on a status; when the server answers, the log has the comment."""
+    """``POST /v1/statuses/{id}/comments``: comment on a status; the log has the comment before the answer."""
     status_id = query.read_path_id(request)
     new_comment, body = await validation.read_body_as(NewComment, request)
     check_message_text(new_comment.message, request.app[CONFIG].message_max_chars)

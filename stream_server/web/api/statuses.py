@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest
-from stream_server.store.social.status_draft import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
 from stream_server.web.http.fields import (
@@ -156,7 +156,7 @@ class StatusesById(msgspec.Struct):
 
 
 async def post(request: web.Request) -> web.Response:
-    """``POST /v1/statuses``: post a status; when the server answers, the log has it."""
+    """``POST /v1/statuses``: post a status; the log has the status before the server answers."""
     new_status, body = await validation.read_body_as(NewStatus, request)
     _check_status_message(new_status, request.app[CONFIG].message_max_chars)
     key = read_idempotency_key(request, body)

@@ -113,7 +113,7 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def send_message(request: web.Request) -> web.Response:
-    """``POST /v1/talks/{id}/messages``: send a message; when the server answers, the log has it."""
+    """``POST /v1/talks/{id}/messages``: send a message; the log has the message before the server answers."""
     talk_id = query.read_path_id(request)
     new_message, body = await validation.read_body_as(NewTalkMessage, request)
     key = read_idempotency_key(request, body)

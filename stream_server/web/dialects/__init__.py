@@ -1,13 +1,22 @@
-"""Other streaming APIs' words for what this server does, so that their clients can be pointed at it.
+"""Dialects: the server's streams in the protocols of Twitter's v1.1 and v2, for clients written for these.
 
-The one decision: **a dialect is a rendering**. A request is translated into the parameters of ``/v1/stream``, the hub
-serves it as it serves every other, and a framing says in the other API's words what happened.
+The one decision: **a dialect only renders**. It translates a request into the parameters of ``/v1/stream``. The hub
+serves the stream like any other, and a framing encodes each message in the dialect's format.
 
-``words``         what a status says where reposts repeat the text, and a name for its place: common to all
-``admission``     how often somebody may connect
-``v1``            the streams of v1.1; ``v1_parameters`` what is asked for, ``oauth`` where the token stands
-``v1_status``     a status as v1.1 has it, ``v1_user`` its author; ``v1_framing`` messages as bytes
-``v2``            the streams of v2; ``v2_rules`` the rules that a user has saved, ``v2_answers`` what v2 says of them
-``v2_status``     a status as a Tweet; ``v2_framing`` messages as bytes
-``v2_fields``     which members a client asks for; ``v2_query`` how a query is read, ``v2_problem`` refusals
+``status_text``      the text and the place of a status, as both dialects need them
+``connect_limit``    limits how often a user connects
+``v1``               handlers of the v1.1 streams
+``v1_oauth``         finds the token of OAuth 1.0a
+``v1_parameters``    reads the parameters of v1.1
+``v1_framing``       encodes messages in v1.1 format
+``v1_status``        renders a status in v1.1 format
+``v1_user``          renders a user in v1.1 format
+``v2``               handlers of the v2 streams
+``v2_query``         reads the query of a v2 request
+``v2_fields``        reads which members of Tweets, users, places and media a client wants
+``v2_problem``       renders errors in v2 format
+``v2_framing``       encodes messages in v2 format
+``v2_status``        renders a status as a Tweet of v2
+``v2_rules``         handlers for saved rules
+``v2_rule_answers``  renders the answers about saved rules
 """

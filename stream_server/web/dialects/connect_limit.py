@@ -1,4 +1,4 @@
-"""How often somebody may connect to a dialect: each says in its own words that it was too often."""
+"""Limits how often a user connects to the streams of a dialect. Each dialect renders the error in its own format."""
 
 import time
 
@@ -9,11 +9,11 @@ from stream_server.store.connect_rate_limiter import CONNECT_WINDOW_MINUTES, Con
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
 
 CONNECT_ALLOWANCE = web.RequestKey("allowance", ConnectAllowance)
-"""What is left of the asking user's connects; there once they were counted, which the setting ``limits`` decides."""
+"""The connects that the user has left. Unset if the setting ``limits`` is off, or before the server counts."""
 
 
 class TooManyConnects(RateLimited):
-    """One connect too many; ``allowance`` says of how many, and until when."""
+    """The user connected too often. ``allowance`` has the limit and the time of its reset."""
 
     def __init__(self, message: str, allowance: ConnectAllowance) -> None:
         super().__init__(message, retry_after=max(1.0, allowance.resets_at - time.time()))
@@ -21,7 +21,7 @@ class TooManyConnects(RateLimited):
 
 
 async def count_connect(request: web.Request) -> None:
-    """Count a connect of the asking user; raises TooOften for one too many."""
+    """Count a connect of the caller; raise TooManyConnects above the limit of the setting ``reconnect_limit``."""
     config = request.app[CONFIG]
     if config.limits == "off":
         return

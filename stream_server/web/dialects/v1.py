@@ -1,6 +1,7 @@
-"""``/1.1/statuses/{filter,sample,firehose}.json``: the streams of v1.1, the same for all who ask the same.
+"""Handlers of the v1.1 streams: ``/1.1/statuses/filter.json``, ``sample.json`` and ``firehose.json``.
 
-A refusal is a short text with the status that v1.1 gives it. The token is a Bearer or comes as OAuth 1.0a.
+What a stream sends depends on its parameters, never on the user. An error is a short text with the status that v1.1
+gives it. The token is a bearer token, or stands in a request of OAuth 1.0a.
 """
 
 import math
@@ -29,45 +30,45 @@ from stream_server.web.streaming.stream import open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
 
 SAMPLE_PERCENT = "1"
-"""What ``statuses/sample`` gives of everything public."""
+"""Percentage of the public statuses that ``statuses/sample`` sends."""
 
 V1_STATUS_CODES = {400: 406, 405: 405, 415: 406, 429: 420}
-"""What v1.1 answers where we have another status."""
+"""v1.1's status for each of this server's that differs."""
 
 REASON_420 = "Enhance Your Calm"
-"""The reason phrase of 420, which HTTP does not know."""
+"""Reason phrase of status 420, which HTTP does not define."""
 
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
-    """``statuses/filter``: (track or follow or locations) and language."""
+    """Serve ``statuses/filter``: statuses that match any of track, follow and locations, and match language."""
     await count_connect(request)
     parameters = await read_v1_parameters(request)
     return await _plan_and_open(request, "statuses/filter", read_predicates(parameters))
 
 
 async def sample_stream(request: web.Request) -> web.StreamResponse:
-    """``statuses/sample``: one in a hundred, the same ones for everybody."""
+    """Serve ``statuses/sample``: one public status in a hundred, the same ones for every client."""
     await count_connect(request)
     return await _plan_and_open(request, "statuses/sample", {"sample": SAMPLE_PERCENT})
 
 
 async def firehose_stream(request: web.Request) -> web.StreamResponse:
-    """``statuses/firehose``: everything public."""
+    """Serve ``statuses/firehose``: all public statuses."""
     await count_connect(request)
     return await _plan_and_open(request, "statuses/firehose", {"firehose": "true"})
 
 
 async def read_token(request: web.Request) -> str:
-    """The token of a request, in whichever place v1.1 takes one; raises Unauthorized where there is none."""
+    """Return the token from any place where v1.1 allows one; raise Unauthorized if there is none."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    found = v1_oauth.find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
-    if len(headers) > 1 or found is None:
+    token = v1_oauth.find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
+    if len(headers) > 1 or token is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
-    return found
+    return token
 
 
 def error_response(error: ApiError) -> web.Response:
-    """The answer for ``error``: a sentence."""
+    """Return the answer for ``error``: its message as plain text, with v1.1's status."""
     status = 416 if error.param == "count" else V1_STATUS_CODES.get(error.status, error.status)
     response = web.Response(text=f"{error.message}\n", status=status, reason=REASON_420 if status == 420 else None)
     response.headers[hdrs.CACHE_CONTROL] = "no-store"
@@ -79,29 +80,34 @@ def error_response(error: ApiError) -> web.Response:
 
 
 V1_DIALECT = Dialect(error_response, read_token)
+"""The error format and the token reader of all v1.1 routes."""
 
 
 async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, str]) -> web.StreamResponse:
-    """Every refusal comes before the first byte."""
+    """Check all parameters and open the stream. Every error comes before the first byte of the answer."""
     parameters = await read_v1_parameters(request)
-    wanted = read_count(parameters, request[CLAIMS].scopes)
-    better = excludes_all_statuses(parameters)
+    count = read_count(parameters, request[CLAIMS].scopes)
+    no_statuses = excludes_all_statuses(parameters)
     filters |= common_filters(parameters)
-    made = await _plan(request, filters, select_v1_framing(read_framing_options(request, stream, parameters)), wanted)
-    return await open_stream(request, _without_statuses(made) if better else made, MEDIA_TYPE)
+    plan = await _plan(request, filters, select_v1_framing(read_framing_options(request, stream, parameters)), count)
+    return await open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """From the head; or from before the statuses that are wanted first, and with no others if ``backfill_count`` says so."""
+    """Return the plan of a stream.
+
+    A ``backfill_count`` of 0 starts at the head. Another one starts so many statuses earlier; a negative one also ends
+    the stream at the head.
+    """
     if not backfill_count:
         return await plan_stream(request, filters, framing, impersonal=True)
     head = request.app[HUB].head
-    begin = await request.app[STORE].log.position_before_posts(abs(backfill_count), head)
-    made = await plan_stream(request, {**filters, "since": begin.cursor}, framing, impersonal=True)
-    return made if backfill_count > 0 else made._replace(subscribe_request=made.subscribe_request._replace(until=head))
+    start = await request.app[STORE].log.position_before_posts(abs(backfill_count), head)
+    plan = await plan_stream(request, {**filters, "since": start.cursor}, framing, impersonal=True)
+    return plan if backfill_count > 0 else plan._replace(subscribe_request=plan.subscribe_request._replace(until=head))
 
 
 def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:
-    """The same plan for who wants better statuses than there are: of no kind."""
-    none = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
-    return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=none))
+    """Return the plan without any statuses, for a ``filter_level`` that no status here reaches."""
+    nothing = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
+    return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=nothing))

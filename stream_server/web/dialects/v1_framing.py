@@ -1,7 +1,7 @@
-r"""How messages of v1.1 become bytes: one JSON object and ``\r\n``; ``\r\n`` alone says that the stream lives.
+r"""Encodes messages in v1.1 format: one JSON object and ``\r\n``. A heartbeat is ``\r\n`` alone.
 
-JSON holds no carriage return, so that clients can split at it. With ``delimited=length`` a line before each message
-says how many bytes it has, its ``\r\n`` counted.
+Encoded JSON contains no carriage return, so clients can split at it. With ``delimited=length`` a line before each
+message has the number of its bytes, including its ``\r\n``.
 """
 
 import logging
@@ -36,13 +36,20 @@ DISCONNECT_CODES = {
     "backfill_done": CODE_BACKFILL_DONE,
     "resync": CODE_SHED_LOAD,
 }
-"""The numbers of our reasons to end a stream; what has none is an exception."""
+"""v1.1's disconnect code for each goodbye code. Others become :data:`CODE_EXCEPTION`."""
 
 _encode = msgspec.json.encode
 
 
 class V1FramingOptions(NamedTuple):
-    """What a client wants of its framing; ``stream`` is the name of the stream, told at its end."""
+    """The framing that a client requests.
+
+    Attributes:
+        stream: Name of the stream, sent in its last message.
+        delimited: Whether a line with the length precedes each message.
+        stall_warnings: Whether the client gets warnings when it falls behind.
+        chunked: Whether the connection uses chunked transfer coding.
+    """
 
     stream: str
     delimited: bool = False
@@ -52,35 +59,39 @@ class V1FramingOptions(NamedTuple):
 
 @cache
 def select_v1_framing(options: V1FramingOptions) -> Framing:
-    """The one shared framing for a manner: there are two dozen of them."""
+    """Return the framing for these options. Clients with equal options share it; there are two dozen in all."""
     encode = encode_delimited if options.delimited else encode_plain
     return Framing("v1.1", encode, V1ControlEncoder(options), wrap_chunk if options.chunked else wrap_raw)
 
 
-def encode_plain(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - v1.1 does not say what matched
-    """A message and its end."""
+def encode_plain(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - v1.1 does not send what matched
+    """Return an entry as one line, or b"" if v1.1 has no message for it."""
     body = _encode_body(entry)
     return body + LINE_END if body else b""
 
 
-def encode_delimited(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - see plain
-    """The same behind its length."""
+def encode_delimited(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - see encode_plain
+    """Return an entry as one line behind its length, or b"" if v1.1 has no message for it."""
     return _with_length(_encode_body(entry))
 
 
 def _with_length(body: bytes) -> bytes:
+    """Return the length line and the line of a message; an empty body stays empty."""
     return b"%d\r\n%b\r\n" % (len(body) + len(LINE_END), body) if body else b""
 
 
 def _encode_body(entry: Entry) -> bytes:
-    """An entry as JSON, nothing where v1.1 has no word for it; one that holds no whole status is none of ours."""
-    tell = _RENDERERS.get(entry.kind)
-    if tell is None:
+    """Return an entry as JSON, or b"" if v1.1 has no message for its kind.
+
+    An entry with an incomplete status is logged and also gives b"".
+    """
+    render = _RENDERERS.get(entry.kind)
+    if render is None:
         return b""
     try:
-        return _encode(tell(msgspec.json.decode(entry.wire)["status"], entry))
+        return _encode(render(msgspec.json.decode(entry.wire)["status"], entry))
     except (LookupError, TypeError, ValueError) as error:
-        logger.warning("%s on the log cannot be told in v1.1: %r", entry.position.cursor, error)
+        logger.warning("cannot render log entry %s in v1.1: %r", entry.position.cursor, error)
         return b""
 
 
@@ -88,26 +99,27 @@ _RENDERERS: dict[str, Callable[[Json, Entry], Json]] = {
     "post": lambda status, entry: render_tweet(status, entry.facts),
     "delete": lambda status, entry: render_delete(status, entry.position.ms),
 }
-"""The kinds that streams for everybody told, and how."""
+"""The kinds of entries that public v1.1 streams send, and the function that renders each."""
 
 
 class V1ControlEncoder:
-    """Control messages in one manner."""
+    """Encodes control messages for one set of framing options."""
 
     def __init__(self, options: V1FramingOptions) -> None:
         self._options = options
 
     def __call__(self, control: ControlMessage) -> bytes:
-        """A blank line for a sign of life, a message for what went wrong, nothing for what v1.1 does not know."""
+        """Return a blank line for a heartbeat, a message for a problem, b"" for a message that v1.1 does not have."""
         if control.kind in {"hello", "heartbeat"}:
             return LINE_END
         body = self._render(control.kind, msgspec.json.decode(control.data))
         if body is None:
             return b""
-        made = _encode(body)
-        return _with_length(made) if self._options.delimited else made + LINE_END
+        encoded = _encode(body)
+        return _with_length(encoded) if self._options.delimited else encoded + LINE_END
 
     def _render(self, kind: str, message: Json) -> Json | None:
+        """Return the v1.1 message for a control message, or None if there is none."""
         if kind == "goodbye":
             return _render_disconnect(message, self._options.stream)
         if kind == "gap":
@@ -118,17 +130,21 @@ class V1ControlEncoder:
 
 
 def _render_disconnect(goodbye: Json, stream: str) -> Json:
+    """Return v1.1's ``disconnect`` message for a goodbye."""
     code = DISCONNECT_CODES.get(goodbye["code"], CODE_EXCEPTION)
     return {"disconnect": {"code": code, "stream_name": stream, "reason": goodbye["reason"]}}
 
 
 def _render_limit(gap: Json) -> Json:
-    """How many were lost in this gap, 0 where nobody knows. All get the same bytes, so nobody's gaps are summed."""
+    """Return v1.1's ``limit`` message for a gap: the number of events lost, or 0 if it is unknown.
+
+    v1.1 sends a running total. Here the number counts this gap only, because all clients share the bytes.
+    """
     return {"limit": {"track": gap["count"] or 0, "timestamp_ms": str(parse_iso_ms(gap["at"]))}}
 
 
 def _render_warning(notice: Json) -> Json:
-    """In capitals, and with ``percent_full`` where something fills."""
+    """Return v1.1's ``warning`` message: the code in capitals, and ``percent_full`` if the notice has a percentage."""
     code = str(notice["code"]).upper()
     warning: Json = {"code": code, "message": notice.get("message") or code.replace("_", " ").capitalize()}
     if "percent" in notice:

@@ -1,7 +1,7 @@
-"""OAuth 1.0a as clients of v1.1 send it (RFC 5849 §3.5): in the Authorization header, in a form, or in the query.
+"""Finds the token in a request of OAuth 1.0a (RFC 5849 §3.5): in the Authorization header, a form, or the query.
 
-``oauth_token`` is a token of this server, which is the proof by itself. The signature is not looked at: it would prove
-that the client knows two secrets, which nobody here gave to anyone.
+``oauth_token`` is an access token of this server, which is sufficient proof. The server ignores the signature, because
+it never issues the two secrets that a signature proves.
 """
 
 import re
@@ -15,7 +15,7 @@ _HEADER_PARAMETER = re.compile(r'([a-z_]{1,40})\s*=\s*"([^"]*)"')
 
 
 def find_token(authorization: str, parameters: Mapping[str, str]) -> str | None:
-    """The token in the header or, without a header, in the parameters of a request; None where there is none."""
+    """Return the token in the header, or without a header that in the parameters; None if there is no token."""
     scheme, _, credentials = authorization.strip().partition(" ")
     if scheme.lower() == "bearer":
         return credentials.strip() or None
@@ -25,7 +25,7 @@ def find_token(authorization: str, parameters: Mapping[str, str]) -> str | None:
 
 
 def _token_in_header(credentials: str) -> str | None:
-    """``oauth_token`` of what follows ``OAuth`` in the header, a list of ``name="value"``; None if it is not there."""
+    """Return ``oauth_token`` from the list of ``name="value"`` behind ``OAuth`` in the header, or None."""
     return next(
         (unquote(value) for name, value in _HEADER_PARAMETER.findall(credentials) if name == TOKEN_PARAMETER), None
     )

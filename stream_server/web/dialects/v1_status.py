@@ -1,7 +1,7 @@
-"""A status as v1.1 shows one, and the message that it is gone.
+"""Renders a status in v1.1 format, and the message that a status was deleted.
 
-All here are pure functions of what an entry says: nothing is looked up. Texts are as they were written: ``&`` stays
-``&``, nothing is cut off, and indices count code points of that. A repost's text begins with ``RT @login:``.
+All functions are pure: they use only what the log entry has. Texts stay as written: ``&`` is not escaped and no text
+is truncated. Indices count code points. A repost's text begins with ``RT @login:``.
 """
 
 import hashlib
@@ -11,55 +11,55 @@ from stream_server.web.dialects.status_text import Json, StatusText, place_id, s
 from stream_server.web.dialects.v1_user import format_timestamp, parse_iso_ms, render_user
 
 SOURCE = "web"
-"""What posted it; here that is not told."""
+"""The app that posted a status. This server does not record it."""
 
 FILTER_LEVEL = "low"
-"""``filter_level`` of every status: this server has no opinion on which are the better ones."""
+"""``filter_level`` of every status, because this server does not rate statuses."""
 
 MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
-"""Ours, and what v1.1 calls them; it has no word for a sound."""
+"""v1.1's name of each media type. It has none for audio."""
 
 MEDIA_SIZES = ("thumb", "small", "medium", "large")
-"""Media are links that nobody here looks into, so that these are there and say 0."""
+"""Sizes that v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
 
 
 def render_tweet(status: Json, facts: EntryFacts) -> Json:
-    """The status of a ``post`` as it stands on the wire."""
-    told = _render_status(status, facts.author, facts.reply_to_login)
+    """Return the status of a ``post`` entry in v1.1 format; ``status`` is its JSON in the native API."""
+    tweet = _render_status(status, facts.author, facts.reply_to_login)
     original = status.get("original")
     if original and not status["message"]:
-        told["retweeted_status"] = _render_status(original, facts.original_author, None)
+        tweet["retweeted_status"] = _render_status(original, facts.original_author, None)
     elif status["origin"] is not None:
-        told |= {
+        tweet |= {
             "is_quote_status": True,
             "quoted_status_id": int(status["origin"]),
             "quoted_status_id_str": status["origin"],
         }
         if original:
-            told["quoted_status"] = _render_status(original, facts.original_author, None)
-    told["timestamp_ms"] = str(parse_iso_ms(status["posted"]))
-    return told
+            tweet["quoted_status"] = _render_status(original, facts.original_author, None)
+    tweet["timestamp_ms"] = str(parse_iso_ms(status["posted"]))
+    return tweet
 
 
 def render_delete(status: Json, deleted_ms: int) -> Json:
-    """A ``delete``: ids only; ``deleted_ms`` is when, since 1970."""
-    told = {
+    """Return v1.1's ``delete`` message, which has ids only; ``deleted_ms`` is the time in ms since 1970."""
+    ids = {
         "id": int(status["id"]),
         "id_str": status["id"],
         "user_id": int(status["uid"]),
         "user_id_str": status["uid"],
     }
-    return {"delete": {"status": told, "timestamp_ms": str(deleted_ms)}}
+    return {"delete": {"status": ids, "timestamp_ms": str(deleted_ms)}}
 
 
 def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
-    """One status, without what stands inside it; ``reply_to_login`` is the login of whom it answers, where that is known."""
-    said = status_text(status)
+    """Return one status without embedded ones; ``reply_to_login`` is the login of the user it answers, if known."""
+    words = status_text(status)
     return {
         "created_at": format_timestamp(parse_iso_ms(status["posted"])),
         "id": int(status["id"]),
         "id_str": status["id"],
-        "text": said.text,
+        "text": words.text,
         "source": SOURCE,
         "truncated": False,
         **_reply_members(status, reply_to_login),
@@ -69,7 +69,7 @@ def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: 
         "is_quote_status": False,
         "retweet_count": status["reposts"],
         "favorite_count": status["likes"],
-        **_render_entities(status, said),
+        **_render_entities(status, words),
         "favorited": False,
         "retweeted": False,
         "filter_level": FILTER_LEVEL,
@@ -78,13 +78,13 @@ def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: 
 
 
 def _reply_members(status: Json, reply_to_login: str | None) -> Json:
-    """Whom and what it answers, five members that are always there; a text that begins with a mention answers whom."""
+    """Return the five reply members. A status that begins with a mention also counts as a reply to that user."""
     mentions = status["entities"]["mentions"]
     uid = status["in_reply_to_uid"]
     if uid is None and mentions and not status["message"][: mentions[0]["indices"][0]].strip():
         uid = mentions[0].get("id")
     if uid is not None and reply_to_login is None:
-        reply_to_login = next((one["login"] for one in mentions if one.get("id") == uid), None)
+        reply_to_login = next((mention["login"] for mention in mentions if mention.get("id") == uid), None)
     return {
         "in_reply_to_status_id": _to_int(status["in_reply_to"]),
         "in_reply_to_status_id_str": status["in_reply_to"],
@@ -95,11 +95,12 @@ def _reply_members(status: Json, reply_to_login: str | None) -> Json:
 
 
 def _to_int(text: str | None) -> int | None:
+    """Return an id as a number; None stays None."""
     return None if text is None else int(text)
 
 
 def _geo_members(status: Json) -> Json:
-    """``geo`` is the older one, with the latitude first."""
+    """Return where a status was posted. The older member ``geo`` has the latitude first, ``coordinates`` last."""
     geo = coordinates = None
     if status["location"]:
         lon, lat = status["location"]["lon"], status["location"]["lat"]
@@ -110,7 +111,7 @@ def _geo_members(status: Json) -> Json:
 
 
 def _render_place(place: Json) -> Json:
-    """What the author wrote; the corners go round from the south-west."""
+    """Return a place in v1.1 format. The corners of its box go anticlockwise from the south-west."""
     country, box, region = place.get("country") or "", place.get("box"), None
     if box is not None:
         west, south, east, north = box
@@ -130,31 +131,37 @@ def _render_place(place: Json) -> Json:
 
 
 def _render_entities(status: Json, status_words: StatusText) -> Json:
-    """Mentions of nobody are no mentions there. Media stand behind the text, since they are no links in it."""
+    """Return the entities of a status.
+
+    Mentions of unknown logins are left out. The indices of media point behind the text, because the text has no link
+    to them.
+    """
     found = status_words.entities
-    media = [_render_media(one, len(status_words.text)) for one in status["media"] if one["type"] in MEDIA_TYPES]
+    text_length = len(status_words.text)
+    media = [_render_media(medium, text_length) for medium in status["media"] if medium["type"] in MEDIA_TYPES]
     entities: Json = {
-        "hashtags": [{"text": one["text"], "indices": one["indices"]} for one in found["hashtags"]],
-        "symbols": [{"text": one["text"], "indices": one["indices"]} for one in found["cashtags"]],
+        "hashtags": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["hashtags"]],
+        "symbols": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["cashtags"]],
         "urls": found["urls"],
-        "user_mentions": [_render_mention(one) for one in found["mentions"] if one.get("id") is not None],
+        "user_mentions": [_render_mention(mention) for mention in found["mentions"] if mention.get("id") is not None],
     }
-    made: Json = {"entities": entities}
+    members: Json = {"entities": entities}
     if media:
-        entities["media"] = [{**one, "type": "photo"} for one in media]
-        made["extended_entities"] = {"media": media}
+        entities["media"] = [{**medium, "type": "photo"} for medium in media]
+        members["extended_entities"] = {"media": media}
     if media or found["urls"]:
-        made["possibly_sensitive"] = False
-    return made
+        members["possibly_sensitive"] = False
+    return members
 
 
 def _render_mention(mention: Json) -> Json:
-    """The name is not in the status: the login stands for it."""
+    """Return a mention in v1.1 format. The entry does not have the user's name, so the login replaces it."""
     uid, login = mention["id"], mention["login"]
     return {"screen_name": login, "name": login, "id": int(uid), "id_str": uid, "indices": mention["indices"]}
 
 
 def _render_media(medium: Json, text_length: int) -> Json:
+    """Return a media link in v1.1 format, placed behind a text of ``text_length`` code points."""
     url = medium["url"]
     number = _media_id(url)
     return {
@@ -172,5 +179,5 @@ def _render_media(medium: Json, text_length: int) -> Json:
 
 
 def _media_id(url: str) -> int:
-    """A link has no number: one is made of it, the same wherever it stands, of the 53 bits that clients can hold."""
+    """Return an id for a media link: a hash of the URL, of 53 bits, the most that JavaScript numbers hold exactly."""
     return int.from_bytes(hashlib.blake2b(url.encode(errors="surrogatepass"), digest_size=8).digest()) >> 11

@@ -1,7 +1,7 @@
-"""A user as v1.1 shows one: all members that its clients look for, and nothing made up about anybody.
+"""Renders a user in v1.1 format, with all members that v1.1 clients read.
 
-What this server does not know of a user is as it was for most people there: no picture, no time zone, the colours
-that everyone began with. Counts that nobody keeps are 0.
+Members that this server does not know have Twitter's defaults: no picture, no time zone, the initial colours. Counts
+that the server does not keep are 0.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 MAX_CACHED_BIOS = 1024
-"""The links of so many descriptions are kept: who posts once often posts again."""
+"""Descriptions whose links are cached, because authors post repeatedly."""
 
 DEFAULT_USER_MEMBERS: Json = {
     "listed_count": 0,
@@ -46,11 +46,11 @@ DEFAULT_USER_MEMBERS: Json = {
     "follow_request_sent": None,
     "notifications": None,
 }
-"""The same for everybody. The last three depend on who asks, and these streams are the same for all who do."""
+"""Members that are equal for all users. Twitter's last three depend on the viewer; here all clients share the bytes."""
 
 
 def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
-    """A user by id and login, and by what was known of them when the status was posted."""
+    """Return a user in v1.1 format; ``person`` is the user as of posting, or None if the entry does not have it."""
     known = AuthorSnapshot(uid, login, login) if person is None else person
     return {
         "id": int(uid),
@@ -72,19 +72,19 @@ def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
 
 
 def format_timestamp(ms: int) -> str:
-    """A time, in ms since 1970, as ``Wed Aug 27 13:08:45 +0000 2008``, in English whatever the locale."""
-    made = gmtime(ms // 1000)
-    clock = f"{made.tm_hour:02}:{made.tm_min:02}:{made.tm_sec:02}"
-    return f"{DAYS[made.tm_wday]} {MONTHS[made.tm_mon - 1]} {made.tm_mday:02} {clock} +0000 {made.tm_year}"
+    """Return a time in ms since 1970 as ``Wed Aug 27 13:08:45 +0000 2008``, in English for every locale."""
+    utc = gmtime(ms // 1000)
+    clock = f"{utc.tm_hour:02}:{utc.tm_min:02}:{utc.tm_sec:02}"
+    return f"{DAYS[utc.tm_wday]} {MONTHS[utc.tm_mon - 1]} {utc.tm_mday:02} {clock} +0000 {utc.tm_year}"
 
 
 def parse_iso_ms(iso: str) -> int:
-    """A time of ours, ISO 8601, in ms since 1970."""
+    """Return a time in ISO 8601 as ms since 1970."""
     return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
 def render_link(url_entity: Url) -> Json:
-    """A link in a text."""
+    """Return a link of a text in v1.1 format."""
     return {
         "url": url_entity.url,
         "expanded_url": url_entity.expanded_url,
@@ -94,15 +94,16 @@ def render_link(url_entity: Url) -> Json:
 
 
 def _user_entities(person: AuthorSnapshot) -> Json:
-    """The links of the description, and the user's own where there is one."""
-    made: Json = {"description": {"urls": [render_link(found) for found in _bio_links(person.bio or "")]}}
+    """Return the links in the description, and the link to the user's own page if there is one."""
+    entities: Json = {"description": {"urls": [render_link(link) for link in _bio_links(person.bio or "")]}}
     if person.url is not None:
         shown = person.url.partition("://")[2].removeprefix("www.").rstrip("/")
         own = Url(person.url, shown, person.url, (0, len(person.url)))
-        made["url"] = {"urls": [render_link(own)]}
-    return made
+        entities["url"] = {"urls": [render_link(own)]}
+    return entities
 
 
 @lru_cache(MAX_CACHED_BIOS)
 def _bio_links(bio: str) -> tuple[Url, ...]:
+    """Return the links in a description; the cache avoids parsing it for each status."""
     return extract_entities(bio).urls

@@ -1,6 +1,7 @@
-"""``/2/tweets/search/stream`` and ``/2/tweets/sample/stream``: Tweets as clients of v2 hear of them.
+"""Handlers of the v2 streams: ``/2/tweets/search/stream`` and ``/2/tweets/sample/stream``.
 
-The first goes by the rules that its user has saved, as they change. Both bring public posts only, the same for all.
+The search stream uses the rules that its user has saved, and follows their changes. Both streams send public posts
+only, and do not depend on the viewer.
 """
 
 import re
@@ -31,48 +32,50 @@ from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wai
 from stream_server.web.streaming.stream_start import resolve_start
 
 MAX_BACKFILL_MINUTES = 5
-"""So far back a client may begin by saying how many minutes."""
+"""Largest ``backfill_minutes``."""
 
 SAMPLE_PERCENT = "1"
+"""Percentage of the public posts that the sample stream sends."""
 
 _TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", re.ASCII)
 
 
 async def read_token(request: web.Request) -> str:
-    """The Bearer token of a request; raises Unauthorized where there is none."""
+    """Return the bearer token of a request; raise Unauthorized if there is none."""
     return read_bearer_token(request)
 
 
 V2_DIALECT = Dialect(error_response, read_token)
-"""What all paths of v2 have in common."""
+"""The error format and the token reader of all v2 routes."""
 
 
 async def search_stream(request: web.Request) -> web.StreamResponse:
-    """``GET /2/tweets/search/stream``: what the user's rules match; 409 to who has none."""
+    """``GET /2/tweets/search/stream``: send what the user's saved rules match; answer 409 to a user without rules."""
     return await _plan_and_open(request, {"rules": "saved"})
 
 
 async def sample_stream(request: web.Request) -> web.StreamResponse:
-    """``GET /2/tweets/sample/stream``: one in a hundred, the same for all."""
+    """``GET /2/tweets/sample/stream``: send one public post in a hundred, the same ones to every client."""
     return await _plan_and_open(request, {"sample": SAMPLE_PERCENT})
 
 
 async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
-    given = read_v2_query(request)
-    wanted = select_v2_framing(read_fields(given), chunked=supports_chunked(request))
-    parameters = {**filters, **_start_parameters(given)}
+    """Check the query, count the connect and open the stream. Every error comes before the first byte of the answer."""
+    v2_query = read_v2_query(request)
+    framing = select_v2_framing(read_fields(v2_query), chunked=supports_chunked(request))
+    parameters = {**filters, **_start_parameters(v2_query)}
     await count_connect(request)
-    with _refuse_future_time(given, "start_time"):
-        made = await plan_stream(request, parameters, wanted, impersonal=True)
-    saved = made.subscribe_request.subscription.find_base(SavedRules.name)
+    with _refuse_future_time(v2_query, "start_time"):
+        plan = await plan_stream(request, parameters, framing, impersonal=True)
+    saved = plan.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
         return problem_response(NO_RULES_PROBLEM, 409)
-    counted = {} if CONNECT_ALLOWANCE not in request else rate_limit_headers(request[CONNECT_ALLOWANCE])
-    return await open_stream(request, await _with_end_time(request, made, given), MEDIA_TYPE, counted)
+    headers = {} if CONNECT_ALLOWANCE not in request else rate_limit_headers(request[CONNECT_ALLOWANCE])
+    return await open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE, headers)
 
 
 def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
-    """Where to begin; without either parameter that is now."""
+    """Return ``since`` for ``start_time`` or ``backfill_minutes``, or {} to start now."""
     minutes = read_int(query_parameters, "backfill_minutes", 0, 0, MAX_BACKFILL_MINUTES)
     if "start_time" in query_parameters:
         return {"since": _read_time(query_parameters, "start_time")}
@@ -82,20 +85,23 @@ def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
 async def _with_end_time(
     request: web.Request, stream_plan: StreamPlan, query_parameters: Mapping[str, str]
 ) -> StreamPlan:
-    """Until ``end_time``, if that is given: behind the last post before it."""
+    """Return the plan, ending at ``end_time`` if the query has one.
+
+    Raises InvalidValue for a time that is invalid, in the future, or before the start of the stream.
+    """
     if "end_time" not in query_parameters:
         return stream_plan
     log = request.app[STORE].log
     with _refuse_future_time(query_parameters, "end_time"):
         end = await resolve_start(_read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")
     if end.position.n < stream_plan.subscribe_request.position.n:
-        raise InvalidValue("end_time", query_parameters["end_time"], "is before where the stream begins")
+        raise InvalidValue("end_time", query_parameters["end_time"], "is before the start of the stream")
     await wait_for_head(request.app[HUB], end.position)
     return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(until=end.position))
 
 
 def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
-    """The time called ``name``; raises InvalidValue for what is none."""
+    """Return the time in the parameter ``name``; raise InvalidValue unless it is an ISO 8601 time in UTC."""
     text = query_parameters[name]
     try:
         datetime.fromisoformat(text if _TIME_PATTERN.fullmatch(text) else "no time")
@@ -106,10 +112,13 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """A time that the log's own clock has not reached is refused by its name here, with InvalidValue."""
+    """Rename the error for a time in the future: raise InvalidValue for ``name`` instead of BadRequest for ``since``.
+
+    The clock of the log decides what is in the future.
+    """
     try:
         yield
     except BadRequest as refused:
         if name not in query_parameters or refused.param != "since":
             raise
-        raise InvalidValue(name, query_parameters[name], "is still to come") from None
+        raise InvalidValue(name, query_parameters[name], "is in the future") from None

@@ -1,7 +1,7 @@
-"""Which members of Tweets, users, places and media a client of v2 asks for.
+"""Reads which members of Tweets, users, places and media a v2 client wants.
 
-The names are those of X's OpenAPI 2.167: what is none of them is refused, what this server does not know is asked for
-in vain, as it is where X has nothing to tell.
+The valid names are those of X's OpenAPI 2.167; other names are errors. A client may request a member that this server
+does not know; the member is then absent, as in X when it has no value.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from stream_server.web.dialects.v2_problem import InvalidValue
 
 
 def _split_names(names: str) -> frozenset[str]:
+    """Return the names of a text, which are separated by white space."""
     return frozenset(names.split())
 
 
@@ -55,11 +56,11 @@ EXPANSIONS: dict[str, str] = {
     "referenced_tweets.id.attachments.media_keys": "referenced_tweets",
     "referenced_tweets.id.author_id": "referenced_tweets",
 }
-"""What can be had beside a Tweet, and the Tweet's member that names it, which then is there too."""
+"""Each expansion and the Tweet's member that it expands. Requesting an expansion also requests that member."""
 
 
 class FieldSelection(NamedTuple):
-    """What is asked for; equal askings are one framing, whose bytes their clients share."""
+    """The members that a client wants. Clients with equal selections share one framing and its bytes."""
 
     tweet: frozenset[str] = DEFAULT_TWEET_FIELDS
     user: frozenset[str] = DEFAULT_USER_FIELDS
@@ -69,13 +70,13 @@ class FieldSelection(NamedTuple):
 
 
 def read_fields(parameters: Mapping[str, str]) -> FieldSelection:
-    """What the parameters ask for; raises InvalidValue for a name that is none."""
+    """Return the selection in the query; raise InvalidValue for an unknown name."""
     expansions = _read_names(parameters, "expansions", frozenset(EXPANSIONS))
     _read_names(parameters, "poll.fields", POLL_FIELDS)
     return FieldSelection(
         _read_names(parameters, "tweet.fields", TWEET_FIELDS)
         | DEFAULT_TWEET_FIELDS
-        | {EXPANSIONS[one] for one in expansions},
+        | {EXPANSIONS[expansion] for expansion in expansions},
         _read_names(parameters, "user.fields", USER_FIELDS) | DEFAULT_USER_FIELDS,
         _read_names(parameters, "place.fields", PLACE_FIELDS) | DEFAULT_PLACE_FIELDS,
         _read_names(parameters, "media.fields", MEDIA_FIELDS) | DEFAULT_MEDIA_FIELDS,
@@ -84,11 +85,12 @@ def read_fields(parameters: Mapping[str, str]) -> FieldSelection:
 
 
 def _read_names(parameters: Mapping[str, str], param: str, known: frozenset[str]) -> frozenset[str]:
-    given = parameters.get(param)
-    if given is None:
+    """Return the names in a comma-joined parameter; raise InvalidValue for a name that is not ``known``."""
+    text = parameters.get(param)
+    if text is None:
         return frozenset()
-    names = frozenset(given.split(","))
-    strange = sorted(names - known)
-    if strange:
-        raise InvalidValue(param, strange[0], f"is not one of [{','.join(sorted(known))}]")
+    names = frozenset(text.split(","))
+    unknown = sorted(names - known)
+    if unknown:
+        raise InvalidValue(param, unknown[0], f"is not one of [{','.join(sorted(known))}]")
     return names

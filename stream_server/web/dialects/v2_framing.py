@@ -1,7 +1,7 @@
-"""How messages of v2 become bytes: one JSON object and a line end; a line end alone says that the stream lives.
+"""Encodes messages in v2 format: one JSON object and a line end. A heartbeat is a line end alone.
 
-Equal askings have one framing, so that their clients share its bytes. The streams bring Tweets and take none back: whom
-they told of a Tweet that is gone by now has to hear of it elsewhere, as with X.
+Clients that want the same members share one framing and its bytes. The streams send Tweets but no deletes, as in X: a
+client learns elsewhere that a Tweet was deleted.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 LINE_END = b"\r\n"
 
 MAX_CACHED_FRAMINGS = 256
-"""So many askings keep the framing that they share; another than these is made anew."""
+"""Framings that are kept for sharing. Clients beyond these get a framing of their own."""
 
 MEDIA_TYPE = "application/json"
 
@@ -36,27 +36,28 @@ DISCONNECT_TYPES = {
     "suspended": "ForceDisconnect",
     "resync": "UpstreamOperationalDisconnect",
 }
-"""What X calls our reasons to end a stream."""
+"""X's disconnect type for each goodbye code."""
 
 _encode = msgspec.json.encode
 
 
 @lru_cache(MAX_CACHED_FRAMINGS)
 def select_v2_framing(fields: FieldSelection, *, chunked: bool) -> Framing:
-    """The one shared framing of those who want the same in the same version of HTTP."""
+    """Return the framing for these members; clients with equal selections and the same HTTP version share it."""
     return Framing("v2", TweetEncoder(fields), encode_control, wrap_chunk if chunked else wrap_raw)
 
 
 @dataclass(frozen=True, slots=True)
 class TweetEncoder:
-    """A post as ``data``, what was asked for beside it as ``render_includes``, and all rules that matched.
+    """Encodes a post: the Tweet as ``data``, the expansions as ``includes``, the matching rules as ``matching_rules``.
 
-    All but the rules is made once for all who want the same.
+    Everything except the rules is encoded once for all clients that want the same members.
     """
 
     fields: FieldSelection
 
     def __call__(self, entry: Entry, matched: bytes | None) -> bytes:
+        """Return a post as one line, b"" for other kinds; ``matched`` is the JSON list of the matching rules."""
         if entry.kind != "post":
             return b""
         if matched is None:
@@ -65,23 +66,24 @@ class TweetEncoder:
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
 
     def _encode_shared(self, entry: Entry) -> bytes:
-        """What all get who want the same; nothing of what holds no whole status, which is none of ours."""
+        """Return a post without rules. An entry with an incomplete status is logged and gives b""."""
         try:
             return _encode(self._render(entry)) + LINE_END
         except (LookupError, TypeError, ValueError) as error:
-            logger.warning("%s on the log cannot be told in v2: %r", entry.position.cursor, error)
+            logger.warning("cannot render log entry %s in v2: %r", entry.position.cursor, error)
             return b""
 
     def _render(self, entry: Entry) -> Json:
+        """Return the members ``data`` and, unless empty, ``includes``."""
         status, facts = msgspec.json.decode(entry.wire)["status"], entry.facts
-        people = KnownUsers(facts.author, facts.original_author, facts.reply_to_login)
-        told = {"data": render_tweet(status, self.fields.tweet)}
-        beside = render_includes(status, people, self.fields) if self.fields.expansions else {}
-        return {**told, "includes": beside} if beside else told
+        known_users = KnownUsers(facts.author, facts.original_author, facts.reply_to_login)
+        data = {"data": render_tweet(status, self.fields.tweet)}
+        includes = render_includes(status, known_users, self.fields) if self.fields.expansions else {}
+        return {**data, "includes": includes} if includes else data
 
 
 def encode_control(message: ControlMessage) -> bytes:
-    """A sign of life, or what went wrong; what only our own clients understand is not told."""
+    """Return a line end for a heartbeat, an error for a problem, b"" for messages that only native clients know."""
     if message.kind in {"hello", "heartbeat"}:
         return LINE_END
     if message.kind == "goodbye":
@@ -94,7 +96,7 @@ def encode_control(message: ControlMessage) -> bytes:
 
 
 def _encode_goodbye(message: Json) -> bytes:
-    """A replay that reached its end is only closed: nothing went wrong."""
+    """Return X's error for a goodbye, or b"" for the end of a replay, which is not an error."""
     kind = DISCONNECT_TYPES.get(message["code"])
     if kind is None:
         return b""
@@ -105,22 +107,23 @@ def _encode_goodbye(message: Json) -> bytes:
 
 
 def _encode_gap(message: Json) -> bytes:
-    """X has no word for it; clients show any error."""
-    many = "An unknown number of events" if message["count"] is None else f"{message['count']} events"
+    """Return an error for a gap. X has no such message, but clients show any error."""
+    lost = "An unknown number of events" if message["count"] is None else f"{message['count']} events"
     return _encode_error(
-        title="Gap", detail=f"{many} could not be delivered ({message['reason']}).", type="about:blank"
+        title="Gap", detail=f"{lost} could not be delivered ({message['reason']}).", type="about:blank"
     )
 
 
 def _encode_warning(message: Json) -> bytes:
-    """Of a rule that failed here its owner must hear: it matches nothing any more."""
+    """Return an error if the server disabled a rule, because it no longer matches; b"" for other warnings."""
     if message["code"] != "filter_disabled":
         return b""
-    which = f"The rule {message['rule']}" if message.get("rule") else f"The filter {message['filter']}"
+    subject = f"The rule {message['rule']}" if message.get("rule") else f"The filter {message['filter']}"
     return _encode_error(
-        title="Warning", detail=f"{which} failed and matches nothing on this stream.", type="about:blank"
+        title="Warning", detail=f"{subject} failed and matches nothing on this stream.", type="about:blank"
     )
 
 
 def _encode_error(**members: str) -> bytes:
+    """Return one error with these members as a line."""
     return _encode({"errors": [members]}) + LINE_END

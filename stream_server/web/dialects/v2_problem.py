@@ -1,4 +1,4 @@
-"""Refusals as v2 tells them: problems (RFC 9457) with the types, titles and members that its clients know."""
+"""Renders errors in v2 format: problems (RFC 9457) with the types, titles and members that v2 clients know."""
 
 from http import HTTPStatus
 
@@ -12,7 +12,7 @@ from stream_server.web.dialects.status_text import Json
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
 
 PROBLEM_TYPE_PREFIX = "https://api.twitter.com/2/problems/"
-"""Where the names of problems begin; clients compare them as they are."""
+"""Prefix of all problem types. Clients compare the types as text."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -22,13 +22,13 @@ NO_RULES_PROBLEM: Json = {
     "connection_issue": "RuleConfigurationIssue",
     "type": PROBLEM_TYPE_PREFIX + "streaming-connection",
 }
-"""409 to who connects to the stream of rules without having any."""
+"""Answer (with status 409) to a user who connects to the search stream without saved rules."""
 
 _INVALID_REQUEST_DETAIL = "One or more parameters to your request was invalid."
 
 
 class InvalidValue(BadRequest):
-    """A parameter of the query that cannot be so; its name and value are repeated, with what is wrong."""
+    """An invalid query parameter. The answer repeats its name and its value, up to 64 characters."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
         self.value = value[:64]
@@ -36,7 +36,7 @@ class InvalidValue(BadRequest):
 
 
 def error_response(error: ApiError) -> web.Response:
-    """The answer for ``error``; who connected too often hears when they may again."""
+    """Return the answer for ``error``. If the user connected too often, headers say when to retry."""
     response = problem_response(render_problem(error), _v2_status(error))
     if error.status == 401:
         response.headers[hdrs.WWW_AUTHENTICATE] = f'Bearer realm="{SERVER_NAME}"'
@@ -48,14 +48,14 @@ def error_response(error: ApiError) -> web.Response:
 
 
 def problem_response(body: Json, status: int) -> web.Response:
-    """A problem as an answer."""
+    """Return an answer with a problem as its body."""
     return web.Response(
         body=msgspec.json.encode(body), status=status, headers={**JSON_HEADERS, hdrs.CONTENT_TYPE: MEDIA_TYPE}
     )
 
 
 def rate_limit_headers(allowance: ConnectAllowance) -> dict[str, str]:
-    """What is left of the window, and when the next begins (seconds since 1970), in the headers of v2."""
+    """Return v2's rate limit headers: the limit, the connects left, and the time of the reset in seconds since 1970."""
     return {
         "x-rate-limit-limit": str(allowance.limit),
         "x-rate-limit-remaining": str(allowance.remaining),
@@ -64,7 +64,7 @@ def rate_limit_headers(allowance: ConnectAllowance) -> dict[str, str]:
 
 
 def render_problem(error: ApiError) -> Json:
-    """The body for ``error``."""
+    """Return the body of the answer for ``error``."""
     if error.error_code == "too_many":
         return {"title": "RulesCapProblem", "detail": error.message, "type": PROBLEM_TYPE_PREFIX + "rule-cap"}
     if _v2_status(error) == 400:
@@ -74,11 +74,12 @@ def render_problem(error: ApiError) -> Json:
 
 
 def _v2_status(error: ApiError) -> int:
-    """v2 has no words for what is too large or of another type: such a request is invalid."""
+    """Return v2's status for an error. v2 has no 406, 413 and 415; these become 400."""
     return 400 if error.status in {406, 413, 415} else error.status
 
 
 def _render_invalid_request(error: ApiError) -> Json:
+    """Return v2's problem for an invalid request, with the parameter and its value if they are known."""
     values = [error.value] if isinstance(error, InvalidValue) else []
     parameters = {} if error.param is None else {error.param: values}
     return {

@@ -1,4 +1,4 @@
-"""The queries of v2: what is not known is ignored, what is known is checked, and truth may be written in capitals."""
+"""Reads the query of a v2 request: unknown parameters are ignored, known ones are checked."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,12 @@ from stream_server.web.http.query import query_pairs
 
 
 def read_v2_query(request: web.Request) -> dict[str, str]:
-    """The query; of a parameter that is there twice the last counts. Raises BadRequest where it is not UTF-8."""
+    """Return the query; the last of repeated parameters counts. Raises BadRequest unless the query is UTF-8."""
     return dict(query_pairs(request))
 
 
 def read_int(query_parameters: Mapping[str, str], name: str, default: int, minimum: int, maximum: int) -> int:
-    """The whole number called ``name``; raises InvalidValue for what is none or is not from ``minimum`` to ``maximum``."""
+    """Return the integer parameter ``name``; raise InvalidValue unless it is from ``minimum`` to ``maximum``."""
     text = query_parameters.get(name)
     if text is None:
         return default
@@ -24,7 +24,10 @@ def read_int(query_parameters: Mapping[str, str], name: str, default: int, minim
 
 
 def read_bool(query_parameters: Mapping[str, str], name: str) -> bool:
-    """Whether ``name`` is true; Python's clients write ``True``. Raises InvalidValue for what is neither."""
+    """Return the boolean parameter ``name``, by default False; raise InvalidValue for another text.
+
+    Letter case does not matter, because Python clients send ``True``.
+    """
     text = query_parameters.get(name, "false").lower()
     if text not in {"true", "false"}:
         raise InvalidValue(name, text, "is not one of [true,false]")

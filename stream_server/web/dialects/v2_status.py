@@ -1,7 +1,7 @@
-"""A status as a Tweet of v2, and what is told beside it.
+"""Renders a status as a Tweet of v2, and the objects that its expansions include.
 
-All here are pure functions of what an entry says: nothing is looked up. Nulls and what is empty are left
-out, as X does. Indices count code points, and texts are as they were written: ``&`` stays ``&``.
+All functions are pure: they use only what the log entry has. Null and empty members are left out, as in X. Indices
+count code points. Texts stay as written: ``&`` is not escaped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,11 +17,17 @@ _MEDIA_TYPES = {
     "video": ("7", "video"),
     "audio": ("7", "audio"),
 }
-"""Ours, then the first number of X's key for it, and its name there, which has none for audio."""
+"""For each media type the first number of X's media key, and X's type. X has none for audio, so it becomes video."""
 
 
 class KnownUsers(NamedTuple):
-    """What the entry knows of those in it: the author, the author of the original, and the login of the answered."""
+    """The users that a log entry describes.
+
+    Attributes:
+        author: The author of the status.
+        original: The author of the reposted or quoted status.
+        reply_to_login: The login of the user whom the status answers.
+    """
 
     author: AuthorSnapshot | None = None
     original: AuthorSnapshot | None = None
@@ -29,26 +35,28 @@ class KnownUsers(NamedTuple):
 
 
 def render_tweet(status: Json, fields: frozenset[str]) -> Json:
-    """The Tweet of a status as it stands on the wire, with the members that are wanted."""
+    """Return a status as a Tweet with the members in ``fields``; ``status`` is its JSON in the native API."""
     return _select_members(_TWEET_MEMBERS, status, fields)
 
 
 def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelection) -> dict[str, list[Json]]:
-    """What the expansions ask for, as far as the entry holds it: each thing once, no empty list."""
-    asked, original = fields.expansions, status.get("original")
-    found = {
+    """Return the objects that the expansions include, as far as the log entry has them: each once, no empty lists."""
+    expansions, original = fields.expansions, status.get("original")
+    includes = {
         "users": _unique_by(
-            "id", (render_user(*one, fields.user) for one in _included_users(status, known_users, asked))
+            "id", (render_user(*user, fields.user) for user in _included_users(status, known_users, expansions))
         ),
-        "tweets": [render_tweet(original, fields.tweet)] if original and "referenced_tweets.id" in asked else [],
-        "places": [render_place(status["place"], fields.place)] if status["place"] and "geo.place_id" in asked else [],
-        "media": [render_media(*one, fields.media) for one in _included_media(status, asked)],
+        "tweets": [render_tweet(original, fields.tweet)] if original and "referenced_tweets.id" in expansions else [],
+        "places": [render_place(status["place"], fields.place)]
+        if status["place"] and "geo.place_id" in expansions
+        else [],
+        "media": [render_media(*media, fields.media) for media in _included_media(status, expansions)],
     }
-    return {name: things for name, things in found.items() if things}
+    return {name: objects for name, objects in includes.items() if objects}
 
 
 def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: frozenset[str]) -> Json:
-    """A user as when the entry was written; of whom it tells no more, the login is the name."""
+    """Return a user as of posting. If the entry does not describe the user, the login serves as the name."""
     known: Json = {"id": uid, "name": login, "username": login}
     if author is not None:
         known["name"] = author.name or login
@@ -57,38 +65,44 @@ def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: fro
 
 
 def render_place(place_members: Json, fields: frozenset[str]) -> Json:
-    """The place of a status; ``name`` and ``full_name`` are both what its author wrote."""
+    """Return the place of a status. ``name`` and ``full_name`` are both the name that its author wrote."""
     return _select_members(_PLACE_MEMBERS, place_members, fields)
 
 
 def render_media(key: str, attached: Json, fields: frozenset[str]) -> Json:
-    """What a status shows: a picture by its ``url``, what moves or sounds by its one variant."""
+    """Return a media link: an image has a ``url``; a video, GIF or sound has one variant with the URL."""
     return _select_members(_MEDIA_MEMBERS, {**attached, "key": key}, fields)
 
 
 def _select_members(members: Mapping[str, Callable[[Any], object]], source: object, fields: frozenset[str]) -> Json:
-    made = {name: member(source) for name, member in members.items() if name in fields}
-    return {name: value for name, value in made.items() if value not in (None, [], {})}
+    """Return the members in ``fields``, computed from ``source``, without null and empty ones."""
+    values = {name: member(source) for name, member in members.items() if name in fields}
+    return {name: value for name, value in values.items() if value not in (None, [], {})}
 
 
-def _unique_by(key: str, things: Iterable[Json]) -> list[Json]:
+def _unique_by(key: str, objects: Iterable[Json]) -> list[Json]:
+    """Return the first object for each value of the member ``key``."""
     seen: dict[str, Json] = {}
-    for thing in things:
-        seen.setdefault(thing[key], thing)
+    for found in objects:
+        seen.setdefault(found[key], found)
     return list(seen.values())
 
 
 def _included_users(
     status: Json, known_users: KnownUsers, expansions: frozenset[str]
 ) -> Iterable[tuple[str, str, AuthorSnapshot | None]]:
-    """Those who know most of themselves come first, since each is told once."""
-    original, answered = status.get("original"), known_users.reply_to_login
+    """Yield id, login and description of the users to include.
+
+    Users that the entry describes in full come first, because the caller keeps the first of duplicates.
+    """
+    original, reply_to_login = status.get("original"), known_users.reply_to_login
     if "author_id" in expansions:
         yield status["uid"], status["login"], known_users.author
     if original and "referenced_tweets.id.author_id" in expansions:
         yield original["uid"], original["login"], known_users.original
-    if answered is not None and "in_reply_to_user_id" in expansions:
-        yield status["in_reply_to_uid"], answered, known_users.author if answered == status["login"] else None
+    if reply_to_login is not None and "in_reply_to_user_id" in expansions:
+        answered = known_users.author if reply_to_login == status["login"] else None
+        yield status["in_reply_to_uid"], reply_to_login, answered
     if "entities.mentions.username" in expansions:
         for mention in status_text(status).entities["mentions"]:
             if "id" in mention:
@@ -96,6 +110,7 @@ def _included_users(
 
 
 def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[str, Json]]:
+    """Yield the key and the JSON of each media link to include."""
     if "attachments.media_keys" in expansions:
         yield from zip(_media_keys(status), status["media"], strict=True)
     original = status.get("original")
@@ -104,59 +119,71 @@ def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[
 
 
 def _media_keys(status: Json) -> list[str]:
-    """The status' id and the place in it: a key is two numbers."""
-    return [f"{_MEDIA_TYPES[one['type']][0]}_{status['id']}{n}" for n, one in enumerate(status["media"], 1)]
+    """Return X's media keys: two numbers, the second made of the status id and the index of the media link."""
+    return [f"{_MEDIA_TYPES[media['type']][0]}_{status['id']}{n}" for n, media in enumerate(status["media"], 1)]
 
 
 def _render_entities(status: Json) -> Json:
+    """Return the entities of a status, without empty lists."""
     found = status_text(status).entities
-    made = {
-        "mentions": [{**_render_span(one), "username": one["login"], **_mention_id(one)} for one in found["mentions"]],
-        "hashtags": [{**_render_span(one), "tag": one["text"]} for one in found["hashtags"]],
-        "cashtags": [{**_render_span(one), "tag": one["text"]} for one in found["cashtags"]],
+    entities = {
+        "mentions": [
+            {**_render_span(mention), "username": mention["login"], **_mention_id(mention)}
+            for mention in found["mentions"]
+        ],
+        "hashtags": [{**_render_span(tag), "tag": tag["text"]} for tag in found["hashtags"]],
+        "cashtags": [{**_render_span(tag), "tag": tag["text"]} for tag in found["cashtags"]],
         "urls": [
-            {**_render_span(one), **{name: one[name] for name in ("url", "expanded_url", "display_url")}}
-            for one in found["urls"]
+            {**_render_span(url), **{name: url[name] for name in ("url", "expanded_url", "display_url")}}
+            for url in found["urls"]
         ],
     }
-    return {name: things for name, things in made.items() if things}
+    return {name: items for name, items in entities.items() if items}
 
 
 def _render_span(entity: Json) -> Json:
+    """Return the start and the end of an entity, in code points."""
     start, end = entity["indices"]
     return {"start": start, "end": end}
 
 
 def _mention_id(mention: Json) -> Json:
+    """Return the user id of a mention, or {} for an unknown login."""
     return {"id": mention["id"]} if "id" in mention else {}
 
 
 def _render_geo(status: Json) -> Json:
-    made: Json = {}
+    """Return the point and the place id of a status, as far as it has them."""
+    geo: Json = {}
     if status["location"]:
         point = [status["location"]["lon"], status["location"]["lat"]]
-        made["coordinates"] = {"type": "Point", "coordinates": point}
+        geo["coordinates"] = {"type": "Point", "coordinates": point}
     if status["place"]:
-        made["place_id"] = place_id(status["place"])
-    return made
+        geo["place_id"] = place_id(status["place"])
+    return geo
 
 
 def _referenced_tweets(status: Json) -> list[Json]:
-    made = []
+    """Return the ids of the statuses that this one reposts, quotes or answers."""
+    references = []
     if status["origin"]:
-        made.append({"type": "quoted" if status["message"] else "retweeted", "id": status["origin"]})
+        references.append({"type": "quoted" if status["message"] else "retweeted", "id": status["origin"]})
     if status["in_reply_to"]:
-        made.append({"type": "replied_to", "id": status["in_reply_to"]})
-    return made
+        references.append({"type": "replied_to", "id": status["in_reply_to"]})
+    return references
 
 
 def _edit_controls(status: Json) -> Json:
-    """A status cannot be changed."""
+    """Return edit controls that permit no edit, because statuses cannot be changed."""
     return {"edits_remaining": 0, "is_edit_eligible": False, "editable_until": status["posted"]}
 
 
 def _public_metrics(status: Json) -> Json:
-    """Quotes are counted with the reposts, which X has renamed; clients of either name expect all, so unknown is 0."""
+    """Return the counts of a status.
+
+    Reposts have both of X's names, the old and the new one, and include quotes. Clients expect all members, so
+    unknown counts are 0.
+    """
     return {
         "retweet_count": status["reposts"],
         "repost_count": status["reposts"],
@@ -169,6 +196,7 @@ def _public_metrics(status: Json) -> Json:
 
 
 def _user_metrics(author: AuthorSnapshot) -> Json:
+    """Return the counts of a user; unknown ones are 0."""
     return {
         "followers_count": author.followers,
         "following_count": author.following,
@@ -179,7 +207,7 @@ def _user_metrics(author: AuthorSnapshot) -> Json:
 
 
 def _render_box(place_members: Json) -> Json | None:
-    """GeoJSON lets a box cross the date line as ours do: west > east."""
+    """Return the box of a place as GeoJSON. As in this server, west > east means that it crosses longitude 180."""
     box = place_members.get("box")
     return None if box is None else {"type": "Feature", "bbox": list(box), "properties": {}}
 
@@ -202,7 +230,7 @@ _TWEET_MEMBERS: dict[str, Callable[[Json], object]] = {
     "referenced_tweets": _referenced_tweets,
     "reply_settings": lambda _: "everyone",
 }
-"""All that this server knows of a status, by X's names."""
+"""X's name of each Tweet member that this server knows, and the function that computes it."""
 
 _USER_MEMBERS: dict[str, Callable[[AuthorSnapshot], object]] = {
     "created_at": lambda a: a.signup or None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from filters.registry import Registry
 from stream_server.web.route import JSON_MEDIA_TYPE, Route
+from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER
 
@@ -31,10 +32,17 @@ STREAM_PARAMETERS = {
 }
 """Description and schema of the parameters common to all filter streams, by name."""
 
+
+def _number_schema(json_type: str, bounds: tuple[int, int, int]) -> Json:
+    """Return the schema of a number with default, minimum and maximum."""
+    default, minimum, maximum = bounds
+    return {"type": json_type, "minimum": minimum, "maximum": maximum, "default": default}
+
+
 POLL_PARAMETERS = {
     "cursor": ("another name of `since`", TEXT_SCHEMA),
-    "wait": ("seconds until an empty answer", {"type": "number", "minimum": 0, "maximum": 60, "default": 25}),
-    "limit": ("maximum number of events", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}),
+    "wait": ("seconds until an empty answer", _number_schema("number", WAIT_SECONDS_BOUNDS)),
+    "limit": ("maximum number of events", _number_schema("integer", LIMIT_BOUNDS)),
 }
 """Description and schema of the parameters that only long polling has, by name."""
 

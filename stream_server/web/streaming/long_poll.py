@@ -20,10 +20,10 @@ from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, close_at_expi
 from stream_server.web.streaming.stream_plan import plan_stream, pop_number
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
-WAIT_SECONDS_BOUNDS = (25.0, 0.0, 60.0)
+WAIT_SECONDS_BOUNDS = (25, 0, 60)
 """Default, minimum and maximum of the ``wait`` parameter, in seconds."""
 
-LIMIT_BOUNDS = (100.0, 1.0, 1000.0)
+LIMIT_BOUNDS = (100, 1, 1000)
 """Default, minimum and maximum of the ``limit`` parameter."""
 
 

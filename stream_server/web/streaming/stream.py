@@ -23,6 +23,7 @@ from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
+from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream_connection import StreamConnection
@@ -48,7 +49,7 @@ STREAM_HEADERS = {
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
     "X-Content-Type-Options": "nosniff",
-    "Server": "stream-server",
+    "Server": SERVER_NAME,
 }
 """Headers of every stream. `X-Accel-Buffering` stops nginx from buffering the stream."""
 
@@ -115,7 +116,7 @@ def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
     All are sent in one write. `hello` moves the client's cursor behind the gap. If the connection broke between the two
     messages, the client would never learn of the gap.
     """
-    asked, server, now_ms = stream_plan.subscribe_request, f"stream-server/{__version__}", request.app[HUB].now_ms()
+    asked, server, now_ms = stream_plan.subscribe_request, f"{SERVER_NAME}/{__version__}", request.app[HUB].now_ms()
     hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, server)
     first = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
     if stream_plan.known_gap is not None:

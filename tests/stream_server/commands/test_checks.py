@@ -1,9 +1,11 @@
 """What the doctor finds, on a real Redis that is well and one that is not."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from filters.registry import ENTRY_POINT_GROUP, Registry
 from stream_server.commands import doctor_checks
 from stream_server.commands.doctor_checks import CheckResult, CheckState
 from stream_server.config import config
@@ -86,3 +88,15 @@ def test_this_machine_runs_the_suite() -> None:
     """Where the suite runs, Python is new enough and there is a Redis."""
     assert doctor_checks.check_python().state is CheckState.GOOD
     assert doctor_checks.check_redis_binary(needed=True).state is CheckState.GOOD
+
+
+def test_the_installed_filters_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All filters stand in one line. A plug-in that cannot be loaded is an error that names it."""
+    found = doctor_checks.check_filters()
+    assert found.state is CheckState.GOOD
+    assert {"follow", "track", "rule"} <= set(found.sentence.removeprefix("filters: ").split(", "))
+    wrong = EntryPoint("loud", "no_such_package:Loud", ENTRY_POINT_GROUP)
+    monkeypatch.setattr(Registry, "from_entry_points", lambda: Registry([wrong]))
+    found = doctor_checks.check_filters()
+    assert found.state is CheckState.BROKEN
+    assert "filter loud (no_such_package:Loud" in found.sentence

@@ -3,6 +3,9 @@
 import pytest
 
 from stream_server.events.position import LOG_START, Position
+from stream_server.hub.disconnect import RESYNC
+from stream_server.hub.messages import Gap
+from stream_server.hub.poll import LongPoll
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -153,3 +156,17 @@ async def test_a_replay_to_a_place_that_was_lost_ends_at_the_head(world: World) 
     await eventually(lambda: socket.finished and late.finished, what="the end")
     assert socket.texts() == ["one", "two"]
     assert socket.messages()[-1]["code"] == "backfill_done"
+
+
+async def test_a_poll_by_a_follow_set_ends_after_a_gap_that_may_hold_a_follow(ringless: World) -> None:
+    """The set was copied before the gap, so it may be wrong after it. The poll ends with `resync`, as a stream does."""
+    request = ringless.ask(user="1", following={"7"}, follow="@me")
+    for text in ("lost", "lost too"):
+        ringless.post(text)
+    ringless.log.floor_n = ringless.hub.head.n
+    ringless.post("behind the gap", "7")
+    polled = await LongPoll(ringless.hub, request, limit=10, initial_gap=None).run(0)
+    (gap,) = polled.items
+    assert isinstance(gap, Gap)
+    assert polled.position == gap.end
+    assert polled.disconnect_reason is RESYNC

@@ -9,8 +9,7 @@ from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rule import SavedRules
-from filters.rules.named_rule import NamedRule
-from filters.rules.rule import Rule
+from filters.rules.rule import NamedRule, Rule
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
@@ -306,7 +305,8 @@ class World:
     ) -> SubscribeRequest:  # fmt: skip
         self._asked += 1
         return SubscribeRequest(
-            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position, viewer, personal,
+            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position,
+            viewer, personal,
             rules_read_at=self.hub.head, until=until,
         )  # fmt: skip
 

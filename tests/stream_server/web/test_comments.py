@@ -8,7 +8,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_a_comment_is_made_read_and_deleted(world: World) -> None:
-    """201 and its place; the same by id and on the page, oldest first; 204, then 404."""
+    """201 with its path; readable by id and on the page, oldest first; deleted with 204, then 404."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status = await world.status(ann)
     path = f"/v1/statuses/{status}/comments"
@@ -32,7 +32,7 @@ async def test_a_comment_is_made_read_and_deleted(world: World) -> None:
 
 
 async def test_who_deletes(world: World) -> None:
-    """Its author and that of the status; others get 403."""
+    """The author of the comment and the author of the status may; others get 403."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     status = await world.status(ann)
     made = (await world.call("POST", f"/v1/statuses/{status}/comments", bob, json={"message": "x"})).json["id"]
@@ -57,7 +57,7 @@ BAD: list[tuple[Any, int, str, str | None]] = [
 
 
 async def test_a_bad_comment_changes_nothing(world: World, subtests: pytest.Subtests) -> None:
-    """The rules of its text are those of a status."""
+    """Its text has the limits of a status."""
     ann = await world.user("ann")
     path = f"/v1/statuses/{await world.status(ann)}/comments"
     before = world.state()
@@ -68,7 +68,7 @@ async def test_a_bad_comment_changes_nothing(world: World, subtests: pytest.Subt
 
 
 async def test_a_comment_on_what_is_not_there(world: World) -> None:
-    """404 for an unknown and a deleted status, 400 for no id."""
+    """404 for an unknown and a deleted status, 400 for an invalid id."""
     ann = await world.user("ann")
     gone = await world.status(ann)
     await world.call("DELETE", f"/v1/statuses/{gone}", ann)
@@ -83,7 +83,7 @@ async def test_a_comment_on_what_is_not_there(world: World) -> None:
 
 @pytest.mark.parametrize("settings", [{"message_max_chars": 10}])
 async def test_the_length_is_the_setting_for_statuses(world: World) -> None:
-    """Ten code points where ten are allowed."""
+    """A limit of ten code points holds for comments too."""
     ann = await world.user("ann")
     path = f"/v1/statuses/{await world.status(ann)}/comments"
     assert (await world.call("POST", path, ann, json={"message": "🎉" * 10})).status == 201
@@ -91,7 +91,7 @@ async def test_the_length_is_the_setting_for_statuses(world: World) -> None:
 
 
 async def test_a_key_gets_the_same_bytes(world: World) -> None:
-    """One comment, however often it is sent."""
+    """Repeated requests with one key create one comment."""
     ann = await world.user("ann")
     path = f"/v1/statuses/{await world.status(ann)}/comments"
     sent = {"json": {"message": "é"}, "headers": {"Idempotency-Key": "k"}}

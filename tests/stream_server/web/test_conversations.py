@@ -4,7 +4,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_a_thread_is_read_from_any_of_its_statuses(world: World) -> None:
-    """Oldest first, in pieces; replies newest first; both 404 for what is not there."""
+    """Conversations are oldest first, replies newest first; both are paged, and 404 for unknown statuses."""
     ann, bob = await world.user("ann"), await world.user("bob")
     root = await world.status(ann)
     first = await world.status(bob, in_reply_to=root)
@@ -23,7 +23,7 @@ async def test_a_thread_is_read_from_any_of_its_statuses(world: World) -> None:
 
 
 async def test_a_thread_outlives_its_root(world: World) -> None:
-    """The root is gone, what was said below it is not; nobody can answer the root any more."""
+    """The replies to a deleted root stay, but the root cannot be answered any more."""
     ann, bob = await world.user("ann"), await world.user("bob")
     root = await world.status(ann)
     first = await world.status(bob, in_reply_to=root)

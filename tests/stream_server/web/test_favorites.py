@@ -6,7 +6,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_keeping_is_idempotent_and_private(world: World) -> None:
-    """How it stands, twice the same; no event, and nobody else has a way to ask."""
+    """Repeating gives the same answer, no event, and other users cannot read it."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status = await world.status(ann)
     path = f"/v1/users/me/favorites/{status}"
@@ -26,7 +26,7 @@ async def test_keeping_is_idempotent_and_private(world: World) -> None:
 
 
 async def test_what_is_gone_is_not_shown_and_can_be_dropped(world: World) -> None:
-    """404 when asked, off the list, and 200 when dropped."""
+    """A deleted status is 404, absent from the list, and can be removed with 200."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status = await world.status(ann)
     path = f"/v1/users/me/favorites/{status}"
@@ -40,7 +40,7 @@ async def test_what_is_gone_is_not_shown_and_can_be_dropped(world: World) -> Non
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "GET"])
 async def test_what_is_not_there_is_not_kept(world: World, method: str) -> None:
-    """404 for an unknown id, 400 for none; nothing changes."""
+    """404 for an unknown id, 400 for an invalid one; nothing changes."""
     ann = await world.user("ann")
     before = world.state()
     assert (await world.call(method, "/v1/users/me/favorites/1", ann)).error == (404, "not_found", None)

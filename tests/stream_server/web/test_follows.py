@@ -1,4 +1,4 @@
-"""Follow and unfollow over HTTP, one by one and in batches, and the lists that come of it."""
+"""Follow and unfollow over HTTP, singly and in batches, and the resulting lists."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_following_twice_is_following_once(world: World) -> None:
-    """200 each time, one follow on the log (and its notification), counters by one; unfollowing the same."""
+    """200 each time, but one follow and one notification on the log; counters change once. Unfollowing likewise."""
     ann, bob = await world.user("ann"), await world.user("bob")
     for _ in range(2):
         answer = await world.call("PUT", f"/v1/users/me/following/{bob}", ann)
@@ -24,7 +24,7 @@ async def test_following_twice_is_following_once(world: World) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 async def test_nobody_follows_themselves_or_nobody(world: World, method: str) -> None:
-    """Oneself 400, an unknown user 404, no id 400; nothing changes."""
+    """400 for the caller's own id, 404 for an unknown user, 400 for an invalid id; nothing changes."""
     ann = await world.user("ann")
     before = world.state()
     assert (await world.call(method, f"/v1/users/me/following/{ann}", ann)).error == (400, "invalid_parameter", "id")
@@ -34,7 +34,7 @@ async def test_nobody_follows_themselves_or_nobody(world: World, method: str) ->
 
 
 async def test_an_idempotency_key_belongs_to_one_request(world: World) -> None:
-    """The same key on another path, or with another method, is another request: 409, though both have no body."""
+    """The same key with another path or method is a conflict: 409, even without a body."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     key = {"Idempotency-Key": "k"}
     for _ in range(2):
@@ -46,7 +46,7 @@ async def test_an_idempotency_key_belongs_to_one_request(world: World) -> None:
 
 
 async def test_a_batch_tells_each_outcome(world: World) -> None:
-    """Each id of both lists has its own outcome, in order; one that fails does not hide the others."""
+    """Each id of both lists has its own outcome, in order; a failure does not hide the others."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     await world.call("PUT", f"/v1/users/me/following/{eve}", ann)
     body = {"follow": [bob, "404", ann], "unfollow": [eve]}
@@ -78,7 +78,7 @@ async def test_a_bad_batch_changes_nothing(world: World, body: Any, status: int,
 
 
 async def test_followers_are_paged_newest_first(world: World) -> None:
-    """Both lists, with since when, in pieces that fit together in both directions."""
+    """Both lists have `since` and page consistently in both directions."""
     ann = await world.user("ann")
     others = [await world.user(f"u{i}") for i in range(5)]
     for other in others:
@@ -112,7 +112,7 @@ A_BAD_PIECE_IS_REFUSED: list[Any] = [
 
 
 async def test_a_bad_piece_is_refused(world: World, subtests: pytest.Subtests) -> None:
-    """Counts and cursors that are none."""
+    """Invalid counts and cursors are errors."""
     ann = await world.user("ann")
     for query, code, param in A_BAD_PIECE_IS_REFUSED:
         with subtests.test(query=query):
@@ -120,7 +120,7 @@ async def test_a_bad_piece_is_refused(world: World, subtests: pytest.Subtests) -
 
 
 async def test_an_admin_makes_users_in_one_call(world: World) -> None:
-    """Each login gets its id and is told whether it is new; the second time none is."""
+    """Each login gets an id and `created`; the second time all users exist."""
     root = await world.user("root")
     headers = {"Authorization": f"Bearer {tokens.fresh(root, 'admin')}"}
     users = [{"login": f"u{i}", "name": f"User {i}"} for i in range(250)] + [{"login": "ROOT", "name": "x"}]
@@ -147,7 +147,7 @@ async def test_an_admin_makes_users_in_one_call(world: World) -> None:
     ],
 )
 async def test_a_bad_admin_batch_makes_nobody(world: World, body: Any, refusal: tuple[int, str, str]) -> None:
-    """One bad user, and none is made; only an admin may ask at all."""
+    """One invalid user refuses the batch; only administrators may create users."""
     root = await world.user("root")
     before = world.state()
     headers = {"Authorization": f"Bearer {tokens.fresh(root, 'admin')}"}

@@ -1,4 +1,4 @@
-"""Groups over HTTP: what may be asked, by whom, and what is answered."""
+"""Groups over HTTP: requests, permissions and answers."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ CHANGES: list[tuple[Any, int, str, str | None]] = [
 
 
 async def make(world: World, uid: str, kind: str) -> str:
-    """The path of a new group."""
+    """Create a group and return its path."""
     made = await world.call("POST", "/v1/groups", uid, json={"name": "club", "kind": kind})
     assert made.status == 201, made.body
     return f"/v1/groups/{made.json['id']}"
 
 
 async def test_a_group_from_its_making_to_its_end(world: World) -> None:
-    """People join and leave as `me` or by their own id; each answer is the group as it is."""
+    """Users join and leave as `me` or by id; each answer is the current group."""
     ann, bob = await world.user("ann"), await world.user("bob")
     body = {"name": "club", "kind": "public", "description": "of it"}
     made = await world.call("POST", "/v1/groups", ann, json=body)
@@ -61,7 +61,7 @@ async def test_a_group_from_its_making_to_its_end(world: World) -> None:
 
 
 async def test_a_bad_group_is_not_made(world: World, subtests: pytest.Subtests) -> None:
-    """A 4xx that names the member, and nothing is changed."""
+    """A 4xx names the member, and nothing changes."""
     ann = await world.user("ann")
     before = world.state()
     for body, status, code, param in BAD:
@@ -72,7 +72,7 @@ async def test_a_bad_group_is_not_made(world: World, subtests: pytest.Subtests) 
 
 @pytest.mark.parametrize(("body", "status", "code", "param"), CHANGES, ids=lambda value: str(value)[:24])
 async def test_a_bad_change_is_not_made(world: World, body: Any, status: int, code: str, param: str | None) -> None:
-    """The kind is nothing that changes."""
+    """The kind cannot change."""
     ann = await world.user("ann")
     path = await make(world, ann, "public")
     before = world.state()
@@ -81,7 +81,7 @@ async def test_a_bad_change_is_not_made(world: World, body: Any, status: int, co
 
 
 async def test_a_private_group_is_refused_by_every_door(world: World) -> None:
-    """To who is no member it is a group that does not exist, also to who has left."""
+    """Every route answers a user who is not (or no longer) a member as if the group did not exist."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     path = await make(world, ann, "private")
     await world.call("PUT", f"{path}/members/{bob}", ann)
@@ -105,7 +105,7 @@ async def test_a_private_group_is_refused_by_every_door(world: World) -> None:
 
 
 async def test_who_may_do_what(world: World) -> None:
-    """The owner alone changes it and takes people out, and cannot leave; into an open one nobody is put."""
+    """Only the owner changes it and removes members, and cannot leave; users join public groups themselves."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     path = await make(world, ann, "announcement")
     await world.call("PUT", f"{path}/members/me", bob)
@@ -126,7 +126,7 @@ async def test_who_may_do_what(world: World) -> None:
 
 
 async def test_there_is_an_end_to_room(world: World) -> None:
-    """413, with what there is too much of at fault."""
+    """413 with a parameter that names what exceeds its limit."""
     ann, bob = await world.user("ann"), await world.user("bob")
     path = await make(world, ann, "public")
     world.redis.zadd(f"{{core}}:joined:{path.rpartition('/')[2]}", {str(uid): 1 for uid in range(1, 5001)})

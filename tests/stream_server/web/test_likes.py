@@ -6,7 +6,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_liking_is_idempotent(world: World) -> None:
-    """PUT and DELETE say how it stands and how many like it, the first and the second time."""
+    """PUT and DELETE answer the state and the count, at the first and the second request."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status = await world.status(ann)
     path = f"/v1/users/me/likes/{status}"
@@ -24,7 +24,7 @@ async def test_liking_is_idempotent(world: World) -> None:
 
 
 async def test_who_likes_is_paged(world: World) -> None:
-    """Newest first, with since when; bad pieces are refused by name."""
+    """Newest first, with `since`; errors for invalid pages name the parameter."""
     ann, *others = [await world.user(login) for login in ("ann", "bob", "eve", "sue")]
     status = await world.status(ann)
     for uid in others:
@@ -44,7 +44,7 @@ async def test_who_likes_is_paged(world: World) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "GET"])
 async def test_what_is_not_there_is_not_liked(world: World, method: str) -> None:
-    """404 for an unknown id, 400 for none; nothing changes."""
+    """404 for an unknown id, 400 for an invalid one; nothing changes."""
     ann = await world.user("ann")
     before = world.state()
     assert (await world.call(method, "/v1/users/me/likes/1", ann)).error == (404, "not_found", None)
@@ -54,7 +54,7 @@ async def test_what_is_not_there_is_not_liked(world: World, method: str) -> None
 
 
 async def test_a_key_gets_the_same_bytes(world: World) -> None:
-    """Although the count has moved since; for another status it is refused."""
+    """Even if the count has changed since; for another status the key is a conflict."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status, other = await world.status(ann), await world.status(ann)
     key = {"Idempotency-Key": "k"}

@@ -1,4 +1,4 @@
-"""Lists over HTTP: what may be asked, by whom, and what is answered."""
+"""Lists over HTTP: requests, permissions and answers."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ BAD: list[tuple[Any, int, str, str | None]] = [
 
 
 async def test_a_list_from_its_making_to_its_end(world: World) -> None:
-    """Each answer is the list as it is; the address in 201 leads to it."""
+    """Each answer is the current list; the Location of 201 leads to it."""
     ann, bob = await world.user("ann"), await world.user("bob")
     made = await world.call("POST", "/v1/lists", ann, json={"name": "x" * 50, "description": "y\n" * 100})
     path = made.headers["Location"]
@@ -47,7 +47,7 @@ async def test_a_list_from_its_making_to_its_end(world: World) -> None:
 
 
 async def test_a_bad_list_is_not_made(world: World, subtests: pytest.Subtests) -> None:
-    """Nor is one that is there changed to it; but that nothing need be named then."""
+    """Invalid changes are refused too, but a change needs no member."""
     ann = await world.user("ann")
     path = f"/v1/lists/{(await world.call('POST', '/v1/lists', ann, json={'name': 'a'})).json['id']}"
     before = world.state()
@@ -60,7 +60,7 @@ async def test_a_bad_list_is_not_made(world: World, subtests: pytest.Subtests) -
 
 
 async def test_another_s_list_is_refused_by_every_door(world: World) -> None:
-    """A public one can be read, and 403 where it would change; a private one is 404 everywhere."""
+    """A public list can be read, and changing it is 403; a private list is 404 on every route."""
     ann, bob = await world.user("ann"), await world.user("bob")
     for private in (False, True):
         body = {"name": "a", "private": private}
@@ -79,7 +79,7 @@ async def test_another_s_list_is_refused_by_every_door(world: World) -> None:
 
 
 async def test_ids_that_are_none_are_refused_by_name(world: World) -> None:
-    """Both of a path, and what does not exist."""
+    """Errors name the invalid or unknown id of the path."""
     ann = await world.user("ann")
     path = f"/v1/lists/{(await world.call('POST', '/v1/lists', ann, json={'name': 'a'})).json['id']}"
     for method in ("PUT", "DELETE"):
@@ -92,7 +92,7 @@ async def test_ids_that_are_none_are_refused_by_name(world: World) -> None:
 
 
 async def test_there_is_an_end_to_room(world: World) -> None:
-    """413, with what there is too much of at fault."""
+    """413 with a parameter that names what exceeds its limit."""
     ann, bob = await world.user("ann"), await world.user("bob")
     list_id = (await world.call("POST", "/v1/lists", ann, json={"name": "a"})).json["id"]
     world.redis.zadd(f"{{core}}:members:{list_id}", {str(uid): 1 for uid in range(1, 5001)})
@@ -106,7 +106,7 @@ async def test_there_is_an_end_to_room(world: World) -> None:
 
 
 async def test_a_key_is_good_for_one_list(world: World) -> None:
-    """The same bytes again, and nothing is made."""
+    """Repeating gives the same bytes and creates no further list."""
     ann = await world.user("ann")
     more: dict[str, Any] = {"json": {"name": "a"}, "headers": {"Idempotency-Key": "k"}}
     first = await world.call("POST", "/v1/lists", ann, **more)

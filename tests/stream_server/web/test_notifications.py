@@ -10,7 +10,7 @@ from tests.stream_server.web.world import Answer, World
 
 
 async def told(world: World, uid: str, query: str = "") -> Answer:
-    """A page, which must be one."""
+    """Return a page, after checking its shape."""
     answer = await world.call("GET", f"/v1/notifications{query}", uid)
     assert answer.status == 200, answer.body
     decode_body(NotificationPage, answer.body)
@@ -18,7 +18,7 @@ async def told(world: World, uid: str, query: str = "") -> Answer:
 
 
 async def test_each_kind_over_http(world: World) -> None:
-    """What others do by their routes is on one's page, newest first, in the documented shape."""
+    """Acts of other users appear on the page, newest first, in the documented shape."""
     ann, bob = [await world.user(login) for login in ("ann", "bob")]
     status = await world.status(ann, "mine")
     await world.status(bob, "hi @ann")
@@ -36,7 +36,7 @@ async def test_each_kind_over_http(world: World) -> None:
 
 
 async def test_pages_fit_together(world: World) -> None:
-    """By `next` and `prev`, each notification once."""
+    """Following `next` and `prev` gives each notification once."""
     ann, bob = [await world.user(login) for login in ("ann", "bob")]
     ids = [await world.status(bob, f"@ann {number}") for number in range(5)][::-1]
     first = (await told(world, ann, "?count=2")).json
@@ -50,7 +50,7 @@ async def test_pages_fit_together(world: World) -> None:
 
 
 async def test_the_read_mark(world: World) -> None:
-    """All up to an id are read; a smaller one changes nothing; the answer says how many are left."""
+    """It marks all up to an id; a smaller id changes nothing; the answer counts the rest."""
     ann, bob = [await world.user(login) for login in ("ann", "bob")]
     for number in range(3):
         await world.status(bob, f"@ann {number}")
@@ -64,7 +64,7 @@ async def test_the_read_mark(world: World) -> None:
 
 
 async def test_an_unread_notification_is_not_read_by_looking(world: World) -> None:
-    """Nor by another's mark."""
+    """Nor by the mark of another user."""
     ann, bob = [await world.user(login) for login in ("ann", "bob")]
     await world.status(bob, "@ann")
     (one,) = (await told(world, ann)).json["notifications"]
@@ -104,6 +104,6 @@ async def test_a_bad_mark_changes_nothing(world: World, body: Any, refusal: tupl
     ],
 )
 async def test_a_bad_piece_is_refused(world: World, query: str, code: str, param: str) -> None:
-    """Counts and cursors that are none."""
+    """Invalid counts and cursors are errors."""
     ann = await world.user("ann")
     assert (await world.call("GET", f"/v1/notifications{query}", ann)).error == (400, code, param)

@@ -1,4 +1,4 @@
-"""Where a preview begins on a long log, and what it tells of what was counted."""
+"""Where a preview begins on a long log, and how it reports its counts."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ BASE = EPOCH_MS + 1_000_000
 
 
 def at(n: int) -> Position:
-    """The n-th entry: a hundred in the first second, then one a second."""
+    """Return the position of the n-th entry: a hundred in the first second, then one a second."""
     return Position(BASE + 10 * n if n <= 100 else BASE + 1000 * n, 0, n)
 
 
@@ -39,26 +39,26 @@ async def store(redis_server: RedisProcess, redis_url: str) -> Any:
 
 @pytest.mark.parametrize("most", [1, 2, 30, 99, 100, 101, 150, 198])
 async def test_the_latest_are_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """As many as may be, and not one more, however unevenly they lie in time."""
+    """Exactly as many as the limit, however unevenly they lie in time."""
     monkeypatch.setattr(rule_preview, "MAX_SCANNED_ENTRIES", most)
     assert await limit_start(store.log, at(1), at(200)) == at(200 - most)
 
 
 async def test_a_short_log_is_looked_at_from_where_it_was_asked(store: Store) -> None:
-    """Also where so many are just allowed."""
+    """Also if the number equals the limit."""
     assert await limit_start(store.log, at(7), at(200)) == at(7)
 
 
 async def test_more_in_one_millisecond_than_may_be_are_no_endless_search(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then it begins where it was asked to; the time for the work bounds it."""
+    """The preview then starts where requested; its time limit bounds the work."""
     monkeypatch.setattr(rule_preview, "MAX_SCANNED_ENTRIES", 0)
     assert await limit_start(store.log, at(1), at(200)) == at(1)
 
 
 def test_a_rate_is_of_the_time_that_was_looked_at() -> None:
-    """Of none at all it is finite."""
+    """The rate of an empty time is finite."""
     counted = PreviewResult(6, at(9), True, [], BASE)
     assert preview_answer(counted, 9, TimeSpan(BASE, BASE + 120_000), complete=True)["per_minute"] == 3.0
     assert preview_answer(counted, 9, TimeSpan(BASE, BASE), complete=True)["per_minute"] == 360_000.0

@@ -1,4 +1,4 @@
-"""Requests, blocks, mutes and what two users are to each other, over HTTP."""
+"""Follow requests, blocks, mutes and relationships over HTTP."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from tests.stream_server.web.world import Answer, World
 
 
 async def protect(world: World, uid: str) -> None:
-    """A user writes for approved followers from now on."""
+    """Make a user protected."""
     assert (await world.call("PATCH", "/v1/users/me", uid, json={"protected": True})).status == 200
 
 
 def ids(answer: Answer) -> list[str]:
-    """Who is on a page."""
+    """Return the ids of the users on a page."""
     assert answer.status == 200, answer.body
     assert set(answer.json) == {"users", "next", "prev"}
     return [user["id"] for user in answer.json["users"]]
 
 
 async def test_a_protected_user_is_asked_and_answers(world: World) -> None:
-    """Asked, seen by both, approved, followed; refused and withdrawn, no longer asked; twice is 404."""
+    """A request is visible to both users; after approval, refusal or withdrawal it is gone, and repeating is 404."""
     ann, bob, eve, dan = [await world.user(login) for login in ("ann", "bob", "eve", "dan")]
     await protect(world, bob)
     for uid in (ann, eve, dan):
@@ -44,7 +44,7 @@ async def test_a_protected_user_is_asked_and_answers(world: World) -> None:
 
 
 async def test_protected_posts_are_for_approved_followers(world: World) -> None:
-    """What is written under protection is 404 to others, by id and on the profile, and there for who was let in."""
+    """Protected posts are 404 for others and missing in the profile, but visible to approved followers."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     await protect(world, bob)
     status = await world.status(bob, "for friends")
@@ -59,7 +59,7 @@ async def test_protected_posts_are_for_approved_followers(world: World) -> None:
 
 @pytest.mark.parametrize(("noun", "member"), [("blocks", "blocking"), ("mutes", "muting")])
 async def test_blocks_and_mutes(world: World, noun: str, member: str) -> None:
-    """On and off, each twice, read in between; oneself 400, the unknown 404, no id 400, and nothing changes."""
+    """Each may be repeated and read in between; invalid, unknown and own ids are errors that change nothing."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     for target in (bob, eve, eve):
         answer = await world.call("PUT", f"/v1/users/me/{noun}/{target}", ann)
@@ -84,7 +84,7 @@ async def test_blocks_and_mutes(world: World, noun: str, member: str) -> None:
 
 
 async def test_the_blocked_find_nobody(world: World) -> None:
-    """The blocker's card, statuses and lists of people are 404, byte for byte as for who never was."""
+    """The blocker's user, statuses and lists are 404, byte for byte as for an unknown user."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status = await world.status(ann)
     await world.call("PUT", f"/v1/users/me/following/{ann}", bob)
@@ -108,7 +108,7 @@ async def test_the_blocked_find_nobody(world: World) -> None:
 
 
 async def test_a_relationship(world: World) -> None:
-    """Both sides and, to the two only, requests, blocks and mutes."""
+    """Follows of both sides; requests, blocks and mutes only for the two users."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     await world.call("PUT", f"/v1/users/me/following/{bob}", ann)
     await protect(world, ann)
@@ -125,7 +125,7 @@ async def test_a_relationship(world: World) -> None:
 
 @pytest.mark.parametrize("noun", ["relationship", "common-following", "common-followers"])
 async def test_relations_with_nobody(world: World, noun: str) -> None:
-    """The same user twice is 400, an unknown one 404, no id 400, each naming which of the two."""
+    """400 for the same user twice or an invalid id, 404 for an unknown one; each names the parameter."""
     ann = await world.user("ann")
     for one, other, refusal in (
         (ann, ann, (400, "invalid_parameter", "other")),
@@ -138,7 +138,7 @@ async def test_relations_with_nobody(world: World, noun: str) -> None:
 
 
 async def test_whom_two_have_in_common(world: World) -> None:
-    """Whom both follow and who follows both, in pieces that fit together."""
+    """Common followed users and common followers, in consistent pages."""
     ann, bob, *others = [await world.user(login) for login in ("ann", "bob", "u1", "u2", "u3")]
     for other in others:
         for uid in (ann, bob):
@@ -156,7 +156,7 @@ async def test_whom_two_have_in_common(world: World) -> None:
 
 
 async def test_a_batch_has_a_word_for_each(world: World) -> None:
-    """Followed, asked, blocked, unknown and oneself in one call."""
+    """Followed, requested, blocked, unknown and the caller, in one call."""
     ann, bob, eve, dan = [await world.user(login) for login in ("ann", "bob", "eve", "dan")]
     await protect(world, bob)
     await world.call("PUT", f"/v1/users/me/blocks/{eve}", ann)
@@ -167,7 +167,7 @@ async def test_a_batch_has_a_word_for_each(world: World) -> None:
 
 
 async def test_following_can_fill_a_list(world: World) -> None:
-    """Who is followed, or asked, with `list` is on it; unfollowed with it, off it; another's list is refused."""
+    """`list` adds the followed user to the list, and removes an unfollowed one; lists of others are refused."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     await protect(world, eve)
     lists: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Reports and decisions over HTTP, and who may ask for them."""
+"""Reports and decisions over HTTP, and their permissions."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ from tests.stream_server.web.world import Answer, World
 
 
 async def as_admin(world: World, method: str, path: str, uid: str, **more: Any) -> Answer:
-    """One request with the scope `admin`."""
+    """Send one request with the scope `admin`."""
     headers = {"Authorization": f"Bearer {tokens.fresh(uid, 'admin')}"}
     return await world.call(method, path, headers=headers, **more)
 
 
 async def report(world: World, uid: str, **what: Any) -> Answer:
-    """Report something as spam."""
+    """Report a user or a status as spam."""
     return await world.call("POST", "/v1/reports", uid, json={"reason": "spam", **what})
 
 
 async def test_a_report_and_its_decision(world: World) -> None:
-    """201, then 200 for the same; the administrator finds it and decides; the reporter hears what became of it."""
+    """201, then 200 for the same; an administrator decides it; the reporter sees the outcome."""
     root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
     status = await world.status(bob, "buy now")
     made = await report(world, ann, status=status, note="again and again")
@@ -49,7 +49,7 @@ async def test_a_report_and_its_decision(world: World) -> None:
 
 
 async def test_a_decision_can_suspend(world: World) -> None:
-    """The author can do nothing any more."""
+    """The author can no longer act."""
     root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
     made = await report(world, ann, user=bob)
     path = f"/v1/admin/reports/{made.json['id']}"
@@ -73,7 +73,7 @@ BAD: list[tuple[Any, tuple[int, str, str | None]]] = [
 
 
 async def test_a_bad_report_is_none(world: World, subtests: pytest.Subtests) -> None:
-    """Each is a 4xx that names the member, and leaves nothing behind; oneself is 400 too."""
+    """Each is a 4xx that names the member and creates nothing; reporting oneself is 400."""
     ann = await world.user("ann")
     before = world.state()
     for body, refusal in BAD:
@@ -84,7 +84,7 @@ async def test_a_bad_report_is_none(world: World, subtests: pytest.Subtests) -> 
 
 
 async def test_bad_decisions_change_nothing(world: World) -> None:
-    """Unknown reports, outcomes and members; what cannot be done; lists that are none."""
+    """Unknown reports, outcomes and members; impossible outcomes; invalid pages."""
     root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
     made = await report(world, ann, user=bob)
     path = f"/v1/admin/reports/{made.json['id']}"
@@ -115,7 +115,7 @@ async def test_bad_decisions_change_nothing(world: World) -> None:
     ],
 )
 async def test_only_an_administrator_moderates(world: World, method: str, path: str) -> None:
-    """The scopes of a log-in do not do."""
+    """The scopes of a log-in do not suffice."""
     ann = await world.user("ann")
     more = {"json": {"outcome": "dismissed"}} if method == "PATCH" else {}
     assert (await world.call(method, path, ann, **more)).error == (403, "insufficient_scope", None)

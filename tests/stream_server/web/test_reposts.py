@@ -6,7 +6,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_reposts_are_of_the_root(world: World) -> None:
-    """A repost of a repost too; they are counted and listed there, the words of a quote beside the original."""
+    """A repost of a repost counts for the root; a quote has its own text beside the original."""
     ann, bob = await world.user("ann"), await world.user("bob")
     root = await world.status(ann, "root")
     repost = await world.status(bob, "", origin=root)
@@ -20,7 +20,7 @@ async def test_reposts_are_of_the_root(world: World) -> None:
 
 
 async def test_a_repost_is_liked_and_commented_itself(world: World) -> None:
-    """Its original is not."""
+    """Its original is unaffected."""
     ann, bob = await world.user("ann"), await world.user("bob")
     root = await world.status(ann)
     repost = await world.status(bob, "", origin=root)
@@ -43,7 +43,7 @@ async def test_the_original_gone_is_null(world: World, message: str) -> None:
 
 
 async def test_what_is_protected_is_not_passed_on(world: World) -> None:
-    """A follower sees it and is told why; a stranger is told that it is not there."""
+    """A follower gets the reason of the refusal; other users get 404."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     await world.call("PUT", f"/v1/users/me/following/{ann}", bob)
     await world.call("PATCH", "/v1/users/me", ann, json={"protected": True})

@@ -1,4 +1,4 @@
-"""How often each route asks Redis, in the world in which it succeeds, and that its row in the table says so."""
+"""The round trips to Redis of each successful route, compared with its row in the table."""
 
 import asyncio
 import itertools
@@ -26,25 +26,25 @@ FOR_TOKEN = 1
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    """The secret by which the world mints its tokens."""
+    """The secret with which the world signs its tokens."""
     return {"jwt_secret": SECRET}
 
 
 @pytest.fixture
 def url(address: tuple[str, int]) -> str:
-    """Where the server listens, as an address."""
+    """The address of the server."""
     return f"http://{address[0]}:{address[1]}"
 
 
 @pytest.fixture
 def session() -> Iterator[requests.Session]:
-    """Connections that are kept."""
+    """Connections that stay open."""
     with requests.Session() as kept:
         yield kept
 
 
 class Counter:
-    """Counts the round trips of a store: nothing else asks its Redis here, no feed and no receiver."""
+    """Counts the round trips of a store; no feed and no job worker uses its Redis here."""
 
     def __init__(self, store: Store) -> None:
         self._exchange = store._redis.run_pipeline
@@ -58,7 +58,7 @@ class Counter:
 
 
 def _most(counter: Counter, world: Populated, row: Route, url: str, session: requests.Session) -> int:
-    """The most round trips of one request, of all that are known to be good."""
+    """Return the most round trips of one request."""
     found = []
     bodies: list[Body | None] = [*world.bodies(row.method)]
     for path, query, body in itertools.product(_paths(world, row), world.queries(row.method), bodies or [None]):
@@ -72,7 +72,7 @@ def _most(counter: Counter, world: Populated, row: Route, url: str, session: req
 
 
 def _paths(world: Populated, row: Route) -> list[str]:
-    """The path with each of the ids that are there in the place of its names."""
+    """Yield the path with each known id in place of its parameters."""
     names = re.findall(r"{(\w+)}", row.path)
     ids = [world.real(name) for name in names]
     return [row.path.format(**dict(zip(names, one, strict=True))) for one in itertools.product(*ids)]
@@ -81,7 +81,7 @@ def _paths(world: Populated, row: Route) -> list[str]:
 async def test_a_route_takes_as_many_round_trips_as_its_row_says(
     app: web.Application, url: str, session: requests.Session
 ) -> None:
-    """Neither more, which would be slower, nor fewer, which would make the docs untrue; each in a world of its own."""
+    """More would be slower, fewer would make the documentation wrong. Each route has its own world."""
     counter = Counter(app[app_keys.STORE])
     wrong = {}
     for row in COUNTED:
@@ -97,7 +97,7 @@ async def test_a_route_takes_as_many_round_trips_as_its_row_says(
 async def test_the_check_of_a_token_is_one_round_trip(
     app: web.Application, url: str, session: requests.Session
 ) -> None:
-    """What is refused right behind it has asked nothing else."""
+    """A request refused right after the check makes no other."""
     world = await asyncio.to_thread(Populated, url, session, "/v1/users/me")
     counter = Counter(app[app_keys.STORE])
     headers = {"Authorization": f"Bearer {mint(world.uid, ALL)}"}
@@ -106,5 +106,5 @@ async def test_the_check_of_a_token_is_one_round_trip(
 
 
 def test_a_row_of_more_than_one_says_why() -> None:
-    """A reader of the docs is told what the others are for, and of one nothing need be told."""
+    """The documentation shows the reason; a row with one round trip needs none."""
     assert [row.path for row in COUNTED if bool(row.round_trips.reason) != (row.round_trips.limit > 1)] == []

@@ -1,4 +1,4 @@
-"""Saved rules over HTTP, and why a rule matches: what may be asked, and what is answered."""
+"""Saved rules over HTTP, and explanations of matches."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ BAD: list[tuple[Any, int, str, str | None, int | None]] = [
 
 
 async def add(world: World, uid: str, *rules: str, tag: str = "", **more: Any) -> Any:
-    """The rules as they were saved."""
+    """Add rules and return the saved ones."""
     body = {"rules": [{"rule": rule, "tag": tag} for rule in rules], **more}
     answer = await world.call("POST", "/v1/rules", uid, json=body)
     assert answer.status == (200 if more.get("dry_run") else 201), answer.body
@@ -41,14 +41,14 @@ async def add(world: World, uid: str, *rules: str, tag: str = "", **more: Any) -
 
 
 async def saved(world: World, uid: str, ids: str = "") -> Any:
-    """The rules that a user has."""
+    """Return the rules of a user."""
     answer = await world.call("GET", "/v1/rules" + ids, uid)
     assert answer.status == 200, answer.body
     return answer.json["rules"]
 
 
 async def test_rules_from_their_making_to_their_end(world: World) -> None:
-    """Each is told in its canonical text; what is not there is left out of a list, and told of a batch."""
+    """Answers have canonical texts; lists omit unknown ids, batches report them."""
     ann, bob = await world.user("ann"), await world.user("bob")
     made = await add(world, ann, "tea  (milk)", "from:ANN", tag="drinks")
     assert made["dry_run"] is False
@@ -70,7 +70,7 @@ async def test_rules_from_their_making_to_their_end(world: World) -> None:
 
 
 async def test_a_trial_saves_nothing(world: World) -> None:
-    """It tells the canonical texts, which have no ids, and is refused as the rest is."""
+    """A dry run answers canonical texts without ids, and has the same errors."""
     ann = await world.user("ann")
     await add(world, ann, "is there", tag="t")
     before = world.redis.hgetall(f"{{core}}:rules:{ann}")
@@ -84,7 +84,7 @@ async def test_a_trial_saves_nothing(world: World) -> None:
 
 
 async def test_a_bad_rule_keeps_all_out(world: World, subtests: pytest.Subtests) -> None:
-    """All or nothing: the answer names the first that is at fault, and where in it."""
+    """All rules or none: the error names the first invalid rule and the column."""
     ann = await world.user("ann")
     (there,) = (await add(world, ann, "is there", tag="t"))["rules"]
     before = world.state()[1]
@@ -98,7 +98,7 @@ async def test_a_bad_rule_keeps_all_out(world: World, subtests: pytest.Subtests)
 
 
 async def test_a_long_rule_is_told_its_length_in_words(world: World) -> None:
-    """As a stream tells it, wherever a rule is asked for."""
+    """Every route gives the error of a stream."""
     ann = await world.user("ann")
     for path, body in (
         ("", {"rules": [{"rule": "a" * 1025}]}),
@@ -123,7 +123,7 @@ async def test_there_are_at_most_a_thousand(world: World) -> None:
 
 
 async def test_the_same_key_saves_once(world: World) -> None:
-    """A repetition has the answer of the first; it is no duplicate."""
+    """A repetition gets the first answer and is not a duplicate."""
     ann = await world.user("ann")
     ask: dict[str, Any] = {"json": {"rules": [{"rule": "tea"}]}, "headers": {"Idempotency-Key": "k"}}
     first = await world.call("POST", "/v1/rules", ann, **ask)
@@ -136,7 +136,7 @@ async def test_the_same_key_saves_once(world: World) -> None:
     [("GET", ""), ("POST", ""), ("DELETE", "/1"), ("POST", "/delete"), ("POST", "/explain"), ("POST", "/preview")],
 )
 async def test_the_scope_of_streams_is_needed(world: World, method: str, path: str) -> None:
-    """Rules are of no use without it."""
+    """Rules are only useful for streams."""
     ann = await world.user("ann")
     headers = {"Authorization": f"Bearer {tokens.fresh(ann, scope='read write')}"}
     answer = await world.call(method, "/v1/rules" + path, headers=headers, json={})
@@ -144,14 +144,14 @@ async def test_the_scope_of_streams_is_needed(world: World, method: str, path: s
 
 
 async def explained(world: World, uid: str, rule: str, status: Any) -> Any:
-    """Whether and why."""
+    """Return the explanation of a rule for a status."""
     answer = await world.call("POST", "/v1/rules/explain", uid, json={"rule": rule, "status": status})
     assert answer.status == 200, answer.body
     return answer.json
 
 
 async def test_a_rule_is_explained_part_by_part(world: World) -> None:
-    """Of each part: whether it holds, why in words, where it stands in the rule, and where in the message."""
+    """Each part has whether it matches, why, its place in the rule, and its place in the message."""
     ann = await world.user("ann")
     told = await explained(world, ann, "tea  -is:reply", {"message": "my tea"})
     tea, reply = told["parts"]["parts"]
@@ -181,7 +181,7 @@ MADE_UP: list[Any] = [
 
 
 async def test_a_status_that_is_made_up_has_what_is_said_of_it(world: World, subtests: pytest.Subtests) -> None:
-    """Its entities and its language follow from its words; without what the rule asks for, it does not match."""
+    """Entities and language follow from its text; missing members do not match."""
     ann = await world.user("ann")
     for rule, status in MADE_UP:
         with subtests.test(rule=rule):
@@ -190,7 +190,7 @@ async def test_a_status_that_is_made_up_has_what_is_said_of_it(world: World, sub
 
 
 async def test_a_status_that_was_posted(world: World) -> None:
-    """By its author as at posting, whom it answers, and what it quotes and repeats."""
+    """Its author is as of posting; replies, quotes and reposts are taken into account."""
     ann, bob = await world.user("ann"), await world.user("bob")
     root = await world.status(ann, "tea #morning")
     reply = await world.status(bob, "yes", in_reply_to=root)
@@ -212,7 +212,7 @@ async def test_a_status_that_was_posted(world: World) -> None:
 async def test_a_language_that_is_not_told_of_posts_is_not_told_of_what_is_made_up(
     world: World, app: web.Application
 ) -> None:
-    """Where detection is off, both are `und`."""
+    """Without language detection both are `und`."""
     ann = await world.user("ann")
     status = {"message": "Heute war der Zug wieder zu spät, wie jeden Tag"}
     assert (await explained(world, ann, "zug lang:de", status))["matched"]
@@ -221,7 +221,7 @@ async def test_a_language_that_is_not_told_of_posts_is_not_told_of_what_is_made_
 
 
 async def test_a_made_up_status_may_answer_and_quote_what_is_there(world: World) -> None:
-    """What one may not see is not there."""
+    """A hidden status counts as missing."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     root = await world.status(ann, "tea")
     repost = await world.status(bob, "", origin=root)
@@ -240,7 +240,7 @@ async def test_a_made_up_status_may_answer_and_quote_what_is_there(world: World)
 
 
 async def test_a_made_up_reply_is_in_the_thread_of_what_it_answers(world: World) -> None:
-    """As it would be if it were posted; what answers nothing is in no thread."""
+    """As if it were posted; a status that is not a reply has no thread."""
     ann, bob = await world.user("ann"), await world.user("bob")
     root = await world.status(ann, "tea")
     reply = await world.status(bob, "milk?", in_reply_to=root)
@@ -253,7 +253,7 @@ async def test_a_made_up_reply_is_in_the_thread_of_what_it_answers(world: World)
 
 
 async def test_a_quote_without_its_original_is_explained_without_it(world: World) -> None:
-    """What somebody may not see, no rule finds for them."""
+    """A rule never matches text that the caller may not see."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     quote = await world.status(bob, "see", origin=await world.status(ann, "tea"))
     assert (await explained(world, eve, "tea", quote))["matched"]
@@ -274,7 +274,7 @@ A_BAD_QUESTION: list[Any] = [
 
 
 async def test_a_bad_question(world: World, subtests: pytest.Subtests) -> None:
-    """It names what is wrong."""
+    """The error names the member."""
     ann = await world.user("ann")
     for body, code, param, column in A_BAD_QUESTION:
         with subtests.test(body=body):

@@ -1,4 +1,4 @@
-"""Log in, go on with a refresh token, log out."""
+"""Log in, refresh, log out."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ from tests.stream_server.web.world import PASSWORD, Answer, World
 
 
 async def log_in(world: World, **body: Any) -> Answer:
-    """One log-in."""
+    """Log in once."""
     return await world.call("POST", "/v1/sessions", json=body)
 
 
 def bearer(answer: Answer) -> dict[str, str]:
-    """The header with the token of a log-in."""
+    """Return the header with the token of a log-in."""
     return {"Authorization": f"Bearer {answer.json['token']}"}
 
 
 @pytest.mark.parametrize("name", [{"login": "ann"}, {"login": "ANN"}, {"email": "Ann@example.org"}])
 async def test_login_or_email_gives_a_token(world: World, name: dict[str, str]) -> None:
-    """201 with a token that works for reading, writing and streaming, for an hour, and the user."""
+    """201 with the user and a token for read, write and stream, valid for an hour."""
     ann = await world.user("ann")
     answer = await log_in(world, **name, password=PASSWORD)
     assert answer.status == 201
@@ -35,7 +35,7 @@ async def test_login_or_email_gives_a_token(world: World, name: dict[str, str]) 
 
 
 async def test_wrong_passwords_and_wrong_logins_sound_the_same(world: World) -> None:
-    """Byte for byte: nobody learns whether there is such a user, nor one without a password."""
+    """Byte for byte, so clients cannot probe for users or for accounts without password."""
     await world.user("ann")
     admin = {"Authorization": f"Bearer {tokens.fresh('1', 'admin')}"}
     world.redis.hset("{core}:user:1", "id", "1")
@@ -51,7 +51,7 @@ async def test_wrong_passwords_and_wrong_logins_sound_the_same(world: World) -> 
 async def test_an_unknown_login_costs_a_hash_too(
     world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each failed log-in does the same work once, whoever it is for."""
+    """Each failed log-in does the same work once."""
     await world.user("ann")
     hashed: list[str] = []
     monkeypatch.setattr(app[app_keys.PASSWORDS], "_verify_hash", lambda one, password: hashed.append(one))
@@ -82,7 +82,7 @@ async def test_a_bad_log_in_names_the_member(world: World, subtests: pytest.Subt
 
 
 async def test_a_refresh_token_is_used_once(world: World) -> None:
-    """It gives the next token and the next refresh token; a second use is refused; Redis never has its text."""
+    """It gives the next tokens; a second use is refused; Redis never stores its text."""
     await world.user("ann")
     first = await log_in(world, login="ann", password=PASSWORD)
     refresh = first.json["refresh_token"]
@@ -97,7 +97,7 @@ async def test_a_refresh_token_is_used_once(world: World) -> None:
 
 
 async def test_logging_out_ends_the_token_and_its_refresh_token(world: World) -> None:
-    """204, with an entry on the log for the streams; afterwards both are refused as revoked."""
+    """204 and an entry on the log for the streams; both tokens are then refused as revoked."""
     await world.user("ann")
     session = await log_in(world, login="ann", password=PASSWORD)
     other = await log_in(world, login="ann", password=PASSWORD)
@@ -115,7 +115,7 @@ async def test_logging_out_ends_the_token_and_its_refresh_token(world: World) ->
 async def test_a_flood_of_log_ins_is_sent_away(
     world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When too many hashes wait, a log-in is told 503 and when to come again."""
+    """If too many hashes wait, a log-in gets 503 with the time to retry."""
     monkeypatch.setattr(app[app_keys.PASSWORDS], "_pending", 100)
     answer = await log_in(world, login="ann", password=PASSWORD)
     assert answer.error == (503, "unavailable", None)

@@ -1,4 +1,4 @@
-"""Post, read and delete over HTTP, and every bad body."""
+"""Post, read and delete statuses over HTTP, and every invalid body."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from tests.stream_server.web.world import World
 
 
 async def test_a_post_is_on_the_log_and_can_be_read(world: World) -> None:
-    """201 with the status and its place; the log has the same; one and several can be read, 404 and gaps as asked."""
+    """201 with the status and its path; the log has the same; one and several can be read."""
     ann = await world.user("ann")
     whole = {
         "message": "Hello @ann, #world\n\tagain 🎉", "location": {"lon": 13.4, "lat": 52.5},
@@ -31,7 +31,7 @@ async def test_a_post_is_on_the_log_and_can_be_read(world: World) -> None:
 
 
 async def test_replies_reposts_and_quotes(world: World) -> None:
-    """A reply names whom it answers; a repost may be without words and has its original inside; a quote may reply."""
+    """A reply names its parent; a repost may have no text and embeds its original; a quote may be a reply."""
     ann, bob = await world.user("ann"), await world.user("bob")
     first = await world.status(ann)
     body = {"message": "yes", "in_reply_to": first, "origin": first}
@@ -47,7 +47,7 @@ async def test_replies_reposts_and_quotes(world: World) -> None:
 
 
 async def test_only_the_author_deletes(world: World) -> None:
-    """403 for another, 404 for what is not there, 204 for the author, 404 afterwards."""
+    """403 for another user, 404 for an unknown status, 204 for the author, then 404."""
     ann, bob = await world.user("ann"), await world.user("bob")
     status = await world.status(ann)
     before = world.state()
@@ -64,12 +64,12 @@ async def test_only_the_author_deletes(world: World) -> None:
 
 
 def status(**change: Any) -> bytes:
-    """A status' body with a change."""
+    """Return a valid body with one change."""
     return json.dumps({"message": "hello", **change}).encode()
 
 
 def deep(levels: int) -> Any:
-    """Lists in lists."""
+    """Return nested lists."""
     value: Any = 1
     for _ in range(levels):
         value = [value]
@@ -144,7 +144,7 @@ BAD: list[tuple[bytes, int, str, str | None]] = [
 async def test_a_bad_status_changes_nothing(
     world: World, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    """Each is a 4xx that names the member; no key, no entry, no id is used up, nothing is logged as an error."""
+    """Each is a 4xx that names the member; Redis is unchanged and no error is logged."""
     ann = await world.user("ann")
     before = world.state()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {tokens.fresh(ann)}"}
@@ -156,7 +156,7 @@ async def test_a_bad_status_changes_nothing(
 
 
 async def test_what_is_just_allowed_passes(world: World) -> None:
-    """The bounds themselves: 280 code points, four media, 4 KiB and 16 levels of meta, a box over the date line."""
+    """The limits themselves: 280 code points, four media, 4 KiB and 16 levels of meta, a box over longitude 180."""
     ann = await world.user("ann")
     await world.status(ann, "🎉" * 280)
     await world.status(ann, media=[{"url": "https://a", "type": "gif"}] * 4)
@@ -168,7 +168,7 @@ async def test_what_is_just_allowed_passes(world: World) -> None:
 
 @pytest.mark.parametrize("settings", [{"message_max_chars": 10}])
 async def test_the_length_is_a_setting(world: World) -> None:
-    """Ten code points where ten are allowed."""
+    """Ten code points pass with a limit of ten."""
     ann = await world.user("ann")
     await world.status(ann, "0123456789")
     answer = await world.call("POST", "/v1/statuses", ann, json={"message": "0123456789a"})
@@ -176,7 +176,7 @@ async def test_the_length_is_a_setting(world: World) -> None:
 
 
 async def test_what_is_between_the_lines_stays_on_its_line(world: World) -> None:
-    """White space in the body's JSON is not copied: an entry of the log is one line, whatever the client sent."""
+    """White space between members is not copied: a log entry is one line, whatever the client sends."""
     ann = await world.user("ann")
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {tokens.fresh(ann)}"}
     body = b'{"message": "a", "meta": {\n\r\n "a": [\n1,\r2 ]}}'
@@ -187,7 +187,7 @@ async def test_what_is_between_the_lines_stays_on_its_line(world: World) -> None
 
 
 async def test_the_language_is_the_author_s_else_it_is_told(world: World) -> None:
-    """By the words, not by what is linked; a repost speaks as its original does, and a comment no language."""
+    """Detection ignores links; a repost has the language of its original, and comments have none."""
     ann = await world.user("ann")
     told = {}
     for name, more in {
@@ -203,7 +203,7 @@ async def test_the_language_is_the_author_s_else_it_is_told(world: World) -> Non
 
 
 async def test_an_idempotency_key_posts_once(world: World) -> None:
-    """The same key and body: the same status; another body or path under it: 409; another user's key is theirs."""
+    """The same key and body give the same status; another body or path is 409; keys belong to users."""
     ann, bob = await world.user("ann"), await world.user("bob")
     key = {"Idempotency-Key": "k:1"}
     first = await world.call("POST", "/v1/statuses", ann, json={"message": "a"}, headers=key)
@@ -220,7 +220,7 @@ async def test_an_idempotency_key_posts_once(world: World) -> None:
 
 @pytest.mark.parametrize("key", ["", "k" * 65, "a b", "k/1", "ä"])
 async def test_a_bad_idempotency_key_is_refused(world: World, key: str) -> None:
-    """1 to 64 characters of a small alphabet, so that no key can reach into another's."""
+    """1 to 64 characters of a small alphabet, so a key cannot collide with other keys."""
     ann = await world.user("ann")
     answer = await world.call("POST", "/v1/statuses", ann, json={"message": "a"}, headers={"Idempotency-Key": key})
     assert answer.error == (400, "invalid_parameter", "Idempotency-Key")
@@ -228,7 +228,7 @@ async def test_a_bad_idempotency_key_is_refused(world: World, key: str) -> None:
 
 
 async def test_several_come_in_one_call(world: World) -> None:
-    """In the order asked for, what is not there left out; 200 ids are allowed, 201 are not, and none is a mistake."""
+    """In the order of the request without unknown ids; 200 ids are allowed, 201 and 0 are errors."""
     ann = await world.user("ann")
     made = [await world.status(ann, f"{i}") for i in range(3)]
     asked = ",".join([*made[::-1], *["1"] * 197])
@@ -251,7 +251,7 @@ async def test_meta_is_kept_as_given(world: World) -> None:
 
 
 async def test_nobody_posts_as_a_user_that_is_not_there(world: World) -> None:
-    """A good token of a user whom nobody has signed up."""
+    """A valid token of a user that does not exist is refused."""
     await world.user("ann")
     before = world.state()
     answer = await world.call("POST", "/v1/statuses", "12345", json={"message": "x"})
@@ -260,7 +260,7 @@ async def test_nobody_posts_as_a_user_that_is_not_there(world: World) -> None:
 
 
 async def test_a_status_in_a_group(world: World) -> None:
-    """Members post and read; who is no member is told so, and of a private one nothing at all."""
+    """Members post and read; other users get 403, and 404 for a private group."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     for kind, refusal in (("public", (403, "not_yours", "group")), ("private", (404, "not_found", "group"))):
         new = {"name": kind, "kind": kind}

@@ -1,4 +1,4 @@
-"""Suspensions over HTTP: no token, no password and no refresh token of a suspended user does anything."""
+"""Suspensions over HTTP: tokens, passwords and refresh tokens of a suspended user stop working."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def suspend(world: World, root: str, uid: str) -> None:
 
 
 async def test_nothing_is_possible_while_suspended(world: World) -> None:
-    """Each kind of request is 403 `suspended`, also of an administrator; all is possible again afterwards."""
+    """Every request is 403 `suspended`, even of an administrator; afterwards all work again."""
     root, ann = [await world.user(login) for login in ("root", "ann")]
     status = await world.status(ann)
     await suspend(world, root, ann)
@@ -43,7 +43,7 @@ async def test_nothing_is_possible_while_suspended(world: World) -> None:
 
 
 async def test_a_suspended_user_cannot_log_in(world: World) -> None:
-    """Who has the password is told why; who has not hears what everybody hears; refreshing is refused alike."""
+    """Only a client with the password learns the reason; refreshing is refused too."""
     root, ann = [await world.user(login) for login in ("root", "ann")]
     session = (await log_in(world, "ann")).json
     await suspend(world, root, ann)
@@ -57,7 +57,7 @@ async def test_a_suspended_user_cannot_log_in(world: World) -> None:
 
 
 async def test_a_suspended_user_is_not_there_for_others(world: World) -> None:
-    """Card, statuses and lists answer as for whom there never was."""
+    """User, statuses and lists answer as for an unknown user."""
     root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
     status = await world.status(ann)
     await suspend(world, root, ann)
@@ -69,7 +69,7 @@ async def test_a_suspended_user_is_not_there_for_others(world: World) -> None:
 
 
 async def test_an_administrator_lists_the_suspended(world: World) -> None:
-    """Newest first, with since when; in pieces."""
+    """Newest first, with `since`, in pages."""
     root, *others = [await world.user(login) for login in ("root", "u1", "u2", "u3")]
     for uid in others:
         await suspend(world, root, uid)
@@ -83,7 +83,7 @@ async def test_an_administrator_lists_the_suspended(world: World) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 async def test_bad_suspensions_change_nothing(world: World, method: str) -> None:
-    """The unknown are 404, what is no id 400; oneself cannot be suspended."""
+    """404 for unknown users, 400 for invalid ids; administrators cannot suspend themselves."""
     root = await world.user("root")
     before = world.state()
     assert (await as_admin(world, method, "/v1/admin/suspensions/1", root)).error == (404, "not_found", "id")

@@ -1,4 +1,4 @@
-"""Talks over HTTP: what may be asked, by whom, and what is answered."""
+"""Talks over HTTP: requests, permissions and answers."""
 
 from typing import Any
 
@@ -33,14 +33,14 @@ BAD_MESSAGES: list[tuple[Any, int, str, str | None]] = [
 
 
 async def begin(world: World, uid: str, *people: str) -> str:
-    """The path of a talk."""
+    """Open a talk and return its path."""
     made = await world.call("POST", "/v1/talks", uid, json={"people": people})
     assert made.status in {200, 201}, made.body
     return f"/v1/talks/{made.json['id']}"
 
 
 async def test_a_talk_of_two(world: World) -> None:
-    """201 when it is new, 200 and the same bytes when it is not; what is said is read by both."""
+    """201 for a new talk, then 200 with the same bytes; both read the messages."""
     ann, bob = await world.user("ann"), await world.user("bob")
     made = await world.call("POST", "/v1/talks", ann, json={"people": [bob]})
     path = made.headers["Location"]
@@ -60,7 +60,7 @@ async def test_a_talk_of_two(world: World) -> None:
 
 
 async def test_a_talk_of_fifty_is_a_new_one_each_time(world: World) -> None:
-    """49 others are as many as there may be."""
+    """49 others are the maximum."""
     people = [await world.user(f"u{i}") for i in range(50)]
     body = {"people": people[1:], "name": "x" * 50}
     first, second = [await world.call("POST", "/v1/talks", people[0], json=body) for _ in range(2)]
@@ -70,7 +70,7 @@ async def test_a_talk_of_fifty_is_a_new_one_each_time(world: World) -> None:
 
 
 async def test_an_outsider_meets_no_talk(world: World) -> None:
-    """By every route, as one that does not exist."""
+    """Every route answers as for an unknown talk."""
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
     path = await begin(world, ann, bob)
     sent = await world.call("POST", f"{path}/messages", ann, json={"message": "secret"})
@@ -92,7 +92,7 @@ async def test_an_outsider_meets_no_talk(world: World) -> None:
 
 
 async def test_a_bad_talk_is_not_opened(world: World, subtests: pytest.Subtests) -> None:
-    """A refusal that names the member, and nothing is changed."""
+    """An error names the member, and nothing changes."""
     ann = await world.user("ann")
     before = world.state()
     for body, status, code, param in BAD_TALKS:
@@ -103,7 +103,7 @@ async def test_a_bad_talk_is_not_opened(world: World, subtests: pytest.Subtests)
 
 
 async def test_a_bad_message_is_not_sent(world: World, subtests: pytest.Subtests) -> None:
-    """A refusal that names the member, and nothing is changed."""
+    """An error names the member, and nothing changes."""
     ann, bob = await world.user("ann"), await world.user("bob")
     path = await begin(world, ann, bob)
     before = world.state()
@@ -114,7 +114,7 @@ async def test_a_bad_message_is_not_sent(world: World, subtests: pytest.Subtests
 
 
 async def test_a_bad_mark_is_not_set(world: World) -> None:
-    """It must be a message of this talk."""
+    """The id must be a message of this talk."""
     ann, bob = await world.user("ann"), await world.user("bob")
     path = await begin(world, ann, bob)
     before = world.state()
@@ -128,7 +128,7 @@ async def test_a_bad_mark_is_not_set(world: World) -> None:
 
 
 async def test_a_key_is_good_for_one_message(world: World) -> None:
-    """The same bytes again, and nothing is sent."""
+    """Repeating gives the same bytes and sends no further message."""
     ann, bob = await world.user("ann"), await world.user("bob")
     path = await begin(world, ann, bob)
     more: dict[str, Any] = {"json": {"message": "hello"}, "headers": {"Idempotency-Key": "k"}}

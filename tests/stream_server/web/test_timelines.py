@@ -1,4 +1,4 @@
-"""Timelines over HTTP: paged by cursor and by number, refused by name, seen by those who may."""
+"""Timelines over HTTP: paging by cursor and number, errors, and visibility."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ async def _follow(world: World, source: str, target: str) -> None:
 
 
 async def test_the_home_timeline_by_cursor_and_by_number(world: World) -> None:
-    """Own statuses and those of the followed, newest first; 30 by default, ends are null."""
+    """Own statuses and those of followed users, newest first; 30 by default; null at the ends."""
     ada, bob, carl = [await world.user(login) for login in ("ada", "bob", "carl")]
     await _follow(world, bob, ada)
     ids = [await _post(world, (ada, bob)[i % 2], f"{i}") for i in range(32)][::-1]
@@ -41,7 +41,7 @@ async def test_the_home_timeline_by_cursor_and_by_number(world: World) -> None:
 
 
 async def test_the_home_timeline_in_order_of_importance(world: World) -> None:
-    """What is liked stands first; a cursor of one order is none of the other."""
+    """Liked statuses come first; a cursor of one order is invalid for the other."""
     ada = await world.user("ada")
     ids = [await _post(world, ada, f"{i}") for i in range(3)]
     await world.call("PUT", f"/v1/users/me/likes/{ids[0]}", await world.user("bob"))
@@ -53,7 +53,7 @@ async def test_the_home_timeline_in_order_of_importance(world: World) -> None:
 
 
 async def test_every_other_timeline(world: World) -> None:
-    """A thread in which all of them hold something."""
+    """One thread appears in all of them."""
     ada, bob = await world.user("ada"), await world.user("bob")
     root = await _post(world, ada, "the #Root")
     reply = await _post(world, bob, "@ada #root indeed", in_reply_to=root)
@@ -73,7 +73,7 @@ async def test_every_other_timeline(world: World) -> None:
 
 
 async def test_the_timeline_of_a_list(world: World) -> None:
-    """Members' statuses for whoever may see the list; a private one is for others not there."""
+    """Statuses of the members, for users who may see the list; a private list is 404 for others."""
     ada, bob = await world.user("ada"), await world.user("bob")
     status = await _post(world, ada, "hello")
     for private, seen in ((False, 200), (True, 404)):
@@ -85,7 +85,7 @@ async def test_the_timeline_of_a_list(world: World) -> None:
 
 
 async def test_the_timeline_of_a_group(world: World) -> None:
-    """A private one is read by its members only."""
+    """Only members read that of a private group."""
     ada, bob = await world.user("ada"), await world.user("bob")
     made = await world.call("POST", "/v1/groups", ada, json={"name": "club", "kind": "private"})
     group = made.json["id"]
@@ -118,7 +118,7 @@ WHAT_IS_REFUSED: list[Any] = [
 
 
 async def test_what_is_refused(world: World, subtests: pytest.Subtests) -> None:
-    """By the parameter at fault."""
+    """The error names the parameter."""
     ada = await world.user("ada")
     for path, refusal in WHAT_IS_REFUSED:
         with subtests.test(path=path):
@@ -128,13 +128,13 @@ async def test_what_is_refused(world: World, subtests: pytest.Subtests) -> None:
 
 
 async def test_timelines_ask_for_a_token(world: World) -> None:
-    """Like everything that is somebody's."""
+    """They belong to users."""
     assert (await world.call("GET", "/v1/timelines/home")).status == 401
 
 
 @pytest.mark.parametrize("page", [2**20, 999_999_999])
 async def test_a_page_far_behind_the_end_is_empty(world: World, page: int) -> None:
-    """And costs no more than a look."""
+    """It costs no more than one look-up."""
     ada = await world.user("ada")
     await _post(world, ada, "hello #tag")
     for path in ("/v1/timelines/home", f"/v1/users/{ada}/statuses", "/v1/tags/tag/statuses"):

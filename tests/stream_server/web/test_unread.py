@@ -1,4 +1,4 @@
-"""Answers that nobody reads: bounded in time, and a long poll's in bytes."""
+"""Clients that do not read their answers: the time is bounded, and the bytes of a long poll."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ async def _serve(request: web.Request) -> web.Response:
 
 
 async def test_an_answer_that_is_not_read_is_given_up() -> None:
-    """No byte taken for a whole deadline: the connection is dropped, and what it held is free."""
+    """If the client takes no byte for the write timeout, the server drops the connection and frees its memory."""
     app = web.Application()
     app.router.add_get("/", _serve)
     runner = HttpRunner(

@@ -1,4 +1,4 @@
-"""Sign up, look up, and every way of asking wrongly."""
+"""Sign-up, look-up, and every invalid request."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ GOOD = {"login": "ann", "name": "Ann", "email": "ann@example.org", "password": P
 
 
 async def test_who_signs_up_is_found_everywhere(world: World) -> None:
-    """201 with the user and its place; then by id, by login in any case, among several, and as oneself."""
+    """201 with the user and its path; then found by id, by login in any case, in a list, and as `me`."""
     made = await world.call("POST", "/v1/users", json={**GOOD, "login": "Ann"})
     user = made.json
     assert made.status == 201
@@ -29,7 +29,7 @@ async def test_who_signs_up_is_found_everywhere(world: World) -> None:
 
 
 async def test_answers_say_how_they_may_be_kept(world: World) -> None:
-    """JSON in UTF-8, kept nowhere, and never taken for another type."""
+    """JSON in UTF-8, not cacheable, without content sniffing."""
     answer = await world.call("GET", "/v1/users/me", await world.user("ann"))
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert answer.headers["Cache-Control"] == "no-store"
@@ -37,7 +37,7 @@ async def test_answers_say_how_they_may_be_kept(world: World) -> None:
 
 
 async def test_names_are_code_points(world: World) -> None:
-    """Fifty emoji are a name, and come back as they were sent."""
+    """Fifty emoji are a valid name and come back unchanged."""
     name = "🎉" * 50
     made = await world.call("POST", "/v1/users", json={**GOOD, "name": name})
     assert made.json["name"] == name
@@ -75,7 +75,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 
 
 async def test_a_bad_sign_up_names_the_member(world: World, subtests: pytest.Subtests) -> None:
-    """Each is a 400 that names the member, and nothing of it stays."""
+    """Each is a 400 that names the member and creates nothing."""
     before = world.state()
     for change, code, param in BAD:
         with subtests.test(change=change):
@@ -84,7 +84,7 @@ async def test_a_bad_sign_up_names_the_member(world: World, subtests: pytest.Sub
 
 
 async def test_every_member_is_needed(world: World, subtests: pytest.Subtests) -> None:
-    """Without any of them there is no sign-up."""
+    """A sign-up without any of them is refused."""
     for member in sorted(GOOD):
         with subtests.test(member=member):
             body = {name: value for name, value in GOOD.items() if name != member}
@@ -92,7 +92,7 @@ async def test_every_member_is_needed(world: World, subtests: pytest.Subtests) -
 
 
 async def test_login_and_email_are_taken_without_regard_to_case(world: World) -> None:
-    """Whoever comes second hears which of the two is taken; nothing of theirs stays."""
+    """The error says which of the two is taken; nothing is created."""
     await world.call("POST", "/v1/users", json=GOOD)
     before = world.state()
     again = {**GOOD, "login": "ANN", "email": "other@example.org"}
@@ -103,7 +103,7 @@ async def test_login_and_email_are_taken_without_regard_to_case(world: World) ->
 
 
 async def test_a_taken_login_costs_no_hash(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks for what is taken does not keep the hashing thread busy."""
+    """Such requests do not occupy the hashing thread."""
     await world.call("POST", "/v1/users", json=GOOD)
     monkeypatch.setattr(app[app_keys.PASSWORDS], "_pending", 100)
     assert (await world.call("POST", "/v1/users", json=GOOD)).error == (409, "login_taken", "login")
@@ -119,7 +119,7 @@ async def test_one_of_many_racing_sign_ups_wins(world: World) -> None:
 
 
 async def test_available_tells_before_one_signs_up(world: World) -> None:
-    """Free or not, for what is asked; asking for nothing or for what can never be is refused."""
+    """Free or taken; an empty query and invalid values are errors."""
     await world.call("POST", "/v1/users", json=GOOD)
     answer = await world.call("GET", "/v1/users/available?login=ANN&email=free@example.org")
     assert answer.json == {"login": False, "email": True}
@@ -150,7 +150,7 @@ A_BAD_LOOK_UP_IS_REFUSED: list[Any] = [
 
 
 async def test_a_bad_look_up_is_refused(world: World, subtests: pytest.Subtests) -> None:
-    """Ids that are none, lists that are too long, queries that hold more than is known."""
+    """Invalid ids, lists that are too long, unknown parameters."""
     ann = await world.user("ann")
     for path, refusal in A_BAD_LOOK_UP_IS_REFUSED:
         with subtests.test(path=path):
@@ -158,14 +158,14 @@ async def test_a_bad_look_up_is_refused(world: World, subtests: pytest.Subtests)
 
 
 async def test_two_hundred_ids_are_not_too_many(world: World) -> None:
-    """The bound itself passes."""
+    """The limit itself passes."""
     ann = await world.user("ann")
     answer = await world.call("GET", "/v1/users?ids=" + ",".join([ann] * 200), ann)
     assert len(answer.json["users"]) == 200
 
 
 async def test_users_change_what_they_say(world: World) -> None:
-    """What is given changes, null takes away, the rest stays; others see it too; the login never changes."""
+    """Present members change, null clears, others stay; the login never changes."""
     ann, bob = await world.user("ann"), await world.user("bob")
     said = {"name": "Ann B", "bio": "one\nline", "url": "https://example.org/?a=1", "place": "Köln", "lang": "de-AT"}
     answer = await world.call("PATCH", "/v1/users/me", ann, json={**said, "protected": True})
@@ -183,7 +183,7 @@ async def test_users_change_what_they_say(world: World) -> None:
 
 
 async def test_a_change_is_made_once_a_key(world: World) -> None:
-    """The same key gives the user as it is by then, and changes nothing back."""
+    """A repetition answers the current user and changes nothing back."""
     ann = await world.user("ann")
     key = {"Idempotency-Key": "k"}
     await world.call("PATCH", "/v1/users/me", ann, json={"bio": "old"}, headers=key)
@@ -218,7 +218,7 @@ BAD_CHANGES: list[tuple[Any, str, str | None]] = [
 
 
 async def test_a_bad_change_names_the_member(world: World, subtests: pytest.Subtests) -> None:
-    """Each is a 400 that names the member, and changes nothing, also of the members that were good."""
+    """Each is a 400 that names the member and changes nothing, not even the valid members."""
     ann = await world.user("ann")
     before = world.state(), (await world.call("GET", "/v1/users/me", ann)).json
     for changes, code, param in BAD_CHANGES:

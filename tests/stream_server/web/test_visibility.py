@@ -1,4 +1,4 @@
-"""What one may not see is not there, whatever is asked of it over HTTP."""
+"""A status that a user may not see does not exist for any request of this user."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ ASKED: list[tuple[str, str, Any]] = [
 
 
 async def hide(world: World, kind: str, author: str, viewer: str) -> str:
-    """A status of the author that the viewer does not see, for that reason."""
+    """Return a status that the viewer may not see, for the given reason."""
     more = {}
     if kind == "private group":
         new = {"name": "closed", "kind": "private"}
@@ -47,7 +47,7 @@ async def hide(world: World, kind: str, author: str, viewer: str) -> str:
 
 @pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "private group", "deleted"])
 async def test_nothing_tells_it_from_what_does_not_exist(world: World, kind: str) -> None:
-    """Status and body are those of an id that there never was; nothing changes."""
+    """Status and body equal those for an unknown id; nothing changes."""
     author, viewer = await world.user("ann"), await world.user("bob")
     status = await hide(world, kind, author, viewer)
     before = world.state()
@@ -63,7 +63,7 @@ async def test_nothing_tells_it_from_what_does_not_exist(world: World, kind: str
 
 
 async def test_each_of_these_works_on_what_is_seen(world: World) -> None:
-    """The test above can fail: nothing but the delete of another's status is refused."""
+    """This shows that the test above can fail: on a visible status all requests succeed except the delete."""
     author, viewer = await world.user("ann"), await world.user("bob")
     status = await world.status(author)
     for method, path, body in ASKED:

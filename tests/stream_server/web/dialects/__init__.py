@@ -1,1 +1,1 @@
-"""The dialects: other streaming APIs' words, held to what their clients parse."""
+"""Tests of the dialects: what the server sends must be what clients of v1.1 and v2 parse."""

@@ -1,4 +1,4 @@
-"""The streams of v1.1 from a real server: what they are of, what comes before, how they end."""
+"""The v1.1 streams of a real server: filters, backfill and endings."""
 
 import asyncio
 from pathlib import Path
@@ -10,13 +10,13 @@ from filters.sample import Sample
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.ears import word
 from tests.end_to_end.server import Server
-from tests.stream_server.web.dialects.crlf import Listener
+from tests.stream_server.web.dialects.line_listener import Listener
 
 FILTER, SAMPLE, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "sample", "firehose"))
 
 
 async def listen(api: Api, path: str = FILTER, *, token: str = "", form: bool = False, **asked: str) -> Listener:
-    """An open stream, of which something has come: a first sign of life."""
+    """Open a stream and wait for its first heartbeat."""
     headers = {"Authorization": f"Bearer {token or mint(api.admin)}"}
     if form:
         response = await api.session.post(path, data=asked, headers=headers)
@@ -27,17 +27,17 @@ async def listen(api: Api, path: str = FILTER, *, token: str = "", form: bool = 
 
 
 def texts(heard: Listener) -> list[str]:
-    """What was said."""
+    """Return the texts of the received statuses."""
     return [message["text"] for message in heard.messages if "text" in message]
 
 
 def deletes(heard: Listener) -> list[str]:
-    """What was taken back, by id."""
+    """Return the ids of the received deletes."""
     return [message["delete"]["status"]["id_str"] for message in heard.messages if "delete" in message]
 
 
 async def test_what_is_tracked_comes_and_goes(api: Api) -> None:
-    """A status with its author as at the time, then the word that it is gone; of others nothing."""
+    """A matching status arrives with its author as of posting, then its delete. Other statuses do not."""
     ann, term = await api.user(), word()
     await api.done("PATCH", "/v1/users/me", token=mint(ann), json={"name": "Ann A", "bio": "pours"})
     async with await listen(api, track=term) as heard:
@@ -54,13 +54,13 @@ async def test_what_is_tracked_comes_and_goes(api: Api) -> None:
 
 
 async def test_it_says_that_it_lives(api: Api) -> None:
-    """By blank lines, while nothing happens."""
+    """Blank lines arrive while there are no events."""
     async with await listen(api, track=word()) as heard:
         await heard.until(lambda heard: heard.signs > 3)
 
 
 async def test_a_form_and_a_query_are_one(api: Api) -> None:
-    """Lists in both are one list; whoever is followed is heard beside what is tracked, in the languages asked for."""
+    """Lists in the query and the form are joined; track and follow are alternatives, language narrows both."""
     ann, term, other = await api.user(), word(), word()
     headers = {"Authorization": f"Bearer {mint(api.admin)}"}
     form = {"track": other, "follow": ann, "language": "EN", "Made_up": "1"}
@@ -75,7 +75,7 @@ async def test_a_form_and_a_query_are_one(api: Api) -> None:
 
 
 async def test_reposts_quotes_and_replies(api: Api) -> None:
-    """Followed is who is answered and who is reposted, and each comes in its own form."""
+    """``follow`` matches authors, answered users and reposted users, each rendered in its own form."""
     ann, bob = await api.user(), await api.user()
     async with await listen(api, form=True, follow=ann) as heard:
         first = await api.post(ann, "first")
@@ -95,7 +95,7 @@ async def test_reposts_quotes_and_replies(api: Api) -> None:
 
 
 async def test_boxes_are_asked_about_points_and_places(api: Api) -> None:
-    """A point in it, or a place that overlaps it."""
+    """A box matches a point inside it and a place that overlaps it."""
     name = word()
     async with await listen(api, locations="-10.5,50,-10,51,11.25,-60.5,11.5,-60") as heard:
         await api.post(api.admin, "out", location={"lon": -10.6, "lat": 50.5})
@@ -109,7 +109,7 @@ async def test_boxes_are_asked_about_points_and_places(api: Api) -> None:
 
 
 async def test_it_is_the_same_for_all(api: Api) -> None:
-    """No post of who is protected, also not to themselves; whom one blocks is heard all the same."""
+    """A stream never has posts of protected users, not even for them, and ignores the caller's blocks."""
     ann, bob, term = await api.user(), await api.user(), word()
     await api.done("PUT", f"/v1/users/me/blocks/{bob}", token=mint(ann))
     async with await listen(api, token=mint(ann), track=term) as heard:
@@ -121,7 +121,7 @@ async def test_it_is_the_same_for_all(api: Api) -> None:
 
 
 async def test_the_firehose_brings_everything_public(api: Api) -> None:
-    """Posts and deletes; likes and follows have no place in it."""
+    """It sends posts and deletes, but no likes and follows."""
     ann, bob = await api.user(), await api.user()
     async with await listen(api, FIREHOSE) as heard:
         posted = await api.post(ann, word())
@@ -134,7 +134,7 @@ async def test_the_firehose_brings_everything_public(api: Api) -> None:
 
 
 async def test_the_sample_is_one_in_a_hundred(api: Api) -> None:
-    """The same ones as everywhere else: those that stand in one percent."""
+    """It sends the same statuses as ``sample=1`` of the native API."""
     one_percent, taken, posted = Sample.parse("1"), "", []
     async with await listen(api, SAMPLE, form=True) as heard:
         while not taken:
@@ -147,7 +147,7 @@ async def test_the_sample_is_one_in_a_hundred(api: Api) -> None:
 
 
 async def test_statuses_from_before_come_first(api: Api) -> None:
-    """So many are looked at; then it goes on, or ends, as the sign says."""
+    """``count`` sends that many earlier statuses first; a negative one then ends the stream."""
     ann = await api.user()
     posted = [await api.post(ann, f"{number}") for number in range(5)]
     async with await listen(api, FIREHOSE, count="3") as heard:
@@ -165,7 +165,7 @@ async def test_statuses_from_before_come_first(api: Api) -> None:
 
 
 async def test_all_there_is_comes_where_more_is_wanted(own_folder: Path) -> None:
-    """From the first entry of the log; on an empty log that is nothing."""
+    """A ``count`` above the log's length starts at the first entry; an empty log sends none."""
     with Server(own_folder) as server:
         async with Api(server) as api:
             ended = await (await listen(api, FIREHOSE, count="-10")).until_end()
@@ -176,7 +176,7 @@ async def test_all_there_is_comes_where_more_is_wanted(own_folder: Path) -> None
 
 
 async def test_better_statuses_than_there_are(api: Api) -> None:
-    """`low` is what all are, so that `medium` brings none, nor their deletes."""
+    """All statuses have the level `low`, so `medium` sends no statuses and no deletes."""
     term = word()
     async with (
         await listen(api, track=term, filter_level="medium") as none,
@@ -192,7 +192,7 @@ async def test_better_statuses_than_there_are(api: Api) -> None:
 
 @pytest.mark.parametrize("how", ["revoked", "expired"])
 async def test_a_tokens_end_ends_it(api: Api, how: str) -> None:
-    """Told as code 6."""
+    """The last message has code 6."""
     token = mint(await api.user(), ttl=1.0 if how == "expired" else 600)
     async with await listen(api, SAMPLE, token=token) as heard:
         if how == "revoked":
@@ -203,7 +203,7 @@ async def test_a_tokens_end_ends_it(api: Api, how: str) -> None:
 
 
 async def test_a_server_that_stops_says_so(own_folder: Path) -> None:
-    """Told as code 1."""
+    """The last message has code 1."""
     with Server(own_folder) as server:
         async with Api(server) as api:
             heard = await listen(api, track="tea")

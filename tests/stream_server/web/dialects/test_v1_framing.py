@@ -1,4 +1,4 @@
-"""Messages of v1.1 as bytes."""
+"""Encoding of v1.1 messages."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from stream_server.events.position import Position
 from stream_server.hub import disconnect, messages
 from stream_server.hub.messages import ControlMessage, Gap
 from stream_server.web.dialects.v1_framing import V1FramingOptions, encode_delimited, encode_plain, select_v1_framing
-from tests.stream_server.web.dialects.written import status
+from tests.stream_server.web.dialects.status_json import status
 
 AT = Position(1_795_197_600_000, 0, 7)
 NOW_MS = 1_795_197_600_005
@@ -20,7 +20,7 @@ COUNTED = select_v1_framing(V1FramingOptions("filter", delimited=True, stall_war
 
 
 def entry(kind: str, wire: dict[str, Any]) -> Entry:
-    """An entry of the log."""
+    """Return a log entry."""
     return Entry(AT, kind, "public", json.dumps({"wire": wire}).encode())
 
 
@@ -29,7 +29,7 @@ DELETE = entry("delete", {"status": {"id": "10", "uid": "2", "deleted": True}})
 
 
 def test_a_message_is_one_line_that_ends_as_v1_says() -> None:
-    """Clients split at its end, some at every carriage return."""
+    """Clients split at CR LF, some at every carriage return."""
     made = encode_plain(POST, None)
     assert made.endswith(b"}\r\n")
     assert made.count(b"\r") == 1
@@ -44,7 +44,7 @@ def test_a_message_is_one_line_that_ends_as_v1_says() -> None:
 
 @pytest.mark.parametrize("one", [POST, DELETE])
 def test_a_length_counts_the_bytes_and_the_end(one: Entry) -> None:
-    """A line with the number, then exactly so many bytes."""
+    """A line with the number precedes exactly that many bytes."""
     length, _, rest = encode_delimited(one, None).partition(b"\r\n")
     assert rest == encode_plain(one, None)
     assert int(length) == len(rest)
@@ -52,7 +52,7 @@ def test_a_length_counts_the_bytes_and_the_end(one: Entry) -> None:
 
 @pytest.mark.parametrize("kind", ["like", "follow", "comment"])
 def test_other_kinds_have_no_words(kind: str) -> None:
-    """Nothing is sent of what streams for everybody never told."""
+    """Kinds that public v1.1 streams never sent give no bytes."""
     assert (
         encode_plain(entry(kind, {"status": status()}), None)
         == encode_delimited(entry(kind, {"status": status()}), None)
@@ -72,14 +72,14 @@ def test_other_kinds_have_no_words(kind: str) -> None:
     ],
 )
 def test_what_is_no_status_of_ours_is_passed_over(wire: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    """It is told to nobody, and logged; nobody else's stream may break by it."""
+    """An entry with an incomplete status is logged and sent to no client, and breaks no stream."""
     assert encode_plain(Entry(AT, "post", "public", json.dumps({"wire": wire or {"x": 1}}).encode()), None) == b""
     assert AT.cursor in caplog.text
 
 
 @pytest.mark.parametrize("made", [PLAIN, COUNTED])
 def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
-    """Also the first one, which lets the head go out; no length goes before it."""
+    """The hello is one too, because it flushes the response head. No length precedes it."""
     assert made.encode_control(messages.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
     assert made.encode_control(messages.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
 
@@ -98,13 +98,13 @@ def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
     ],
 )
 def test_the_last_message_says_why(why: disconnect.DisconnectReason, code: int) -> None:
-    """By the numbers of v1.1, with the name of the stream."""
+    """It has v1.1's code and the name of the stream."""
     told = json.loads(PLAIN.encode_control(messages.goodbye_message(AT, NOW_MS, why)))
     assert told == {"disconnect": {"code": code, "stream_name": "filter", "reason": why.text}}
 
 
 def test_every_reason_of_ours_has_a_number() -> None:
-    """A new one must not become an exception unnoticed."""
+    """A new goodbye code must not become the general exception unnoticed."""
     ours = [one.code for one in vars(disconnect).values() if isinstance(one, disconnect.DisconnectReason)]
     assert len(ours) > 5
     for code in ours:
@@ -116,13 +116,13 @@ def test_every_reason_of_ours_has_a_number() -> None:
 
 @pytest.mark.parametrize(("missed", "number"), [(5, 5), (None, 0)])
 def test_what_is_lost_is_a_limit(missed: int | None, number: int) -> None:
-    """With the number of this gap, 0 where it is not known."""
+    """It has the number of this gap, or 0 if it is unknown."""
     told = json.loads(PLAIN.encode_control(messages.gap_message(Gap("c", AT, "trimmed", missed), NOW_MS)))
     assert told == {"limit": {"track": number, "timestamp_ms": "1795197600005"}}
 
 
 def test_warnings_are_for_those_who_ask() -> None:
-    """In the capitals of v1.1; with a length where lengths are asked for."""
+    """The code is in capitals; a length precedes the warning if the client wants lengths."""
     body = b'{"kind":"warning","code":"falling_behind","percent":60}'
     warning = ControlMessage("warning", AT.cursor, body)
     assert PLAIN.encode_control(warning) == b""
@@ -132,7 +132,7 @@ def test_warnings_are_for_those_who_ask() -> None:
 
 
 def test_equal_manners_share_their_bytes() -> None:
-    """One framing for all who ask alike; bytes are shared by all who want lengths, and by all who do not."""
+    """Equal options give one framing. All framings with lengths share bytes, and all without."""
     assert select_v1_framing(V1FramingOptions("filter")) is PLAIN
     assert select_v1_framing(V1FramingOptions("sample")).encode_entry is PLAIN.encode_entry
     assert select_v1_framing(V1FramingOptions("filter", chunked=False)).wrap(b"x") == b"x"

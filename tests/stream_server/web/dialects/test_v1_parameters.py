@@ -1,4 +1,4 @@
-"""What a client of v1.1 asks for, and how it is refused what cannot be."""
+"""Parameters of v1.1, and the errors for invalid ones."""
 
 import pytest
 
@@ -7,28 +7,28 @@ from stream_server.web.dialects.v1_parameters import common_filters, excludes_al
 
 
 def refused(asked: dict[str, str]) -> tuple[int, str, str | None]:
-    """Status, message and parameter of the refusal of these predicates."""
+    """Return status, message and parameter of the error for these filters."""
     with pytest.raises(ApiError) as told:
         read_predicates(asked)
     return told.value.status, told.value.message, told.value.param
 
 
 def test_predicates_are_passed_on() -> None:
-    """As they are; what is known to another protocol only is passed over."""
+    """Values stay unchanged; parameters of other protocols are ignored."""
     asked = {"track": "tea, coffee", "follow": "1, 2", "locations": "-122.75,36.8,-121.75,37.8"}
     others = {"stall_warning": "True", "partitions": "0", "firehose": "true", "kinds": "like", "rule": "tea"}
     assert read_predicates(asked | others) == asked
 
 
 def test_something_must_be_asked_for() -> None:
-    """The text is the one that was seen."""
+    """The message is Twitter's."""
     told = "No filter parameters found. Expect at least one parameter: follow track locations"
     assert refused({"language": "en"}) == (406, told, None)
 
 
 @pytest.mark.parametrize("ids", ["@me", "ada", "1,x", "1;2", "+1", "٣"])
 def test_people_are_followed_by_number(ids: str) -> None:
-    """These streams are the same for all, so that `@me` is nobody."""
+    """`@me` is invalid, because these streams do not depend on the caller."""
     assert refused({"follow": ids})[::2] == (406, "follow")
 
 
@@ -45,7 +45,7 @@ def test_people_are_followed_by_number(ids: str) -> None:
     ],
 )
 def test_a_box_begins_in_the_south_west(box: str) -> None:
-    """Over the date line there is none: two are needed."""
+    """A box cannot cross longitude 180; a client needs two boxes."""
     status, message, param = refused({"locations": box})
     bad = ", ".join(box.split(",")[-4:])
     assert (status, param) == (406, "locations")
@@ -54,44 +54,44 @@ def test_a_box_begins_in_the_south_west(box: str) -> None:
 
 @pytest.mark.parametrize("box", ["-181,0,0,1", "0,-91,1,0", "0,0,180.5,1", "0, 0, 1, 90.1"])
 def test_a_box_is_on_the_globe(box: str) -> None:
-    """The text is the one that was seen."""
+    """The message is Twitter's."""
     told = ", ".join(number.strip() for number in box.split(","))
     assert refused({"locations": box}) == (406, f"Latitude/longitude are not valid: {told}", "locations")
 
 
 @pytest.mark.parametrize("box", ["1,2,3", "a,b,c,d", "1,2,3,4,5", ",".join(["9,9,1,1"] * 26)])
 def test_what_is_no_list_of_boxes_is_left_to_the_filter(box: str) -> None:
-    """It says what is wrong, and counts before it looks."""
+    """The filter `locations` reports these errors, and counts the numbers before it parses them."""
     assert read_predicates({"locations": box}) == {"locations": box}
 
 
 def test_all_streams_narrow_alike() -> None:
-    """Posts and deletes, in the languages that are asked for."""
+    """Every stream has posts and deletes only, in the requested languages."""
     assert common_filters({"track": "tea"}) == {"kinds": "post,delete"}
     assert common_filters({"language": "en,de"}) == {"kinds": "post,delete", "language": "en,de"}
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("150000", 150_000), ("-1", -1), ("-150000", -150_000)])
 def test_a_count_has_bounds(text: str, number: int) -> None:
-    """Either way."""
+    """The largest and the smallest count are valid."""
     assert read_count({"count": text}, {"stream", "firehose"}) == number
 
 
 def test_without_a_count_none_is_needed() -> None:
-    """Nor a scope for it."""
+    """Without `count` there is no backfill, and no scope is necessary."""
     assert read_count({}, {"stream"}) == 0
 
 
 @pytest.mark.parametrize("text", ["0", "150001", "-150001", "ten", "1.5", "+5", "99999999999999999999", "٣"])
 def test_a_count_out_of_bounds_is_refused(text: str) -> None:
-    """Naming it: that makes it a 416."""
+    """The error names `count`, which makes its status 416."""
     with pytest.raises(ApiError) as told:
         read_count({"count": text}, {"stream", "firehose"})
     assert told.value.param == "count"
 
 
 def test_a_count_needs_a_scope() -> None:
-    """What is from before was for few even then."""
+    """It needs the scope `firehose`."""
     with pytest.raises(ApiError) as told:
         read_count({"count": "5"}, {"stream"})
     assert told.value.param == "count"
@@ -99,13 +99,13 @@ def test_a_count_needs_a_scope() -> None:
 
 @pytest.mark.parametrize(("text", "better"), [("none", False), ("LOW", False), ("medium", True)])
 def test_levels(text: str, better: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """All statuses here are `low`."""
+    """All statuses have the level `low`."""
     assert excludes_all_statuses({"filter_level": text}) is better
     assert excludes_all_statuses({}) is False
 
 
 def test_an_unknown_level_is_refused() -> None:
-    """It was another parameter's value, perhaps."""
+    """The error names `filter_level`."""
     with pytest.raises(ApiError) as told:
         excludes_all_statuses({"filter_level": "high"})
     assert (told.value.status, told.value.param) == (406, "filter_level")

@@ -1,4 +1,4 @@
-"""A status of v1.1: what stands where, for each of its forms."""
+"""Statuses in v1.1 format: members of each form."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_status import render_delete, render_tweet
 from stream_server.web.dialects.v1_user import format_timestamp, render_user
-from tests.stream_server.web.dialects.written import EMPTY, status
+from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 ADA = AuthorSnapshot(
     id="2", login="ada", name="Ada L", bio="see tea.com and more", url="https://www.ada.example/", place="London",
@@ -17,19 +17,19 @@ BOB = AuthorSnapshot(id="3", login="bob", name="Bob", followers=70)
 
 
 def told(author: AuthorSnapshot | None = ADA, **more: Any) -> dict[str, Any]:
-    """The status of v1.1 for what stands on the wire."""
+    """Return a status of the native API in v1.1 format."""
     return render_tweet(status(**more), EntryFacts(author=author))
 
 
 def test_ids_are_numbers_and_texts() -> None:
-    """Both, for clients whose numbers are doubles."""
+    """Ids are present in both forms, for clients whose numbers are doubles."""
     made = told(id="1800000000000", uid="2")
     assert (made["id"], made["id_str"]) == (1_800_000_000_000, "1800000000000")
     assert (made["user"]["id"], made["user"]["id_str"]) == (2, "2")
 
 
 def test_times_are_twitters() -> None:
-    """In English, in UTC, and in milliseconds once more."""
+    """Times are in English and in UTC, and once more in milliseconds."""
     made = told(posted="2008-08-27T13:08:45.123Z")
     assert made["created_at"] == made["user"]["created_at"] == "Wed Aug 27 13:08:45 +0000 2008"
     assert made["timestamp_ms"] == "1219842525123"
@@ -37,7 +37,7 @@ def test_times_are_twitters() -> None:
 
 
 def test_the_author_is_as_at_the_time() -> None:
-    """By the facts of the entry, by names of v1.1."""
+    """The author comes from the facts of the entry."""
     made = told()["user"]
     assert {name: made[name] for name in ("name", "screen_name", "description", "location", "url", "lang")} == {
         "name": "Ada L", "screen_name": "ada", "description": "see tea.com and more", "location": "London",
@@ -51,7 +51,7 @@ def test_the_author_is_as_at_the_time() -> None:
 
 
 def test_an_author_of_whom_nothing_is_known() -> None:
-    """Entries from before hold no facts: the status tells the login, the id when it was made."""
+    """Old entries have no facts: the status gives the login, and the id the sign-up time."""
     made = told(author=None, uid=str(4096 * 86_400_000))["user"]
     assert (made["name"], made["screen_name"], made["followers_count"]) == ("ada", "ada", 0)
     assert (made["description"], made["location"], made["url"]) == ("", "", None)
@@ -59,7 +59,7 @@ def test_an_author_of_whom_nothing_is_known() -> None:
 
 
 def test_answering_is_always_said() -> None:
-    """All five members, also of what answers nobody: clients tell a status by them."""
+    """All five reply members are always present, because clients recognise a status by them."""
     names = ("status_id", "status_id_str", "user_id", "user_id_str", "screen_name")
     mention = {"login": "bob", "id": "3", "indices": [1, 5]}
 
@@ -78,7 +78,7 @@ def test_answering_is_always_said() -> None:
 
 
 def test_where_it_was() -> None:
-    """`coordinates` has the longitude first, `geo` the latitude; a place has corners, the south-west first."""
+    """`coordinates` has the longitude first, `geo` the latitude; a box begins in the south-west."""
     made = told(location={"lon": 1.5, "lat": 2.5}, place={"name": "Tea", "country": "gb", "box": [0.0, 1.0, 2.0, 3.0]})
     assert made["coordinates"] == {"type": "Point", "coordinates": [1.5, 2.5]}
     assert made["geo"] == {"type": "Point", "coordinates": [2.5, 1.5]}
@@ -92,7 +92,7 @@ def test_where_it_was() -> None:
 
 
 def test_entities_are_twitters() -> None:
-    """Cashtags are symbols; a mention needs somebody who is called so."""
+    """Cashtags are symbols; mentions of unknown logins are left out."""
     found = {
         "mentions": [{"login": "bob", "id": "3", "indices": [0, 4]}, {"login": "nobody", "indices": [5, 12]}],
         "hashtags": [{"text": "tea", "indices": [13, 17]}],
@@ -111,7 +111,7 @@ def test_entities_are_twitters() -> None:
 
 
 def test_media_stand_behind_the_text() -> None:
-    """All are photos in the entities, and what they are beside these; a sound has no word."""
+    """All media are photos in `entities` and keep their type in `extended_entities`; audio is left out."""
     media = [{"url": f"https://a.example/{kind}", "type": kind} for kind in ("image", "video", "gif", "audio")]
     made = told(message="tea", media=media)
     assert [one["type"] for one in made["entities"]["media"]] == ["photo"] * 3
@@ -124,7 +124,7 @@ def test_media_stand_behind_the_text() -> None:
 
 
 def test_a_link_has_a_number_of_its_own() -> None:
-    """The same wherever it stands, another for another link, and none too large for a double."""
+    """Equal links have equal ids, different links different ids, all within 53 bits."""
     media = [{"url": f"https://a.example/{number}", "type": "image"} for number in range(200)]
     numbers = [one["id"] for one in told(media=media)["entities"]["media"]]
     assert len(set(numbers)) == 200
@@ -133,7 +133,7 @@ def test_a_link_has_a_number_of_its_own() -> None:
 
 
 def test_a_repost_has_its_original_inside_and_its_words_outside() -> None:
-    """`RT @login: ` goes before them, and moves what was found in them; its author is mentioned."""
+    """`RT @login: ` precedes the text, shifts the entities and mentions the original's author."""
     found = EMPTY | {"hashtags": [{"text": "tea", "indices": [2, 6]}]}
     original = status(id="9", uid="3", login="bob", message="😍 #tea", entities=found, likes=4)
     made = render_tweet(status(message="", origin="9", original=original), EntryFacts(author=ADA, original_author=BOB))
@@ -149,7 +149,7 @@ def test_a_repost_has_its_original_inside_and_its_words_outside() -> None:
 
 
 def test_a_quote_has_its_original_inside() -> None:
-    """Its words are its own."""
+    """A quote keeps its own text."""
     original = status(id="9", uid="3", login="bob", message="tea?")
     made = render_tweet(status(message="coffee!", origin="9", original=original), EntryFacts(original_author=BOB))
     assert (made["text"], made["is_quote_status"], made["quoted_status_id"]) == ("coffee!", True, 9)
@@ -158,21 +158,21 @@ def test_a_quote_has_its_original_inside() -> None:
 
 
 def test_a_quote_of_what_is_gone_says_its_id() -> None:
-    """As there: the id stays, the words do not."""
+    """The id of a deleted original stays, as in Twitter."""
     made = told(message="coffee!", origin="9", original=None)
     assert (made["is_quote_status"], made["quoted_status_id_str"]) == (True, "9")
     assert "quoted_status" not in made
 
 
 def test_counts_and_flags() -> None:
-    """Reposts and likes; nobody in particular asks, so nobody has liked or reposted it."""
+    """Reposts and likes are counted; the flags for the viewer are false."""
     made = told(likes=2, reposts=3)
     assert (made["favorite_count"], made["retweet_count"], made["favorited"], made["retweeted"]) == (2, 3, False, False)
     assert (made["filter_level"], made["truncated"], made["lang"]) == ("low", False, "en")
 
 
 def test_a_delete_says_ids_only() -> None:
-    """And when."""
+    """It also has the time."""
     assert render_delete({"id": "10", "uid": "2", "deleted": True}, 5) == {
         "delete": {
             "status": {"id": 10, "id_str": "10", "user_id": 2, "user_id_str": "2"},
@@ -183,5 +183,5 @@ def test_a_delete_says_ids_only() -> None:
 
 @pytest.mark.parametrize("login", ["ada", "Ada_9"])
 def test_the_login_is_that_of_the_status(login: str) -> None:
-    """One user is called the same in all members."""
+    """A user has the same login in all members."""
     assert render_user("2", login, ADA)["screen_name"] == login

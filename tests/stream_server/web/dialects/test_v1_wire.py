@@ -1,4 +1,4 @@
-"""The bytes of v1.1 on a socket, where its token may stand, and how it refuses."""
+"""The bytes of v1.1 on a socket, the places of its token, and its errors."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ CONNECTS = 60
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One real server, whose heartbeats come often; at the end it must stop cleanly, without a traceback."""
+    """Run a server with frequent heartbeats; it must stop without a traceback."""
     with Server(
         tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2", "--reconnect-limit", str(CONNECTS)
     ) as running:
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @asynccontextmanager
 async def connected(api: Api, path: str, version: str = "1.1", **asked: str) -> AsyncIterator[asyncio.StreamReader]:
-    """A socket that asked for a stream."""
+    """Open a socket and request a stream."""
     host, port = api.server.address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     head = f"GET {path}?{urlencode(asked)} HTTP/{version}\r\nHost: x\r\nAuthorization: Bearer {mint(api.admin)}\r\n\r\n"
@@ -43,7 +43,7 @@ async def connected(api: Api, path: str, version: str = "1.1", **asked: str) -> 
 
 
 async def chunk(reader: asyncio.StreamReader) -> bytes:
-    """One chunk, which must be one message, a sign of life, or several of either."""
+    """Return the next chunk, which holds complete messages or heartbeats."""
     size = int(await reader.readline(), 16)
     data = await reader.readexactly(size + 2)
     assert data.endswith(b"\r\n")
@@ -51,7 +51,7 @@ async def chunk(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_the_head_comes_at_once_and_says_chunked(api: Api) -> None:
-    """Before anything happened; some clients compare its words as they are."""
+    """It arrives before any event. Some clients compare header values literally."""
     async with connected(api, FILTER, track=word()) as reader:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         assert head[0] == "HTTP/1.1 200 OK"
@@ -63,7 +63,7 @@ async def test_the_head_comes_at_once_and_says_chunked(api: Api) -> None:
 
 @pytest.mark.parametrize("delimited", ["length", ""])
 async def test_a_message_is_not_cut(api: Api, delimited: str) -> None:
-    """Each chunk ends where a message does, with its line end in it, so that no client waits for the next one."""
+    """Each chunk ends with a message and its line end, so no client waits for the next chunk."""
     term = word()
     async with connected(api, FILTER, track=term, delimited=delimited) as reader:
         await reader.readuntil(b"\r\n\r\n")
@@ -81,7 +81,7 @@ async def test_a_message_is_not_cut(api: Api, delimited: str) -> None:
 
 
 async def test_an_http_1_0_client_is_served(api: Api) -> None:
-    """The bare lines, until the connection closes."""
+    """It gets bare lines until the connection closes."""
     term = word()
     async with connected(api, FILTER, "1.0", track=term) as reader:
         assert b"chunked" not in await reader.readuntil(b"\r\n\r\n")
@@ -93,14 +93,14 @@ async def test_an_http_1_0_client_is_served(api: Api) -> None:
 
 
 async def asked(api: Api, path: str, method: str = "POST", **more: Any) -> Answer:
-    """The answer to one request; of a stream only its beginning."""
+    """Return the answer to one request; of a stream only its beginning."""
     async with api.session.request(method, path, **more) as answer:
         body = b"" if answer.status == 200 else await answer.read()
         return Answer(answer.status, answer.headers, body)
 
 
 def oauth(token: str) -> dict[str, str]:
-    """The parameters of OAuth 1.0a, signed with nothing."""
+    """Return the parameters of OAuth 1.0a with a meaningless signature."""
     return {
         "oauth_consumer_key": "key", "oauth_nonce": "n1", "oauth_signature": "bm90aGluZw==",
         "oauth_signature_method": "HMAC-SHA1", "oauth_timestamp": "1795197600", "oauth_token": token,
@@ -109,7 +109,7 @@ def oauth(token: str) -> dict[str, str]:
 
 
 async def test_the_token_is_found_wherever_v1_has_one(api: Api, server: Server) -> None:
-    """A Bearer; OAuth in the header, in a form and in the query; and it is in no log."""
+    """It may be a bearer token, or OAuth in the header, a form or the query. It never appears in a log."""
     token, asking = mint(api.admin), {"track": "tea"}
     header = "OAuth " + ", ".join(f'{name}="{value}"' for name, value in oauth(token).items())
     ways: list[dict[str, Any]] = [
@@ -124,7 +124,7 @@ async def test_the_token_is_found_wherever_v1_has_one(api: Api, server: Server) 
 
 
 async def test_who_shows_no_valid_token_is_refused(api: Api) -> None:
-    """401 with a sentence, in whatever place it stands; none of our own places for other credentials will do."""
+    """The answer is 401 with a sentence. A ticket of the native API is not accepted."""
     other = mint(api.admin, secret="another secret of thirty-two bytes or more")
     gone = mint(api.admin, ttl=-60)
     ways: list[dict[str, Any]] = [
@@ -170,7 +170,7 @@ async def test_who_shows_no_valid_token_is_refused(api: Api) -> None:
 async def test_what_cannot_be_asked_is_refused(
     api: Api, method: str, path: str, parameters: dict[str, str], status: int, told: str
 ) -> None:
-    """A short text that says why, with the status of v1.1."""
+    """The answer is a short text with v1.1's status."""
     if method == "GET" and len(parameters.get("follow", "")) > 1000:
         method = "POST"  # a URL of ten thousand bytes is refused for its length
     given = {"params" if method == "GET" else "data": parameters}
@@ -191,14 +191,14 @@ async def test_what_cannot_be_asked_is_refused(
     ],
 )
 async def test_a_scope_is_asked_for(api: Api, path: str, scope: str, parameters: dict[str, str], status: int) -> None:
-    """Of everybody the scope for streams; of few the one for everything, which statuses from before need too."""
+    """Every stream needs `stream`; the firehose and backfill also need `firehose`."""
     headers = {"Authorization": f"Bearer {mint(api.admin, scope)}"}
     answer = await asked(api, path, params=parameters, headers=headers)
     assert answer.status == status, answer
 
 
 async def test_who_is_suspended_is_refused(api: Api) -> None:
-    """403, as where they may not be."""
+    """The answer is 403."""
     ann = await api.user()
     await api.done("PUT", f"/v1/admin/suspensions/{ann}", token=mint(api.admin, "admin"))
     answer = await asked(api, SAMPLE, headers={"Authorization": f"Bearer {mint(ann)}"})
@@ -206,7 +206,7 @@ async def test_who_is_suspended_is_refused(api: Api) -> None:
 
 
 async def test_who_connects_too_often_is_refused(api: Api) -> None:
-    """420, which HTTP does not know; nobody else pays for it."""
+    """The answer is 420, and other users are unaffected."""
     ann, bob = await api.user(), await api.user()
     headers = {"Authorization": f"Bearer {mint(ann)}"}
     statuses = [(await asked(api, SAMPLE, headers=headers)).status for _ in range(CONNECTS)]
@@ -218,7 +218,7 @@ async def test_who_connects_too_often_is_refused(api: Api) -> None:
 
 
 async def test_a_limit_can_be_off(tmp_path: Any) -> None:
-    """For tests and loads."""
+    """The setting `limits` turns it off, for tests and load."""
     with Server(tmp_path / "own", "--reconnect-limit", "1", "--limits", "off") as server:
         async with Api(server) as api:
             headers = {"Authorization": f"Bearer {mint(api.admin)}"}

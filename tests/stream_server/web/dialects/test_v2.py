@@ -1,4 +1,4 @@
-"""The streams of v2 from a real server: rules as they change, fields, replays, refusals, ends."""
+"""The v2 streams of a real server: changing rules, fields, replays, errors and endings."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from filters.event import Event
 from filters.sample import Sample
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
-from tests.stream_server.web.dialects.crlf import Listener
+from tests.stream_server.web.dialects.line_listener import Listener
 
 SEARCH = "/2/tweets/search/stream"
 RULES = SEARCH + "/rules"
@@ -18,7 +18,7 @@ SAMPLE = "/2/tweets/sample/stream"
 
 
 async def listen(api: Api, uid: str, path: str = SEARCH, token: str = "", **params: str) -> Listener:
-    """An open stream, of which something has come."""
+    """Open a stream and wait until it sends something."""
     headers = {"Authorization": f"Bearer {token or mint(uid)}"}
     named = {name.replace("_fields", ".fields"): value for name, value in params.items()}
     response = await api.session.get(path, params=named, headers=headers)
@@ -27,14 +27,14 @@ async def listen(api: Api, uid: str, path: str = SEARCH, token: str = "", **para
 
 
 async def add(api: Api, uid: str, value: str, tag: str = "") -> str:
-    """The id of a new rule."""
+    """Add a rule and return its id."""
     made = await api.done("POST", RULES, token=mint(uid), json={"add": [{"value": value, "tag": tag}]})
     rule_id: str = made["data"][0]["id"]
     return rule_id
 
 
 async def test_a_stream_goes_by_the_rules_as_they_change(api: Api) -> None:
-    """Each Tweet comes once, with all rules that matched, whose tags are there also where they are empty."""
+    """Each Tweet arrives once, with all rules that match; empty tags are present."""
     ann = await api.user()
     tea = await add(api, ann, "tea", "hot")
     async with await listen(api, ann) as heard:
@@ -52,7 +52,7 @@ async def test_a_stream_goes_by_the_rules_as_they_change(api: Api) -> None:
 
 
 async def test_it_says_that_it_lives(api: Api) -> None:
-    """By line ends, more than one."""
+    """Line ends arrive repeatedly."""
     ann = await api.user()
     await add(api, ann, "tea")
     async with await listen(api, ann) as heard:
@@ -60,7 +60,7 @@ async def test_it_says_that_it_lives(api: Api) -> None:
 
 
 async def test_what_was_asked_for_is_told(api: Api) -> None:
-    """Members, and those beside the Tweet, as they were when it was posted."""
+    """Members and included objects are as of posting."""
     ann, bob = await api.user(), await api.user()
     await api.done("PATCH", "/v1/users/me", token=mint(bob), json={"name": "Bob B", "bio": "brews"})
     await add(api, ann, "tea")
@@ -79,7 +79,7 @@ async def test_what_was_asked_for_is_told(api: Api) -> None:
 
 
 async def test_nothing_is_taken_back_and_nothing_is_told_that_not_everybody_may_see(api: Api) -> None:
-    """No delete, and no post of who is protected, also not to themselves; whom one mutes is heard all the same."""
+    """No deletes and no posts of protected users arrive; the caller's mutes have no effect."""
     ann, bob = await api.user(), await api.user()
     await add(api, ann, "tea")
     await api.done("PUT", f"/v1/users/me/mutes/{bob}", token=mint(ann))
@@ -96,7 +96,7 @@ async def test_nothing_is_taken_back_and_nothing_is_told_that_not_everybody_may_
 
 
 async def test_who_comes_back_hears_what_was_missed(api: Api) -> None:
-    """So many minutes, the oldest first, and then what comes."""
+    """`backfill_minutes` sends earlier Tweets, the oldest first, and then live ones."""
     ann = await api.user()
     await add(api, ann, f"from:{ann}")
     for n in range(3):
@@ -109,7 +109,7 @@ async def test_who_comes_back_hears_what_was_missed(api: Api) -> None:
 
 
 async def test_a_replay_ends_where_it_was_asked_to(api: Api) -> None:
-    """All from the one time on and before the other, and then the end, which is no error."""
+    """It sends Tweets from `start_time` to before `end_time` and ends without an error."""
     ann = await api.user()
     await add(api, ann, f"from:{ann}")
     posted = [await api.post(ann, f"tea {n}") for n in range(5)]
@@ -125,7 +125,7 @@ async def test_a_replay_ends_where_it_was_asked_to(api: Api) -> None:
 
 
 async def test_the_sample_is_the_same_one_in_a_hundred_for_all(api: Api) -> None:
-    """And names no rules."""
+    """Its messages have no matching rules."""
     ann, bob = await api.user(), await api.user()
     share = Sample.parse("1")
     async with await listen(api, ann, SAMPLE) as one, await listen(api, bob, SAMPLE) as other:
@@ -141,7 +141,7 @@ async def test_the_sample_is_the_same_one_in_a_hundred_for_all(api: Api) -> None
 
 
 async def test_the_end_is_told(api: Api) -> None:
-    """Why, in the type that clients look for."""
+    """The error has the type that clients look for."""
     ann = await api.user()
     await add(api, ann, "tea")
     async with await listen(api, ann, token=mint(ann, ttl=1)) as heard:
@@ -151,7 +151,7 @@ async def test_the_end_is_told(api: Api) -> None:
 
 
 async def test_who_has_no_rules_is_told_to_make_some(api: Api) -> None:
-    """409, in the words that clients look for."""
+    """The answer is 409 with X's text."""
     refused = await api.call("GET", SEARCH, token=mint(await api.user()))
     assert (refused.status, refused.headers["Content-Type"]) == (409, "application/problem+json")
     assert (refused.json["title"], refused.json["connection_issue"]) == (
@@ -177,7 +177,7 @@ async def test_who_has_no_rules_is_told_to_make_some(api: Api) -> None:
 )
 @pytest.mark.parametrize("path", [SEARCH, SAMPLE])
 async def test_a_bad_parameter_is_a_problem(api: Api, path: str, params: dict[str, Any], names: str) -> None:
-    """Named before anything of the stream comes."""
+    """The answer names it, and no stream begins."""
     ann = await api.user()
     await add(api, ann, "tea")
     refused = await api.call("GET", path, token=mint(ann), params=params)
@@ -186,7 +186,7 @@ async def test_a_bad_parameter_is_a_problem(api: Api, path: str, params: dict[st
 
 
 async def test_a_parameter_that_is_not_known_is_ignored(api: Api) -> None:
-    """As X ignores it."""
+    """As in X."""
     ann = await api.user()
     await add(api, ann, "tea")
     async with await listen(api, ann, colour="blue") as heard:
@@ -194,7 +194,7 @@ async def test_a_parameter_that_is_not_known_is_ignored(api: Api) -> None:
 
 
 async def test_who_connects_too_often_hears_when_they_may_again(own_folder: Path) -> None:
-    """429, and the headers that clients wait by."""
+    """The answer is 429 with the headers that clients use to wait."""
     with Server(own_folder, "--heartbeat-seconds", "0.2", "--reconnect-limit", "1") as strict:
         async with Api(strict) as api:
             ann = await api.user()

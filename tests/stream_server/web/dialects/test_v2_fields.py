@@ -1,4 +1,4 @@
-"""What a client of v2 asks for: names, what they imply, and names that are none."""
+"""Selecting the members of Tweets: names, implied members, and unknown names."""
 
 import pytest
 
@@ -8,14 +8,14 @@ from stream_server.web.dialects.v2_fields import EXPANSIONS, FieldSelection, rea
 
 
 def test_who_asks_for_nothing_gets_the_defaults() -> None:
-    """And so does who asks for things that no parameter is called."""
+    """Unknown parameters change nothing."""
     assert read_fields({}) == read_fields({"colour": "blue"}) == FieldSelection()
     assert FieldSelection().tweet == {"id", "text", "edit_history_tweet_ids"}
     assert FieldSelection().user == {"id", "name", "username"}
 
 
 def test_what_is_asked_for_comes_beside_the_defaults() -> None:
-    """Of each kind of object by a parameter of its own."""
+    """Each kind of object has its own parameter."""
     wanted = read_fields(
         {"tweet.fields": "lang,geo", "user.fields": "url", "place.fields": "geo", "media.fields": "width"}
     )
@@ -27,7 +27,7 @@ def test_what_is_asked_for_comes_beside_the_defaults() -> None:
 
 @pytest.mark.parametrize(("expansion", "member"), EXPANSIONS.items())
 def test_an_expansion_brings_the_member_that_names_it(expansion: str, member: str) -> None:
-    """Else a client could not tell to what the things beside a Tweet belong."""
+    """Otherwise a client could not relate included objects to the Tweet."""
     wanted = read_fields({"expansions": expansion})
     assert wanted.expansions == {expansion}
     assert wanted.tweet == FieldSelection().tweet | {member}
@@ -35,7 +35,7 @@ def test_an_expansion_brings_the_member_that_names_it(expansion: str, member: st
 
 
 def test_equal_askings_are_equal() -> None:
-    """In whatever order, so that their clients share a framing."""
+    """The order of names does not matter, so the clients share a framing."""
     first, second = read_fields({"tweet.fields": "lang,geo"}), read_fields({"tweet.fields": "geo,lang,text"})
     assert (first, hash(first)) == (second, hash(second))
 
@@ -45,7 +45,7 @@ def test_equal_askings_are_equal() -> None:
 )
 @pytest.mark.parametrize("value", ["", "id,,text", "Text", "text ", "nothing"])
 def test_a_name_that_is_none_is_refused(param: str, value: str) -> None:
-    """By the parameter in which it stands."""
+    """The error names the parameter."""
     with pytest.raises(BadRequest, match=f"`{param}`") as refused:
         read_fields({param: value})
     assert refused.value.param == param

@@ -1,4 +1,4 @@
-"""The bytes of v2: Tweets, the rules that matched, signs of life, and what went wrong."""
+"""Encoding of v2 messages: Tweets, matching rules, heartbeats and errors."""
 
 import json
 from typing import Any
@@ -12,34 +12,34 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET_FIELDS, FieldSelection, read_fields
 from stream_server.web.dialects.v2_framing import TweetEncoder, select_v2_framing
-from tests.stream_server.web.dialects.written import status
+from tests.stream_server.web.dialects.status_json import status
 
 AT = Position(1_795_197_600_000, 0, 7)
 
 
 def entry(kind: str = "post", **wire: Any) -> Entry:
-    """An entry of the log, whose author is known."""
+    """Return a log entry with a known author."""
     facts = {"author": {"id": "2", "login": "ada", "name": "Ada L"}}
     body = json.dumps({"wire": wire or {"status": status()}, "facts": facts}).encode()
     return Entry(AT, kind, "public", body)
 
 
 def told(frame: bytes) -> Any:
-    """The one object of a frame, which ends as it must and has no other line end inside."""
+    """Return the one object of a frame; check that the only line end is the last."""
     assert frame.endswith(b"\r\n")
     assert frame.count(b"\r") == frame.count(b"\n") == 1
     return json.loads(frame)
 
 
 def test_a_post_is_one_line() -> None:
-    """Also where its text has lines."""
+    """Even if its text has several lines."""
     one = entry(status=status(message="a\r\nb"))
     frame = one.frame(TweetEncoder(FieldSelection()))
     assert told(frame) == {"data": {"id": "10", "text": "a\r\nb", "edit_history_tweet_ids": ["10"]}}
 
 
 def test_the_rules_that_matched_come_behind_what_all_share() -> None:
-    """Each client has its own, and the Tweet is written once for all of them."""
+    """Each client has its own rules; the Tweet is encoded once for all."""
     encode, one = TweetEncoder(read_fields({"expansions": "author_id"})), entry()
     frames = [one.frame(encode, b'[{"id":"%d","tag":""}]' % n) for n in (1, 2)]
     data = {"id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "author_id": "2"}
@@ -51,14 +51,14 @@ def test_the_rules_that_matched_come_behind_what_all_share() -> None:
 
 
 def test_nothing_but_posts_is_told() -> None:
-    """A delete has no word here."""
+    """A delete gives no bytes."""
     gone = {"id": "10", "uid": "2", "deleted": True}
     assert entry("delete", status=gone).frame(TweetEncoder(FieldSelection())) == b""
 
 
 @pytest.mark.parametrize("member", [name for name in status() if name not in {"meta", "group"}])
 def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Something else than this server wrote it: the stream goes on, and the log says what was passed over."""
+    """An entry with an incomplete status is logged and skipped; the stream continues."""
     written = {name: value for name, value in status().items() if name != member}
     everything = TweetEncoder(read_fields({"tweet.fields": ",".join(TWEET_FIELDS), "expansions": ",".join(EXPANSIONS)}))
     broken = entry(status=written)
@@ -68,7 +68,7 @@ def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogC
 
 
 def test_who_wants_the_same_shares_a_framing() -> None:
-    """One for chunks, one for HTTP/1.0."""
+    """One framing for chunked transfer, one for HTTP/1.0."""
     first = select_v2_framing(read_fields({"tweet.fields": "lang,geo"}), chunked=True)
     assert select_v2_framing(read_fields({"tweet.fields": "geo,lang"}), chunked=True) is first
     assert first.wrap(b"x") == b"1\r\nx\r\n"
@@ -77,12 +77,12 @@ def test_who_wants_the_same_shares_a_framing() -> None:
 
 
 def spoken(message: ControlMessage) -> bytes:
-    """What v2 makes of one of the stream's own messages."""
+    """Return a control message in v2 format."""
     return select_v2_framing(FieldSelection(), chunked=True).encode_control(message)
 
 
 def test_a_sign_of_life_is_an_empty_line() -> None:
-    """So is the first message, with which the head of the answer leaves."""
+    """So is the hello, which flushes the response head."""
     assert (
         spoken(messages.heartbeat_message(AT, 0, 0)) == spoken(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
     )
@@ -100,7 +100,7 @@ def test_a_sign_of_life_is_an_empty_line() -> None:
     ],
 )
 def test_the_end_is_told_with_its_type(reason: DisconnectReason, kind: str) -> None:
-    """As clients look for it."""
+    """It has the disconnect type that clients look for."""
     (error,) = told(spoken(messages.goodbye_message(AT, 0, reason)))["errors"]
     assert error == {
         "title": "operational-disconnect", "disconnect_type": kind, "detail": reason.text,
@@ -109,24 +109,24 @@ def test_the_end_is_told_with_its_type(reason: DisconnectReason, kind: str) -> N
 
 
 def test_the_end_of_a_replay_is_no_error() -> None:
-    """All that was asked for was sent."""
+    """It gives no bytes."""
     assert spoken(messages.goodbye_message(AT, 0, disconnect.BACKFILL_DONE)) == b""
 
 
 @pytest.mark.parametrize(("missed", "words"), [(3, "3 events could"), (None, "An unknown number of events could")])
 def test_what_was_lost_is_told(missed: int | None, words: str) -> None:
-    """With its number, where that is known."""
+    """The error has the number of lost events, if it is known."""
     (error,) = told(spoken(messages.gap_message(Gap(None, AT, "trimmed", missed), 0)))["errors"]
     assert (error["title"], error["detail"].startswith(words)) == ("Gap", True)
 
 
 def warned(kind: str = "warning", **members: object) -> bytes:
-    """What v2 makes of news of a stream's own filters."""
+    """Return a warning about a filter in v2 format."""
     return spoken(messages.notice_message(StreamNotice(kind, AT, members), 0))
 
 
 def test_of_warnings_only_a_filter_that_failed_is_told() -> None:
-    """That one costs is nothing that users of v2 could change; that their rules changed they know."""
+    """Users of v2 cannot act on the other warnings."""
     (error,) = told(warned(code="filter_disabled", filter="rule", rule="9"))["errors"]
     assert "rule 9" in error["detail"]
     (error,) = told(warned(code="filter_disabled", filter="shout"))["errors"]

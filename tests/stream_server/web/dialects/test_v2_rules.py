@@ -1,4 +1,4 @@
-"""Rules by v2: what can be asked, what becomes of each, and that they are the rules of the house."""
+"""The v2 routes for rules: requests, outcomes, and the rules they share with the native API."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ async def add(world: World, sub: str, *rules: dict[str, str], query: str = "") -
 
 
 async def values(world: World, sub: str) -> list[tuple[str, str]]:
-    """The rules that a user has, each with its tag, as our own route tells them."""
+    """Return the rules and tags of a user, read through the native API."""
     answer = await world.call("GET", "/v1/rules", sub)
     return [(rule["rule"], rule["tag"]) for rule in answer.json["rules"]]
 
 
 async def test_rules_from_their_making_to_their_end(world: World) -> None:
-    """Each answer has the outcome in ``meta``; nobody else's are seen or touched."""
+    """Each answer has the outcome in ``meta``; other users' rules stay invisible and unchanged."""
     ann, bob = await world.user("ann"), await world.user("bob")
     made = await add(world, ann, {"value": "tea   milk", "tag": "cups of tea"}, {"value": "ice"})
     tea, ice = made.json["data"]
@@ -44,7 +44,7 @@ async def test_rules_from_their_making_to_their_end(world: World) -> None:
 
 
 async def test_the_good_of_a_body_is_done_and_the_bad_is_told(world: World) -> None:
-    """A rule that is there, one that stands twice, one that is none, and one that is new."""
+    """One body has an existing rule, a repeated one, an invalid one and a new one."""
     ann = await world.user("ann")
     (first,) = (await add(world, ann, {"value": "tea"})).json["data"]
     answer = await add(world, ann, {"value": "tea"}, {"value": "ice"}, {"value": "ice"}, {"value": "(ice"})
@@ -59,7 +59,7 @@ async def test_the_good_of_a_body_is_done_and_the_bad_is_told(world: World) -> N
 
 
 async def test_where_nothing_is_a_rule_nothing_is_written(world: World) -> None:
-    """It is told as every other outcome is."""
+    """The errors have the usual form."""
     ann = await world.user("ann")
     before = world.state()
     answer = await add(world, ann, {"value": "has:media"}, {"value": ""})
@@ -68,7 +68,7 @@ async def test_where_nothing_is_a_rule_nothing_is_written(world: World) -> None:
 
 
 async def test_a_dry_run_answers_as_if_it_were_done(world: World) -> None:
-    """With ids, which clients need, and with the duplicates that there would be; written as Python writes truth."""
+    """Created rules have ids, duplicates are reported; `dry_run=True` is accepted too."""
     ann = await world.user("ann")
     (kept,) = (await add(world, ann, {"value": "tea"})).json["data"]
     before = world.kinds()
@@ -83,7 +83,7 @@ async def test_a_dry_run_answers_as_if_it_were_done(world: World) -> None:
 
 
 async def test_rules_go_by_their_texts_and_all_at_once(world: World) -> None:
-    """A text takes the rules of all its tags along, however it is written."""
+    """A text deletes the rules of all its tags, in any spelling."""
     ann = await world.user("ann")
     rules = [{"value": "tea milk"}, {"value": "tea milk", "tag": "b"}, {"value": "ice"}, {"value": "rum"}]
     await add(world, ann, *rules)
@@ -100,7 +100,7 @@ async def test_rules_go_by_their_texts_and_all_at_once(world: World) -> None:
 
 
 async def test_rules_are_counted_and_read_in_pages(world: World) -> None:
-    """By tokens that are good for the next page; numbers are texts where X has texts."""
+    """Tokens lead to the next page; numbers are strings where X has strings."""
     ann = await world.user("ann")
     await add(world, ann, *({"value": f"tea{n}"} for n in range(5)))
     counts = (await world.call("GET", f"{PATH}/counts", ann)).json["data"]
@@ -131,7 +131,7 @@ A_BAD_CHANGE_IS_A_PROBLEM_AND_CHANGES_NOTHING: list[Any] = [
 
 
 async def test_a_bad_change_is_a_problem_and_changes_nothing(world: World, subtests: pytest.Subtests) -> None:
-    """With the members that clients read: a title, a type, and what is wrong with which parameter."""
+    """The problem has a title, a type and the invalid parameter."""
     ann = await world.user("ann")
     before = world.state()
     for query, body in A_BAD_CHANGE_IS_A_PROBLEM_AND_CHANGES_NOTHING:
@@ -145,7 +145,7 @@ async def test_a_bad_change_is_a_problem_and_changes_nothing(world: World, subte
 
 @pytest.mark.parametrize("named", ["ids", "values"])
 async def test_no_more_rules_go_at_once_than_there_can_be(world: World, named: str) -> None:
-    """A thousand; each of more would be looked for, by a script or by reading it."""
+    """At most a thousand, because a script or the parser handles each."""
     ann = await world.user("ann")
     most = [str(n) for n in range(1, 1001)]
     assert (await world.call("POST", PATH, ann, json={"delete": {named: most}})).status == 200
@@ -155,7 +155,7 @@ async def test_no_more_rules_go_at_once_than_there_can_be(world: World, named: s
 
 @pytest.mark.parametrize("query", ["max_results=0", "max_results=1001", "max_results=x", "pagination_token=x"])
 async def test_a_bad_page_is_refused_by_its_parameter(world: World, query: str) -> None:
-    """Whose name and value are repeated."""
+    """The error repeats its name and value."""
     ann = await world.user("ann")
     refused = await world.call("GET", f"{PATH}?{query}", ann)
     name, value = query.split("=")
@@ -163,7 +163,7 @@ async def test_a_bad_page_is_refused_by_its_parameter(world: World, query: str) 
 
 
 async def test_there_is_an_end_to_rules(world: World) -> None:
-    """A thousand, and none of a body that would be over it."""
+    """A user has at most a thousand; a body that would exceed this changes nothing."""
     ann = await world.user("ann")
     key = f"{{core}}:rules:{ann}"
     world.redis.hset(
@@ -177,7 +177,7 @@ async def test_there_is_an_end_to_rules(world: World) -> None:
 
 
 async def test_who_may_not_ask_is_told_in_the_words_of_v2(world: World) -> None:
-    """No token, and one that may not stream."""
+    """Without a token, and with a token that lacks the scope."""
     ann = await world.user("ann")
     nobody = await world.call("GET", PATH)
     assert (nobody.status, nobody.json["title"], nobody.json["status"]) == (401, "Unauthorized", 401)

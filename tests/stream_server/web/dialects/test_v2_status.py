@@ -1,4 +1,4 @@
-"""A status as a Tweet of v2: every member, what is left out, and what is told beside it."""
+"""A status as a Tweet of v2: its members, omissions, and included objects."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.web.dialects import v2_fields
 from stream_server.web.dialects.v2_fields import FieldSelection
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
-from tests.stream_server.web.dialects.written import EMPTY, status
+from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 ADA = AuthorSnapshot(
     id="2", login="ada", name="Ada L", bio="counts", url="https://ada.example", place="London", followers=7,
@@ -23,19 +23,20 @@ EVERYTHING = FieldSelection(
 
 
 def test_a_plain_status_has_three_members_unless_more_are_asked_for() -> None:
-    """The defaults of v2, and nothing that is null."""
+    """The defaults of v2, without null members."""
     assert render_tweet(status(), FieldSelection().tweet) == {
         "id": "10",
         "text": "tea",
         "edit_history_tweet_ids": ["10"],
     }
-    assert render_tweet(status(lang="und"), FieldSelection().tweet | {"lang", "geo", "entities", "attachments", "source"}) == {
+    fields = FieldSelection().tweet | {"lang", "geo", "entities", "attachments", "source"}
+    assert render_tweet(status(lang="und"), fields) == {
         "id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "lang": "und",
     }  # fmt: skip
 
 
 def test_all_members_of_a_tweet() -> None:
-    """Each by its name in v2."""
+    """Each has its name in v2."""
     entities = {
         "mentions": [{"login": "bob", "id": "3", "indices": [0, 4]}, {"login": "nobody", "indices": [5, 12]}],
         "hashtags": [{"text": "tea", "indices": [13, 17]}],
@@ -75,7 +76,7 @@ def test_all_members_of_a_tweet() -> None:
 
 
 def test_a_repost_repeats_its_original_behind_its_author_s_name() -> None:
-    """Its entities move along, in code points: the slice of the text gives each back."""
+    """Entities are shifted in code points: slicing the text at the indices gives each one."""
     entities = {**EMPTY, "hashtags": [{"text": "tea", "indices": [2, 6]}]}
     original = status(id="9", uid="3", login="bob", message="🍵 #tea", entities=entities)
     told = render_tweet(status(message="", origin="9", original=original), v2_fields.TWEET_FIELDS)
@@ -87,7 +88,7 @@ def test_a_repost_repeats_its_original_behind_its_author_s_name() -> None:
 
 
 def test_a_quote_says_its_own_words() -> None:
-    """And points at what it quotes, also where that is gone."""
+    """It refers to its original, even a deleted one."""
     original = status(id="9", uid="3", login="bob", message="coffee")
     for shown in (original, None):
         told = render_tweet(status(origin="9", original=shown), v2_fields.TWEET_FIELDS)
@@ -95,7 +96,7 @@ def test_a_quote_says_its_own_words() -> None:
 
 
 def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
-    """Who answers and mentions themselves is one user; who is only mentioned is known by login alone."""
+    """Users who mention themselves appear once; a user who is only mentioned has a login only."""
     mentions = [{"login": "ada", "id": "2", "indices": [0, 4]}, {"login": "bob", "id": "3", "indices": [5, 9]}]
     written = status(
         message="@ada @bob hi", entities={**EMPTY, "mentions": mentions}, in_reply_to="8", in_reply_to_uid="2",
@@ -126,7 +127,7 @@ def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
 
 
 def test_who_answers_themselves_is_told_whole() -> None:
-    """The answered are known by their login; these are the author, of whom more is known."""
+    """The answered user is the author here, whom the entry describes."""
     written = status(in_reply_to="8", in_reply_to_uid="2")
     asked = FieldSelection(expansions=frozenset({"in_reply_to_user_id"}))
     (user,) = render_includes(written, KnownUsers(ADA, None, "ada"), asked)["users"]
@@ -134,7 +135,7 @@ def test_who_answers_themselves_is_told_whole() -> None:
 
 
 def test_what_a_status_repeats_is_told_with_its_author() -> None:
-    """With the members of Tweets and users that were asked for, and no more."""
+    """They have the requested members and no others."""
     gif = {"url": "https://b.example", "type": "gif"}
     original = status(id="9", uid="3", login="bob", message="coffee", media=[gif])
     people = KnownUsers(ADA, AuthorSnapshot(id="3", login="bob", name="Bob"), None)
@@ -149,12 +150,12 @@ def test_what_a_status_repeats_is_told_with_its_author() -> None:
 
 @pytest.mark.parametrize("people", [KnownUsers(), KnownUsers(AuthorSnapshot(id="2", login="ada"))])
 def test_of_an_author_of_whom_nothing_is_known_the_login_is_told(people: KnownUsers) -> None:
-    """Entries from before authors were kept, and users who have no name."""
+    """Old entries have no author, and some users have no name."""
     (user,) = render_includes(status(), people, FieldSelection(expansions=frozenset({"author_id"})))["users"]
     assert user == {"id": "2", "name": "ada", "username": "ada"}
 
 
 def test_nothing_is_told_beside_a_status_that_has_nothing_beside_it() -> None:
-    """No empty list, though everything was asked for but the author."""
+    """There are no empty lists, although every expansion except the author is requested."""
     asked = EVERYTHING._replace(expansions=EVERYTHING.expansions - {"author_id"})
     assert render_includes(status(), KnownUsers(), asked) == {}

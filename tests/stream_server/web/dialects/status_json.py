@@ -1,4 +1,4 @@
-"""A status as it stands on the wire, of which a test says what matters to it."""
+"""A complete status in the JSON of the native API. A test overrides the members it needs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ EMPTY: dict[str, Any] = {"mentions": [], "hashtags": [], "cashtags": [], "urls":
 
 
 def status(**more: Any) -> dict[str, Any]:
-    """A status as it stands on the wire."""
+    """Return a status with these members."""
     made: dict[str, Any] = {
         "id": "10", "uid": "2", "login": "ada", "message": "tea", "posted": "2026-11-21T22:00:00.000Z",
         "location": None, "place": None, "lang": "en", "entities": EMPTY, "in_reply_to": None,

@@ -1,4 +1,4 @@
-"""A client of streams whose messages end with CR LF, and which say that they live by a line end alone."""
+"""A client for streams whose messages end with CR LF and whose heartbeat is a line end alone."""
 
 import json
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from tests.end_to_end.sse import Lines
 
 
 class Crlf(Lines):
-    """Splits at CR LF and nowhere else; an empty line is an empty message."""
+    """Splits bytes at CR LF only. An empty line is an empty message."""
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """The messages that are complete now."""
+        """Return the messages that are now complete."""
         *lines, self._rest = (self._rest + chunk).split(b"\r\n")
         for line in lines:
             assert b"\n" not in line
@@ -22,7 +22,7 @@ class Crlf(Lines):
 
 
 class Listener(Consumer):
-    """What came, in order; ``signs`` counts the signs of life."""
+    """Collects messages in order; ``signs`` counts the heartbeats."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         super().__init__(response, "ndjson")
@@ -30,15 +30,15 @@ class Listener(Consumer):
 
     @property
     def tweets(self) -> list[dict[str, Any]]:
-        """The messages with Tweets."""
+        """The messages that have a Tweet."""
         return [message for message in self.messages if "data" in message]
 
     @property
     def texts(self) -> list[str]:
-        """What they say."""
+        """The texts of the Tweets."""
         return [message["data"]["text"] for message in self.tweets]
 
     @property
     def signs(self) -> int:
-        """How many line ends stood alone."""
+        """The number of heartbeats."""
         return self.messages.count({})

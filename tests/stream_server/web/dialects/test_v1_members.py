@@ -1,4 +1,4 @@
-"""The hundred full statuses that Twitter made, made again here: nothing that a client may look for is missing."""
+"""A hundred complete statuses of Twitter, rendered again here: every member that a client may read is present."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_status import render_tweet
 from tests.filters.data import FOLDER
-from tests.stream_server.web.dialects.written import status
+from tests.stream_server.web.dialects.status_json import status
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ ELSEWHERE = (
 
 
 def theirs() -> list[Json]:
-    """The statuses as Twitter made them; skips the test where the data is not there."""
+    """Return Twitter's statuses; skip the test if the data is not installed."""
     path = FOLDER.parent / "twitter.json"
     if not path.exists():
         pytest.skip(f"the real statuses are not at {path}")
@@ -31,7 +31,7 @@ def theirs() -> list[Json]:
 
 
 def ours(one: Json) -> Json:
-    """The same status as it would stand on our wire."""
+    """Return the same status in the JSON of the native API."""
     entities, shown = one["entities"], one.get("retweeted_status")
     if shown is not None:
         return _plain(one) | {"message": "", "origin": shown["id_str"], "original": ours(shown)}
@@ -56,7 +56,7 @@ def _plain(one: Json) -> Json:
 
 
 def author(one: Json) -> AuthorSnapshot:
-    """What our log would know of the author."""
+    """Return the author as the log keeps it."""
     user = one["user"]
     return AuthorSnapshot(
         id=user["id_str"], login=user["screen_name"], name=user["name"], bio=user["description"], url=user["url"],
@@ -66,7 +66,7 @@ def author(one: Json) -> AuthorSnapshot:
 
 
 def made(one: Json) -> Json:
-    """The status as our dialect tells it, read back from its JSON."""
+    """Return the status as the dialect renders it, decoded from its JSON."""
     shown = one.get("retweeted_status")
     facts = EntryFacts(
         author=author(one),
@@ -77,7 +77,7 @@ def made(one: Json) -> Json:
 
 
 def paths(value: object, at: str = "") -> Iterator[tuple[str, type]]:
-    """Every member in a value, however deep, with its type."""
+    """Yield the path and the type of every member of a value, at any depth."""
     if isinstance(value, dict):
         for name, inner in value.items():
             path = f"{at}.{name}" if at else name
@@ -89,7 +89,7 @@ def paths(value: object, at: str = "") -> Iterator[tuple[str, type]]:
 
 
 def test_nothing_is_missing() -> None:
-    """Every member that Twitter's status has, ours has, also those inside others."""
+    """Each member of Twitter's statuses is present, in embedded statuses too."""
     for one in theirs():
         wanted = {path.removeprefix("retweeted_status.") for path, _ in paths(one)}
         missing = sorted(wanted - {path.removeprefix("retweeted_status.") for path, _ in paths(made(one))})
@@ -97,7 +97,7 @@ def test_nothing_is_missing() -> None:
 
 
 def test_everything_is_of_its_type() -> None:
-    """A number where Twitter has a number; null may stand for what there is not."""
+    """A number stays a number; null may replace a missing value."""
     nothing = type(None)
     for one in theirs():
         told = dict(paths(made(one)))
@@ -109,7 +109,7 @@ def test_everything_is_of_its_type() -> None:
     "name", ["id", "id_str", "text", "lang", "in_reply_to_status_id", "in_reply_to_user_id", "in_reply_to_screen_name"]
 )
 def test_what_was_told_is_told_again(name: str) -> None:
-    """The same values, where both servers know them; Twitter cut long reposts off."""
+    """Values that both servers know are equal, except that Twitter truncated long reposts."""
     for one in theirs():
         mine = made(one)
         whole = one[name] if not str(one[name]).endswith("…") else mine[name]
@@ -117,7 +117,7 @@ def test_what_was_told_is_told_again(name: str) -> None:
 
 
 def test_entities_are_where_they_were() -> None:
-    """The same indices; those of reposts show that they moved by what goes before the text."""
+    """The indices are equal; those of reposts are shifted by the prefix."""
     for one in theirs():
         mine = made(one)["entities"]
         for family in ("hashtags", "symbols", "user_mentions", "urls"):

@@ -1,4 +1,4 @@
-"""What v2 answers about rules: what was made, deleted and listed, and what was not."""
+"""v2's answers about rules that were added, deleted or listed, and about those that were not."""
 
 import pytest
 
@@ -20,7 +20,7 @@ ICE = StoredRule("12", "ice", "", "2026-11-20T18:00:00.000Z")
 
 
 def test_good_and_bad_rules_of_one_body_are_told_together() -> None:
-    """The counts, what was made, and of the rest each with its reason; a tag only where there is one."""
+    """The answer has the counts, the created rules, and an error for each other rule."""
     refused = [RefusedRule("tea", existing_id="11"), RefusedRule("(", "at column 2: a term was expected")]
     assert render_added([TEA, ICE], refused, NOW_MS) == {
         "data": [{"id": "11", "value": "tea", "tag": "hot"}, {"id": "12", "value": "ice", "tag": ""}],
@@ -39,13 +39,13 @@ def test_good_and_bad_rules_of_one_body_are_told_together() -> None:
 
 
 def test_what_is_empty_is_not_there() -> None:
-    """No data where nothing was made, no errors where all went well."""
+    """There is no `data` without created rules, and no `errors` without refused ones."""
     assert set(render_added([], [RefusedRule("(", "x")], NOW_MS)) == {"meta", "errors"}
     assert set(render_added([TEA], [], NOW_MS)) == {"data", "meta"}
 
 
 def test_what_was_not_there_to_delete_is_told() -> None:
-    """By the parameter that named it."""
+    """The error names the parameter and the value."""
     unknown = [("ids", "404"), ("values", "tea milk")]
     told = render_deleted(["11"], unknown, NOW_MS)
     assert told["meta"] == {"sent": SENT, "summary": {"deleted": 1, "not_deleted": 2}}
@@ -54,7 +54,7 @@ def test_what_was_not_there_to_delete_is_told() -> None:
 
 
 def test_rules_are_listed_page_by_page() -> None:
-    """Every rule once, the oldest first, and a token only where more follows."""
+    """Each rule appears once, the oldest first; only a full page has a token."""
     rules = [StoredRule(str(n), f"tea{n}", "", "") for n in range(1, 6)]
     seen: list[StoredRule] = []
     token = None
@@ -69,14 +69,14 @@ def test_rules_are_listed_page_by_page() -> None:
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 15, "ä" * 16, "========"])
 def test_a_token_that_was_never_given_is_refused(token: str) -> None:
-    """By its name."""
+    """The error names the parameter."""
     with pytest.raises(BadRequest) as refused:
         page_of_rules([], token, 1)
     assert refused.value.param == "pagination_token"
 
 
 def test_counts_are_of_one_project_with_one_app() -> None:
-    """All apps are told only to who asks."""
+    """The list of all apps is present only on request."""
     told = render_counts("2", 3, [])["data"]
     assert told == {
         "cap_per_client_app": "1000", "cap_per_project": "1000", "project_rules_count": "3",

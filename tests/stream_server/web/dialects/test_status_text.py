@@ -1,11 +1,11 @@
-"""What a status says to clients that know no wordless repost."""
+"""The text of a status for clients to whom a repost repeats the original's text."""
 
 from stream_server.web.dialects.status_text import StatusText, place_id, status_text
-from tests.stream_server.web.dialects.written import EMPTY, status
+from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 
 def test_a_status_says_its_words() -> None:
-    """Also a quote, and a repost whose original is gone."""
+    """A quote has its own text, and so has a repost whose original is gone."""
     found = EMPTY | {"hashtags": [{"text": "tea", "indices": [0, 4]}]}
     assert status_text(status(message="#tea", entities=found)) == StatusText("#tea", found)
     assert status_text(status(message="#tea", entities=found, original=status())) == StatusText("#tea", found)
@@ -13,7 +13,7 @@ def test_a_status_says_its_words() -> None:
 
 
 def test_a_repost_says_its_originals_words() -> None:
-    """Behind the mention of their author; all indices move along."""
+    """The text begins with the mention of the original's author; all indices are shifted."""
     found = {
         "mentions": [{"login": "cid", "id": "4", "indices": [2, 6]}],
         "hashtags": [{"text": "tea", "indices": [7, 11]}],
@@ -30,7 +30,7 @@ def test_a_repost_says_its_originals_words() -> None:
 
 
 def test_places_that_are_written_alike_are_one() -> None:
-    """And no others."""
+    """Equal places have equal ids, different places have different ids."""
     tea = {"name": "Tea", "country": "GB", "box": [0.0, 1.0, 2.0, 3.0]}
     assert place_id(tea) == place_id(dict(reversed(tea.items())))
     others = [place_id({**tea, name: value}) for name, value in (("name", "tea"), ("country", None), ("box", None))]

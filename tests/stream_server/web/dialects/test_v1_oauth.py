@@ -1,4 +1,4 @@
-"""Where OAuth 1.0a puts its token."""
+"""Where OAuth 1.0a carries its token."""
 
 import pytest
 
@@ -21,12 +21,12 @@ HEADER = 'OAuth realm="x", oauth_consumer_key="k%20k", oauth_token="a.b-c_d", oa
     ],
 )
 def test_a_header_holds_it(authorization: str) -> None:
-    """Quoted and percent-encoded, in any order; a Bearer will do."""
+    """In the header, quoted and percent-encoded, in any order; a bearer token is accepted too."""
     assert find_token(authorization, {}) == "a.b-c_d"
 
 
 def test_without_a_header_the_parameters_hold_it() -> None:
-    """Of a form or of a query, which is decoded by then."""
+    """In the decoded parameters of a form or a query."""
     assert find_token("", {"oauth_token": "a.b-c_d", "track": "tea"}) == "a.b-c_d"
 
 
@@ -45,11 +45,11 @@ def test_without_a_header_the_parameters_hold_it() -> None:
     ],
 )
 def test_elsewhere_there_is_none(authorization: str, parameters: dict[str, str]) -> None:
-    """A header that holds none is not made up for by a parameter."""
+    """A parameter does not replace the token of a header without one."""
     assert find_token(authorization, parameters) is None
 
 
 def test_a_long_header_costs_little() -> None:
-    """All that a header may have, of the worst kind."""
+    """The worst header of the largest size is parsed quickly."""
     for worst in (" " * 8000, 'a="' * 2700, "a" * 8000, "a = " * 2000):
         assert find_token("OAuth " + worst, {}) is None
