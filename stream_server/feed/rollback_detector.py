@@ -3,8 +3,8 @@
 Redis loses the end of the log in a power cut or a failover. It then uses entry numbers again, and it uses entry ids
 again if its clock was set back. So the detector compares both the id and the number of received entries with the log.
 
-It announces a rollback with an entry on the log before anybody reads on. A client that returns with a lost cursor, to
-any server, is then set back to the position after which the log continues.
+It announces a rollback with an entry on the log before any client reads on. A client that returns with a lost cursor,
+to any server, is then set back to the position after which the log continues.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class RollbackDetector:
 
     @property
     def has_unannounced_losses(self) -> bool:
-        """Whether the log lost entries and the rollback is not announced yet. Nobody may read on meanwhile."""
+        """Whether the log lost entries and the rollback is not announced yet. Clients must not read on meanwhile."""
         return bool(self._unannounced_losses)
 
     async def wait_for_running_check(self) -> None:
@@ -136,7 +136,7 @@ class RollbackDetector:
     async def _handle_rollback(self, missing_head: Position | None, located: LogLookup) -> None:
         """Find lost entries. If there are any, announce the rollback, set back the hub and raise `LinkLost`."""
         lost = await self._find_lost(located) or ([] if missing_head is None else [missing_head])
-        # Nobody reads on until the rollback is announced. If an earlier announcement was interrupted, repeat it.
+        # No client reads on until the rollback is announced. If an earlier announcement was interrupted, repeat it.
         self._unannounced_losses = lost = lost or self._unannounced_losses
         if not lost:
             await self._repeat_announcements(located)
