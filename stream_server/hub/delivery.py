@@ -24,7 +24,7 @@ from stream_server.hub.visibility.rendering import (
 from stream_server.hub.visibility.viewer import Viewer
 
 View = PrivateView | Viewer | AccountStatus
-"""What decides what a client sees: its private view, else its user's viewer.
+"""The object that renders entries for a client: its private view, else its user's viewer.
 
 An impersonal stream has the account status.
 """

@@ -29,7 +29,7 @@ from stream_server.hub.visibility.viewer_cache import ViewerCache
 
 
 class Hub:
-    """The clients of one worker process, and the way of an entry to them.
+    """Builds the parts of one worker's fan-out, and passes calls on to them.
 
     Attributes:
         counters: What happened since the start, for the metrics.

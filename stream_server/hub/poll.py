@@ -36,7 +36,7 @@ class PollResult(NamedTuple):
 
 
 class LongPoll:
-    """A client without a socket.
+    """One long poll, run as a client without a socket.
 
     While it waits live, the first frame finds no room, so it is woken and reads the entry.
     """

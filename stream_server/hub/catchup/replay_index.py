@@ -28,7 +28,7 @@ MAX_SCAN_RESULTS = 16
 
 
 class ReplayQuery(NamedTuple):
-    """What a client looks for.
+    """The filters of a client that catches up, and their search keys.
 
     Attributes:
         subscription: Its filters.

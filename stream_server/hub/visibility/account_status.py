@@ -8,7 +8,7 @@ from stream_server.events.position import LOG_START, Position
 
 
 class AccountStatus:
-    """Both sets, as at the hub's head. They may be newer than the head for a moment after they were loaded.
+    """The protected and suspended users at the hub's head. After a load they may be newer than the head for a moment.
 
     It is the view of impersonal streams: it shows an entry only if every user may see it.
 
