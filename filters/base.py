@@ -52,12 +52,12 @@ def validate_index_terms(index_terms: object) -> IndexTerms | None:
         return None
     if not isinstance(index_terms, IndexTerms):
         raise TypeError("index_terms() must return a filters.index_keys.IndexTerms or None")
-    proofs, hints = (
+    exact, candidates = (
         [validate_keys(clause) for clause in clauses] for clauses in (index_terms.exact, index_terms.candidates)
     )
-    if index_terms.dynamic and any(len(hint) != 1 for hint in hints):
+    if index_terms.dynamic and any(len(clause) != 1 for clause in candidates):
         raise ValueError("a candidate of dynamic index terms must have exactly one key")
-    return IndexTerms(proofs, hints, bool(index_terms.dynamic), [_validate_box(box) for box in index_terms.boxes])
+    return IndexTerms(exact, candidates, bool(index_terms.dynamic), [_validate_box(box) for box in index_terms.boxes])
 
 
 def _validate_box(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:

@@ -30,7 +30,7 @@ class Home(Filter):
         self._following = following
 
     @classmethod
-    def parse(cls, value: str) -> Self:  # noqa: ARG003 - a filter's signature
+    def parse(cls, value: str) -> Self:  # noqa: ARG003 - the contract fixes the signature
         raise ParameterError(
             "home is not a parameter; it is the base of the user stream", param="home", code="unknown_parameter"
         )

@@ -87,7 +87,7 @@ class Postings(Generic[T]):
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]
-        except Exception:  # noqa: BLE001 - a third party's filter may raise anything
+        except Exception:  # noqa: BLE001 - a plug-in filter may raise anything
             return [item for item in items if fallback(item, event)]
 
     def _add_filter(self, item: T, index_terms: IndexTerms | None) -> bool:

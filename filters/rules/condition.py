@@ -53,7 +53,7 @@ class Condition(ABC):
     def describe(self, event: Event) -> str:
         """Return what the condition found or did not find, in a few words without a full stop."""
 
-    def indices(self, event: Event) -> list[Indices]:  # noqa: ARG002 - those that look at the text do
+    def indices(self, event: Event) -> list[Indices]:  # noqa: ARG002 - conditions on the text use it
         """Return the positions in the text of the event that fulfil the condition, in code points."""
         return []
 

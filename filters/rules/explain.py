@@ -36,14 +36,14 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON. The member ``parts`` is present only for a group."""
-        told: dict[str, Any] = {
+        explanation: dict[str, Any] = {
             "text": self.text,
             "column": self.column,
             "matched": self.matched,
             "why": self.why,
             "indices": [list(span) for span in self.indices],
         }
-        return {**told, "parts": [part.to_json() for part in self.parts]} if self.parts else told
+        return {**explanation, "parts": [part.to_json() for part in self.parts]} if self.parts else explanation
 
     def matched_operators(self) -> Iterator["Explanation"]:
         """Return the operators that made the rule match: those without a minus that hold, in parts that hold."""
@@ -72,7 +72,7 @@ def _explain_operator(node: Operator, event: Event) -> Explanation:
     try:
         matched, why = condition.matches(event) is not node.negated, condition.describe(event)
         indices = tuple(condition.indices(event))
-    except Exception as error:  # noqa: BLE001 - a third party's filter may raise anything, and that is the answer
+    except Exception as error:  # noqa: BLE001 - a plug-in filter may raise anything, and the explanation reports it
         return Explanation(format_node(node), node.column, matched=False, why=f"it raised {error!r}", error=error)
     return Explanation(format_node(node), node.column, matched, why, indices, negated=node.negated)
 

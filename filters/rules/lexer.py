@@ -117,7 +117,7 @@ def _check_quote(text: str, end: int) -> None:
 
 def _check_blank_after(text: str, end: int) -> None:
     if end < len(text) and not text[end].isspace() and text[end] not in "()":
-        raise RuleError("a word follows the quote without a blank", column=end + 1, expected="a blank")
+        raise RuleError("a word follows the quote without a space", column=end + 1, expected="a blank")
 
 
 def _check_characters(text: str) -> None:

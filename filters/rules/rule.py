@@ -171,7 +171,7 @@ def _candidate_clauses_of(node: Node) -> frozenset[Clause] | None:
     if isinstance(node, Operator):
         keys = _candidate_keys_of(node)
         return None if keys is None else frozenset(frozenset((key,)) for key in keys)
-    found = [hints for hints in map(_candidate_clauses_of, node.parts) if hints is not None]
+    found = [clauses for clauses in map(_candidate_clauses_of, node.parts) if clauses is not None]
     if isinstance(node, Or):
         return frozenset[Clause]().union(*found) if len(found) == len(node.parts) else None
     if not found:
@@ -186,5 +186,5 @@ def _combine_clauses(some: frozenset[Clause], more: frozenset[Clause]) -> frozen
     return frozenset(one | other for one in some for other in more)
 
 
-def _rarity_of_commonest_clause(hints: frozenset[Clause]) -> tuple[bool, int, str]:
-    return min((estimate_rarity(rarest_key(clause)) for clause in hints), default=(True, 0, ""))
+def _rarity_of_commonest_clause(clauses: frozenset[Clause]) -> tuple[bool, int, str]:
+    return min((estimate_rarity(rarest_key(clause)) for clause in clauses), default=(True, 0, ""))
