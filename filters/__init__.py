@@ -1,32 +1,39 @@
 """What an event is, what a client may ask for, and which clients an event matches.
 
-Pure: nothing here does I/O, knows asyncio, Redis or HTTP, or imports anything but the standard library.
+This package is pure: it does no I/O, does not know asyncio, Redis or HTTP, and imports only the standard library.
 
-The one decision: **the index may only leave out what surely does not match.** Each filter tells by ``keys()``
-what an event must have to match it, the index finds candidates by those keys and verifies them, so indexed matching
-equals asking every filter in turn (a property test holds it to that). Filters that can say exactly what they need
-(``clauses()``), or can for a part of it (``leads()``), are not asked again where that is found, which is what makes
-matching cheaper than its output is long.
+The one decision: **the index may leave out only subscriptions that certainly do not match.** Each filter names the
+index keys that an event must have to match it (``candidate_keys()``). The index finds candidates by these keys and
+then verifies them. So indexed matching gives the same result as asking every filter in turn, and a property test
+checks this. Some filters can express their condition exactly by keys, in whole (``exact_clauses()``) or in part
+(``index_terms()``). The index does not verify these matches again, which keeps matching cheap.
 
-Every filter comes in by the entry-point group ``stream_server.filters``, the built-in ones too.
+All filters, built-in ones included, are registered by the entry-point group ``stream_server.filters``.
 
-``event``      one thing that happened, as filters see it
-``entities``   mentions, hashtags, cashtags and links in a text; ``urls`` finds the links, ``tlds`` their endings
-``validation`` whether a text as a whole is one of them
-``said``       a text and its entities as words to be found, ``occurrence`` where one of them stands
-``tokens``     case and form folding, and the words of a text; ``unspaced`` those of scripts without blanks,
-               ``alphabet`` the classes of characters
-``key``        the strings by which events and filters find each other; ``grid`` those of places
-``base``       the contract of a filter
-``track``      phrases; ``follow`` people; ``location`` boxes on the map; ``home`` what concerns one
-``sample``     a share of all statuses; ``firehose`` everything public, ``partition`` a share of its authors;
-               ``share`` says who is in one
-``rule``       rules of a stream and of its user; ``rules/`` the language that they are written in
-``language``   narrows by language; ``kind`` by kind of event
-``combine``    a subscription: what filters ask for together
-``params``     from query parameters to a subscription; ``commas`` their lists, ``error`` their refusal
-``registry``   the plugin door
-``index``      which subscriptions match an event; ``postings`` its lists, ``trie`` those of phrases, ``boxes`` those
-               of the map; ``items`` what is on a list
-``testing``    the contract test that any filter has to pass, third parties' too
+Files:
+
+``event``                 one event, as filters see it
+``entities``              mentions, hashtags, cashtags and links in a text
+``urls``                  finds the links; ``tlds`` lists the top-level domains
+``analyzed_text``         the terms of a text and its entities; ``occurrences`` finds the positions of a term
+``tokens``                folding of case and Unicode form, and the words of a text
+``unspaced_scripts``      the words of scripts without spaces; ``unicode_classes`` lists the classes of characters
+``index_keys``            the strings by which the index connects events and filters; ``grid`` makes those of the map
+``base``                  the contract of a filter
+``track``                 phrases
+``follow``                users
+``location``              boxes on the map
+``home``                  the events of a user's own stream
+``sample``                a percentage of all statuses
+``firehose``              all public events; ``partition`` selects a part of their authors
+``stable_hash``           the hash behind ``sample`` and ``partition``
+``rule``                  the filters for rules; the package ``rules`` holds the rule language
+``language``              narrows by language; ``kind`` narrows by kind of event
+``subscription``          all filters of one client together
+``params``                from query parameters to a subscription; ``comma_list`` splits lists, ``error`` is the refusal
+``registry``              finds built-in and installed filters by name
+``subscription_index``    which subscriptions match an event
+``postings``              the lists of this index; ``trie`` holds those of clauses, ``box_index`` those of boxes
+``compact_set``           a set of items that uses little memory when it is small
+``testing``               the contract test for every filter, including those of plug-ins
 """

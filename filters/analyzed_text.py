@@ -1,4 +1,4 @@
-"""A text with its entities, as filters look for words in it."""
+"""A text with its entities, and the words and terms by which filters find it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,10 +8,14 @@ from filters.tokens import fold, words, words_cut_at_marks, words_in_order
 
 
 class AnalyzedText:
-    """What ``text`` says; the indices of ``entities`` count its code points. All is computed at the first look.
+    """A text with its entities. Words and terms are computed when they are first needed.
 
-    Whoever asks whether a bare term stands in it asks :meth:`contains_term`, never :attr:`terms`: a term may be found that
-    is no key by itself.
+    To test for a term call :meth:`contains_term`; do not look into :attr:`terms`. Long terms in scripts without spaces
+    are found in a text although they are not in this set.
+
+    Attributes:
+        text: The text.
+        entities: Its entities. Their indices count code points of the text.
     """
 
     __slots__ = ("_terms", "_unspaced_runs", "_word_sequence", "_words", "entities", "text")
@@ -25,14 +29,17 @@ class AnalyzedText:
         self._unspaced_runs: str | None = None
 
     def contains_term(self, term: str) -> bool:
-        """Whether a folded term, bare or with the sign of an entity, is found in it."""
+        """Whether the text contains a folded term: a bare word, or an entity with its sign (``#x``, ``@x``, ``$x``)."""
         return term in self.terms or (
             not term.isascii() and unspaced_scripts.needs_substring_search(term) and term in self.unspaced_runs
         )
 
     @property
     def words(self) -> frozenset[str]:
-        """The words of the text outside its entities, and each link as a whole and in its parts; folded."""
+        """The folded words of the text outside its entities, and of each link.
+
+        A link is a word in full, and its parts are words too.
+        """
         if self._words is None:
             found = words(fold(self._text_without_entities()))
             for url in self.entities.urls:
@@ -43,22 +50,22 @@ class AnalyzedText:
 
     @property
     def hashtags(self) -> frozenset[str]:
-        """The hashtags, folded, without their sign."""
+        """The folded hashtags without their sign."""
         return frozenset(fold(tag.text) for tag in self.entities.hashtags)
 
     @property
     def mentions(self) -> frozenset[str]:
-        """The logins that are mentioned, folded, without their sign."""
+        """The folded logins of the mentions without their sign."""
         return frozenset(fold(mention.login) for mention in self.entities.mentions)
 
     @property
     def cashtags(self) -> frozenset[str]:
-        """The cashtags, folded, without their sign."""
+        """The folded cashtags without their sign."""
         return frozenset(fold(tag.text) for tag in self.entities.cashtags)
 
     @property
     def terms(self) -> frozenset[str]:
-        """All that ``track`` finds: words, hashtags and mentions with and without their sign, cashtags with it."""
+        """All terms for ``track``: words, hashtags and mentions with and without sign, cashtags with sign."""
         if self._terms is None:
             terms = self.words
             if tags := self.hashtags:
@@ -74,26 +81,29 @@ class AnalyzedText:
 
     @property
     def word_sequence(self) -> tuple[str, ...]:
-        """The folded words of the whole text in their order, cut at every mark: what a phrase is looked for in."""
+        """The folded words of the whole text in order, split at all punctuation.
+
+        Phrases are searched in this sequence.
+        """
         if self._word_sequence is None:
             self._word_sequence = tuple(words_in_order(fold(self.text)))
         return self._word_sequence
 
     @property
     def unspaced_runs(self) -> str:
-        """The runs of text, hashtags and links in scripts without blanks, with a blank between any two."""
+        """The runs in scripts without spaces, from the text, hashtags and links, joined by spaces."""
         if self._unspaced_runs is None:
-            links = (fold(one) for url in self.entities.urls for one in _url_forms(url))
+            links = (fold(form) for url in self.entities.urls for form in _url_forms(url))
             self._unspaced_runs = " ".join(_runs_of((fold(self._text_without_entities()), *self.hashtags, *links)))
         return self._unspaced_runs
 
     def _text_without_entities(self) -> str:
-        """The text without its entities: what is left of ``@a's`` is ``s``, never ``a's``."""
+        """The text with spaces in place of its entities. So ``@a's`` leaves the word ``s``, never ``a's``."""
         return self.text if self.entities is NO_ENTITIES else blank_entities(self.text, self.entities)
 
 
 EMPTY_TEXT = AnalyzedText("")
-"""No text at all."""
+"""The empty text. Events without a text share this object."""
 
 
 def _runs_of(texts: Iterable[str]) -> Iterator[str]:
@@ -102,11 +112,11 @@ def _runs_of(texts: Iterable[str]) -> Iterator[str]:
 
 def _url_forms(url: Url) -> Iterator[str]:
     yield url.expanded_url
-    if not url.display_url.endswith("…"):  # a shortened link would yield half words
+    if not url.display_url.endswith("…"):  # a display form that is cut off would yield parts of words
         yield url.display_url
 
 
 def _url_words(url: str) -> Iterator[str]:
-    whole = fold(to_display_url(url))
-    yield whole
-    yield from words_cut_at_marks(whole)
+    folded = fold(to_display_url(url))
+    yield folded
+    yield from words_cut_at_marks(folded)

@@ -1,4 +1,4 @@
-"""The contract of a filter: what third parties implement, and what the built-in filters implement no less."""
+"""The contract of a filter. Built-in filters and those of plug-ins implement it in the same way."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable
@@ -6,19 +6,27 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from filters.error import ParameterError
 from filters.event import Event
+from filters.grid import box_in_range
 from filters.index_keys import Clause, IndexTerms, Key
 
-Role: TypeAlias = Literal["any", "whole", "narrow"]
-"""How a filter combines: several ``any`` are OR-ed together, ``whole`` stands alone, ``narrow`` is AND-ed to them."""
+Role: TypeAlias = Literal["combinable", "standalone", "narrowing"]
+"""How a filter combines with others.
+
+A stream matches if one of its ``combinable`` filters matches. A ``standalone`` filter cannot be combined with these. A
+``narrowing`` filter must match in addition.
+"""
 
 MatchedItem: TypeAlias = dict[str, Any]
-"""One item of ``matched``, as it stands in the JSON of a message."""
+"""One item of the member ``matched`` of a message, as JSON."""
 
 
 class FilterFailure(Exception):
-    """A filter raised where it had to answer: ``filter`` is it, ``error`` is what it raised.
+    """A filter raised an exception while the server used it.
 
-    ``rule_id`` is the id of the rule in which it happened, None where the whole filter is concerned.
+    Attributes:
+        filter: The filter that raised.
+        error: The exception.
+        rule_id: Id of the rule that raised, or None if the failure concerns the whole filter.
     """
 
     def __init__(self, failed_filter: "Filter", error: Exception, rule_id: str | None = None) -> None:
@@ -29,44 +37,53 @@ class FilterFailure(Exception):
 
 
 def validate_keys(keys: object) -> Clause:
-    """What a third party calls a set of keys, as nobody changes it any more; raises TypeError where it is none."""
+    """Return the index keys from a plug-in as a frozenset. Raises TypeError if they are not a set of strings."""
     if not isinstance(keys, frozenset | set) or not all(isinstance(key, str) for key in keys):
-        raise TypeError("keys are a set of strings")
+        raise TypeError("keys must be a set of strings")
     return frozenset(keys)
 
 
 def validate_index_terms(index_terms: object) -> IndexTerms | None:
-    """What a third party calls its leads, the same way; raises TypeError or ValueError for what no index can hold."""
+    """Return a copy of the index terms from a plug-in that cannot change later, or None if there are none.
+
+    Raises TypeError or ValueError if the index cannot hold them.
+    """
     if index_terms is None:
         return None
     if not isinstance(index_terms, IndexTerms):
-        raise TypeError("leads are a filters.index_keys.IndexTerms, or None")
+        raise TypeError("index_terms() must return a filters.index_keys.IndexTerms or None")
     proofs, hints = (
         [validate_keys(clause) for clause in clauses] for clauses in (index_terms.exact, index_terms.candidates)
     )
     if index_terms.dynamic and any(len(hint) != 1 for hint in hints):
-        raise ValueError("a live hint has one key")
+        raise ValueError("a candidate of dynamic index terms must have exactly one key")
     return IndexTerms(proofs, hints, bool(index_terms.dynamic), [_validate_box(box) for box in index_terms.boxes])
 
 
 def _validate_box(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    """NaN is within no bounds, so it is no degree either."""
+    """Return the box as four floats. Raises ValueError if a number is NaN or out of range."""
     west, south, east, north = box
-    if not (abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90):
-        raise ValueError("a box is west, south, east, north in degrees")
+    if not box_in_range(west, south, east, north):
+        raise ValueError("a box must be west, south, east, north in degrees")
     return float(west), float(south), float(east), float(north)
 
 
 class Filter(ABC):
-    """One parameter of a stream, parsed. Immutable; equal if of one class with equal :attr:`canonical_form`.
+    """One stream parameter, parsed. Immutable. Filters of one class with equal :attr:`canonical_form` are equal.
 
-    ``name`` is the query parameter, ``help`` one sentence for the documentation. ``scopes`` are what a token
-    needs to use it, ``requires`` the parameters without which it makes no sense. ``usable_in_rules`` says that rules may use it
-    as ``name:value``, which goes for the roles ``any`` and ``narrow``. ``separator`` is what joins several values; one
-    that is no comma says that the parameter may be given several times. ``reports_matches`` says that messages name what of it
-    matched, also where nobody asks for an explanation.
-    Register a class in the entry-point group ``stream_server.filters`` under its name, and call
+    To add a filter, register its class in the entry-point group ``stream_server.filters`` under its name, and call
     :func:`filters.testing.check_filter` in its tests.
+
+    Attributes:
+        name: Name of the query parameter.
+        role: How the filter combines with others (:data:`Role`).
+        help: One sentence for the documentation.
+        scopes: Scopes that a token needs to use the filter.
+        requires: Names of parameters without which the filter is refused.
+        usable_in_rules: Whether rules may use the filter as ``name:value``. Rules never use a filter that is
+            standalone, or that has ``scopes`` or ``requires``.
+        separator: String that joins several values. If it is not a comma, a client may repeat the parameter.
+        reports_matches: Whether messages always list the matched items, even without ``explain``.
     """
 
     __slots__ = ()
@@ -83,39 +100,45 @@ class Filter(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, value: str) -> Self:
-        """The filter that a client asks for by ``value``, whose parts are joined by its ``separator``.
+        """Make a filter from the value that a client wrote. Several values are joined by :attr:`separator`.
 
-        Raises :class:`filters.error.ParameterError`, and nothing else, for what it cannot be.
+        Raises :class:`filters.error.ParameterError`, and no other exception, if the value is invalid.
         """
 
     @abstractmethod
     def matches(self, event: Event) -> bool:
-        """Whether ``event`` passes. Called for each event that the index did not rule out: be quick, do no I/O."""
+        """Whether the event matches.
+
+        The server calls this for each event that the index cannot decide: be quick, do no I/O.
+        """
 
     @property
     @abstractmethod
     def canonical_form(self) -> Hashable:
-        """What this filter asks for in its one canonical form: clients that ask the same share the work."""
+        """The value of this filter in one canonical form. Filters with equal forms share the work."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Keys of which each event that matches has at least one (:attr:`filters.event.Event.index_keys`).
+        """Return index keys of which each matching event has at least one.
 
-        None, the default, means that there are no such keys: then every event is asked about.
+        Compare :attr:`filters.event.Event.index_keys`. None, the default, means that there are no such keys. Then the
+        server calls :meth:`matches` for every event.
         """
         return None
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        """The filter said exactly: an event matches if, and only if, it has all keys of one of these clauses.
+        """Return clauses that describe the filter exactly, or None (the default) if that is impossible.
 
-        None, the default, means that it cannot be said so, and :meth:`matches` has the last word.
+        Exactly means: an event matches if and only if it has all keys of at least one clause. With None,
+        :meth:`matches` decides.
         """
         return None
 
     def index_terms(self) -> IndexTerms | None:
-        """How events find this filter: by its clauses, else by its keys, else, None, not at all.
+        """Return how the index finds this filter, or None if the index cannot find it.
 
-        What is exact in part, or needs several keys at once, says more here than by these two. A third party's filter
-        is asked for these once a stream, before its first byte, and refused where no index can hold the answer.
+        The default uses the exact clauses, or else the candidate keys. Override this method if the filter is exact
+        only in part, or needs several keys together. The server calls this method of a plug-in filter once for each
+        stream, before the first byte. It refuses the stream if the index cannot hold the result.
         """
         clauses = self.exact_clauses()
         if clauses is not None:
@@ -123,16 +146,27 @@ class Filter(ABC):
         keys = self.candidate_keys()
         return None if keys is None else IndexTerms((), [frozenset((key,)) for key in keys], dynamic=True)
 
-    def matched_items(self, event: Event) -> list[MatchedItem]:  # noqa: ARG002 - a filter's signature
-        """What of this filter matched ``event``, for the ``matched_items`` of a message; nothing unless it ``reports_matches``."""
+    def matched_items(self, event: Event) -> list[MatchedItem]:  # noqa: ARG002 - the contract fixes the signature
+        """Return what in this filter matched the event, for the member ``matched`` of a message.
+
+        Empty unless the class sets ``reports_matches``.
+        """
         return []
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Why ``event`` matched, one item a reason with the member ``filter``; empty if it did not."""
+        """Return why the event matched: one item per reason, each with the member ``filter``.
+
+        Empty if it did not match.
+        """
         return [{"filter": self.name}] if self.matches(event) else []
 
-    def without_failed(self, rule_id: str | None) -> "Filter":  # noqa: ARG002 - those that have parts look at it
-        """What is left of this filter once it has failed on a stream: by default, nothing."""
+    def without_failed(self, rule_id: str | None) -> "Filter":  # noqa: ARG002 - filters of several parts use it
+        """Return this filter without its failed part.
+
+        ``rule_id`` names the failed rule, or is None for the whole filter.
+
+        By default the result is a filter that matches no event.
+        """
         return DisabledFilter(self)
 
     def __eq__(self, other: object) -> bool:
@@ -146,19 +180,19 @@ class Filter(ABC):
 
 
 class DisabledFilter(Filter):
-    """In the place of a filter that failed: it matches nothing, and nothing finds it."""
+    """The replacement of a filter that raised an exception on a stream. It matches no event."""
 
     __slots__ = ("failed",)
 
     name: ClassVar[str] = "disabled"
-    role: ClassVar[Role] = "any"
-    help: ClassVar[str] = "Stands where a filter has failed."
+    role: ClassVar[Role] = "combinable"
+    help: ClassVar[str] = "The replacement of a filter that failed."
 
     def __init__(self, failed: Filter) -> None:
         self.failed = failed
 
     @classmethod
-    def parse(cls, value: str) -> Self:  # noqa: ARG003 - a filter's signature
+    def parse(cls, value: str) -> Self:  # noqa: ARG003 - the contract fixes the signature
         raise ParameterError("disabled is no parameter", param="disabled", code="unknown_parameter")
 
     @property
@@ -168,5 +202,5 @@ class DisabledFilter(Filter):
     def candidate_keys(self) -> frozenset[Key]:
         return frozenset()
 
-    def matches(self, event: Event) -> bool:  # noqa: ARG002 - a filter's signature
+    def matches(self, event: Event) -> bool:  # noqa: ARG002 - the contract fixes the signature
         return False

@@ -1,7 +1,8 @@
-"""Items with boxes on the map, found by the point of an event or by its place.
+"""An index of items with boxes on the map, found by the point of an event or by its place.
 
-A square of the grid that lies in a box is proof. Where an edge crosses a square, the corners are compared right here,
-where they lie beside the item: to ask each filter for its own would take longer than all the rest.
+If a square of the grid lies wholly in a box, the square alone proves the match. If an edge of the box crosses the
+square, the index compares coordinates. They are stored beside the item, because calling each filter would take longer
+than the rest of the search.
 """
 
 from collections.abc import Collection, Hashable, Iterator
@@ -16,37 +17,40 @@ T = TypeVar("T", bound=Hashable)
 H = TypeVar("H", bound=Hashable)
 
 ItemBox: TypeAlias = tuple[float, float, float, float, T]
-"""A box that does not cross the date line, and whose it is."""
+"""West, south, east and north of a box that does not cross the date line, and its item."""
 
 
 class BoxIndex(Generic[T]):
-    """The items by the squares that their boxes touch."""
+    """Items listed under the squares that their boxes touch."""
 
     def __init__(self) -> None:
         self._covered_squares: dict[Key, CompactSet[T]] = {}
         self._crossed_squares: dict[Key, CompactSet[ItemBox[T]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._crossed_squares)  # every box is here too, as one for events of any size
+        return bool(self._crossed_squares)  # every box is listed here, at least under the key for large areas
 
     def add(self, item: T, boxes: Collection[Box]) -> None:
-        """Find ``item`` from now on by what lies in one of ``boxes``, edges included, or touches it."""
-        for owned, square, proof in _squares_of_boxes(item, boxes):
-            if proof:
+        """Add an item, to be found by events in or touching one of the boxes, edges included."""
+        for entry, square, covered in _squares_of_boxes(item, boxes):
+            if covered:
                 self._covered_squares[square] = with_item(self._covered_squares.get(square, ()), item)
             else:
-                self._crossed_squares[square] = with_item(self._crossed_squares.get(square, ()), owned)
+                self._crossed_squares[square] = with_item(self._crossed_squares.get(square, ()), entry)
 
     def remove(self, item: T, boxes: Collection[Box]) -> None:
-        """Undo :meth:`add` of the same two."""
-        for owned, square, proof in _squares_of_boxes(item, boxes):
-            if proof:
+        """Undo :meth:`add` with the same arguments."""
+        for entry, square, covered in _squares_of_boxes(item, boxes):
+            if covered:
                 _discard_item(self._covered_squares, square, item)
             else:
-                _discard_item(self._crossed_squares, square, owned)
+                _discard_item(self._crossed_squares, square, entry)
 
     def find(self, event: Event, found: set[T]) -> None:
-        """Add the items that ``event`` concerns; its point decides alone, and its place where it has none."""
+        """Add the items that match the location of the event to ``found``.
+
+        If the event has a point, its place is ignored.
+        """
         squares = event.square_keys
         if not squares:
             return
@@ -63,29 +67,32 @@ class BoxIndex(Generic[T]):
 
 
 def _event_boxes(event: Event) -> list[Box]:
-    """Where it happened: at its point, which is a box of no size, or else in its place."""
+    """Return the location of an event: its point as a box of no size, or else its place."""
     if event.point is not None:
         return [event.point + event.point]
     return [] if event.box is None else _split_at_date_line(event.box)
 
 
 def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:
-    """Each square with the box that touches it, and whether it is proof; a box over the date line is two."""
+    """Return each square that a box touches, with the box, and with True if the square lies wholly in the box.
+
+    A box that crosses the date line is split into two.
+    """
     for box in boxes:
         for part in _split_at_date_line(box):
-            owned = (*part, item)  # one for all squares: what is looked at together lies together
-            for square, proof in filter_box_squares(part):
-                yield owned, square, proof
+            entry = (*part, item)  # one tuple for all squares, so that they share the memory
+            for square, covered in filter_box_squares(part):
+                yield entry, square, covered
 
 
 def _split_at_date_line(box: Box) -> list[Box]:
-    """The box, or what lies of it on either side of the date line."""
+    """Return the box, or its two parts if it crosses the date line."""
     west, south, east, north = box
     return [(left, south, right, north) for left, right in longitude_spans(west, east)]
 
 
 def _discard_item(lists: dict[Key, CompactSet[H]], square: Key, item: H) -> None:
-    """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
+    """Remove the item from the list of a square. Empty lists are deleted, so churn does not use memory."""
     left = without_item(lists.pop(square, ()), item)
     if left:
         lists[square] = left

@@ -1,12 +1,13 @@
-"""Comma-joined values, the form of every parameter that is a list."""
+"""Comma-separated values: the syntax of every list parameter."""
 
 from filters.error import ParameterError
 
 
 def split_list(value: str, *, param: str, max_items: int, noun: str) -> list[str]:
-    """The items of ``value`` without the blanks around them.
+    """Split the value at commas and strip the spaces around each item.
 
-    Counts before it looks at any, so that a list that is too long costs nothing; raises ParameterError ``too_many``.
+    Raises ParameterError ``too_many`` for more than ``max_items`` items. The check counts the commas before it splits,
+    so a list that is too long costs almost no work. ``noun`` names the items in the message.
     """
     count = value.count(",") + 1
     if count > max_items:

@@ -1,4 +1,4 @@
-"""The items on one of very many lists."""
+"""Sets of items that use little memory when they are small."""
 
 from collections.abc import Hashable
 from typing import TypeAlias, TypeVar
@@ -6,13 +6,13 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T", bound=Hashable)
 
 MAX_TUPLE_ITEMS = 8
-"""So many items are a tuple, which takes a quarter of the memory of a set; more are a set."""
+"""Maximum size at which the items are stored as a tuple, which takes a quarter of the memory of a set."""
 
 CompactSet: TypeAlias = tuple[T, ...] | set[T]
 
 
 def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """The same with ``item``; a set is changed and given back."""
+    """Return the items with ``item`` added. If ``items`` is a set, it is changed in place and returned."""
     if isinstance(items, set):
         items.add(item)
         return items
@@ -22,8 +22,8 @@ def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
 
 
 def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """The same without ``item``; a set is changed, and given back as a tuple when few are left."""
+    """Return the items with ``item`` removed. A set is changed in place, and returned as a tuple once it is small."""
     if isinstance(items, set):
         items.discard(item)
         return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)
-    return tuple([one for one in items if one != item])
+    return tuple([other for other in items if other != item])

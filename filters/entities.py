@@ -1,6 +1,6 @@
-"""Mentions, hashtags, cashtags and links in a text, by the rules of twitter-text; indices count code points.
+"""Mentions, hashtags, cashtags and links in a text, by the rules of twitter-text. Indices count code points.
 
-Every step is linear in the length of the text, so no text can make it slow.
+Every step takes time linear in the length of the text, so no text can make it slow.
 """
 
 import re
@@ -11,32 +11,32 @@ from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MAR
 from filters.urls import find_urls
 
 Indices = tuple[int, int]
-"""Where an entity starts and where it ends, exclusive, in code points."""
+"""Start and end (exclusive) of an entity in code points."""
 
 
 class Mention(NamedTuple):
-    """``@login``, without its sign."""
+    """A mention ``@login``. The login is without its sign."""
 
     login: str
     indices: Indices
 
 
 class Hashtag(NamedTuple):
-    """``#text``, without its sign."""
+    """A hashtag ``#text``. The text is without its sign."""
 
     text: str
     indices: Indices
 
 
 class Cashtag(NamedTuple):
-    """``$text``, without its sign."""
+    """A cashtag ``$text``. The text is without its sign."""
 
     text: str
     indices: Indices
 
 
 class Url(NamedTuple):
-    """A link: as written, as shown (no protocol, no ``www.``) and in full."""
+    """A link: as written, as displayed (no protocol, no ``www.``) and in full."""
 
     url: str
     display_url: str
@@ -45,7 +45,7 @@ class Url(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """All entities of a text, each family in the order of the text."""
+    """All entities of a text. Each kind is in the order of the text."""
 
     mentions: tuple[Mention, ...] = ()
     hashtags: tuple[Hashtag, ...] = ()
@@ -54,7 +54,7 @@ class Entities(NamedTuple):
 
 
 NO_ENTITIES = Entities()
-"""Those of a text without any."""
+"""The entities of a text without entities."""
 
 _Entity = TypeVar("_Entity", Mention, Hashtag, Cashtag)
 
@@ -62,7 +62,6 @@ _MENTION = re.compile(r"[@\uff20]([A-Za-z0-9_]{1,20})(/[A-Za-z][A-Za-z0-9_\-]{0,
 _FORBIDDEN_BEFORE_MENTION = re.compile(r"[A-Za-z0-9_!#$%&*@\uff20]")
 _FORBIDDEN_AFTER_MENTION = re.compile(rf"[@\uff20{ACCENTED_LATIN}]|://")
 _RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
-_REPLY = re.compile(r"\s*[@\uff20]([A-Za-z0-9_]{1,20})")
 
 _TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
 _TAG_LETTER = re.compile(rf"[^\W\d_{NON_DECIMAL_NUMBERS}]|[{COMBINING_MARKS}]")
@@ -78,7 +77,7 @@ _CASHTAG = re.compile(
 
 
 def extract_entities(text: str) -> Entities:
-    """All entities of ``text``. What stands inside a link is part of the link and nothing else."""
+    """Find all entities of the text. A mention, hashtag or cashtag inside a link does not count."""
     urls = tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text))
     taken = [url.indices for url in urls]
     return Entities(
@@ -90,7 +89,7 @@ def extract_entities(text: str) -> Entities:
 
 
 def blank_entities(text: str, entities: Entities) -> str:
-    """``text`` with blanks in the place of each of its entities, so that all else stands where it stood."""
+    """Return the text with spaces in place of its entities, so that all other characters keep their positions."""
     left = ""
     for start, end in sorted([entity.indices for family in entities for entity in family]):
         left += text[len(left) : start]
@@ -98,23 +97,15 @@ def blank_entities(text: str, entities: Entities) -> str:
     return left + text[len(left) :]
 
 
-def leading_mention(text: str) -> str | None:
-    """The login that ``text`` begins with as ``@login`` (blanks may come before), else None."""
-    found = _REPLY.match(text)
-    if found is None or _FORBIDDEN_AFTER_MENTION.match(text, found.end()):
-        return None
-    return found.group(1)
-
-
 def find_mentions_and_lists(text: str) -> Iterator[tuple[Mention, str]]:
-    """Each ``@login`` or ``@login/list`` with its ``/list``, empty for a plain mention."""
+    """Return each ``@login`` or ``@login/list`` as a mention with its ``/list``, which is empty for a plain mention."""
     for found in _MENTION.finditer(text):
         if _may_begin_mention(text, found.start()) and not _FORBIDDEN_AFTER_MENTION.match(text, found.end()):
             yield Mention(found.group(1), found.span()), found.group(2) or ""
 
 
 def _may_begin_mention(text: str, at: int) -> bool:
-    """Whether an ``@`` there can begin a mention: not inside a word or an address, but right behind RT."""
+    """Whether an ``@`` here can begin a mention: not inside a word or a mail address, except right after ``RT``."""
     if at == 0 or not _FORBIDDEN_BEFORE_MENTION.match(text, at - 1):
         return True
     return _RETWEET.search(text[max(0, at - 4) : at]) is not None
@@ -146,7 +137,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 
 def to_display_url(url: str) -> str:
-    """A link as it is shown and tracked: without its scheme, ``www.`` and slashes at its end."""
+    """Return a link as it is displayed and tracked: without scheme, ``www.`` and slashes at the end."""
     scheme = _SCHEME.match(url)
     if scheme is not None:
         url = url[scheme.end() :]
@@ -156,7 +147,7 @@ def to_display_url(url: str) -> str:
 
 
 def _without_overlaps(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
-    """The entities that do not overlap a taken stretch; both come in the order of the text."""
+    """Return the entities that do not overlap a taken range. Both sequences must be in the order of the text."""
     kept = []
     ahead = iter(taken)
     stretch = next(ahead, None)

@@ -1,11 +1,14 @@
-"""Why a parameter was refused."""
+"""The exception for a refused stream parameter."""
 
 
 class ParameterError(ValueError):
-    """A stream's parameter cannot be what the client wrote.
+    """A stream parameter has an invalid value.
 
-    ``param`` is the parameter's name, ``message`` is for people, and ``code`` is one of ``invalid_parameter``,
-    ``missing_parameter``, ``conflicting_parameters``, ``unknown_parameter`` (400 over HTTP) and ``too_many`` (413).
+    Attributes:
+        message: Human-readable sentence.
+        param: Name of the parameter.
+        code: Error code of the HTTP answer. ``invalid_parameter``, ``missing_parameter``, ``conflicting_parameters``
+            and ``unknown_parameter`` give status 400, ``too_many`` gives 413.
     """
 
     def __init__(self, message: str, *, param: str, code: str = "invalid_parameter") -> None:

@@ -1,4 +1,4 @@
-"""One thing that happened, as filters see it."""
+"""The event as filters see it."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -11,42 +11,57 @@ from filters.index_keys import Key, user_key
 from filters.tokens import fold, words_in_order
 
 MAX_CACHED_BIOS = 1024
-"""How many bios are remembered with their words and keys: who posts once posts again."""
+"""Number of bios whose words and keys are cached, because an author often posts again."""
 
 MAX_CACHED_BIO_CHARS = 500
-"""The most characters of a bio that is remembered: longer ones are no user's, but a rule may be tried with one."""
+"""Maximum length in code points of a cached bio. No user has a longer bio, but a rule may be tried with one."""
 
 _EMPTY: frozenset[str] = frozenset()
 
 MEDIA_FLAGS = {"image": "has:images", "video": "has:video_link", "gif": "has:video_link"}
-"""What else than ``has:media`` is said of a status by its kinds of media."""
+"""The ``has:`` property that a status has for each kind of its media, in addition to ``has:media``."""
 
 
 class Event:
-    """The one view of an event; whoever makes it decides what filters may look at. Not to be changed.
+    """One event, as filters see it. Immutable. Attributes of unknown or missing facts are None or empty.
 
-    ``kind`` is the kind of event and ``author`` the id of who did it. ``user_ids`` are the user ids that ``follow``
-    looks at, with ``author``, ``reply_to`` and ``reposted_author`` always among them: rules find these by the same keys.
-    ``status_id`` is that of the status concerned. ``text`` is what ``track`` looks at, with its ``entities``, whose
-    indices count code points of ``text``. ``lang`` is a BCP 47 tag, None for undetermined.
-    ``point`` is (lon, lat) and ``box`` a place as (west, south, east, north), both in degrees and both None where
-    ``locations`` must not match. ``is_sampled`` is False for what ``sample`` never delivers, ``is_public`` False for what
-    neither it nor ``firehose`` does. ``sample_position`` is for :mod:`filters.sample`, which keeps its hash there.
+    Values that filters derive from an event are computed when they are first needed, and then kept.
 
-    The rest is there for statuses, as far as it is known. ``author_login`` is the author's, ``reply_to`` and
-    ``reply_to_login`` are whom it answers, ``reposted_author`` and ``reposted_author_login`` whose status it repeats without a word
-    of its own. ``forms`` are of ``reply``, ``repost`` and ``quote``, ``media`` of ``image``, ``video``, ``gif`` and
-    ``audio``. ``conversation`` is the id of the status that began the thread. ``place_name`` and ``place_country`` (ISO
-    3166-1 alpha-2) are as written. ``followers``, ``following`` and ``posts`` count what the author had when it was
-    posted, ``bio`` is what they said of themselves then. ``analyzed_quote`` is what the status that it quotes says.
-
-    What filters derive from these is computed at the first look and kept.
+    Attributes:
+        kind: Kind of event, such as ``post``.
+        author: Id of the user who did it.
+        user_ids: Ids that ``follow`` looks at. They include ``author``, ``reply_to`` and ``reposted_author``, because
+            rules find these users by the same index keys.
+        status_id: Id of the status concerned.
+        analyzed_text: The text that ``track`` looks at, with its entities.
+        lang: BCP 47 tag of the language, or None if it is undetermined.
+        point: Longitude and latitude in degrees. Also None where ``locations`` must not match.
+        box: The place as west, south, east, north in degrees. Also None where ``locations`` must not match.
+        is_sampled: False for events that ``sample`` never delivers.
+        is_public: False for events that neither ``sample`` nor ``firehose`` delivers.
+        author_login: Login of the author.
+        reply_to: Id of the user whose status this status answers.
+        reply_to_login: Login of that user.
+        reposted_author: Id of the author of the status that this status reposts without words of its own.
+        reposted_author_login: Login of that author.
+        forms: Subset of ``reply``, ``repost`` and ``quote``.
+        media: Subset of ``image``, ``video``, ``gif`` and ``audio``.
+        conversation: Id of the first status of the thread.
+        place_name: Name of the place, as written by the author.
+        place_country: ISO 3166-1 alpha-2 code of the country, as written by the author.
+        followers: Number of followers of the author when the status was posted.
+        following: Number of users whom the author followed when the status was posted.
+        posts: Number of statuses of the author when the status was posted.
+        bio: Bio of the author when the status was posted.
+        analyzed_quote: The text of the quoted status, with its entities.
+        sample_position: Cache of :func:`filters.sample.sample_position`.
     """
 
     __slots__ = (
-        "_common_keys", "_index_keys", "_square_keys", "analyzed_quote", "analyzed_text", "author", "author_login", "bio", "box", "conversation",
-        "followers", "following", "forms", "is_public", "is_sampled", "kind", "lang", "media", "place_country", "place_name", "point",
-        "posts", "reply_to", "reply_to_login", "reposted_author", "reposted_author_login", "sample_position", "status_id", "user_ids",
+        "_common_keys", "_index_keys", "_square_keys", "analyzed_quote", "analyzed_text", "author", "author_login",
+        "bio", "box", "conversation", "followers", "following", "forms", "is_public", "is_sampled", "kind", "lang",
+        "media", "place_country", "place_name", "point", "posts", "reply_to", "reply_to_login", "reposted_author",
+        "reposted_author_login", "sample_position", "status_id", "user_ids",
     )  # fmt: skip
 
     def __init__(
@@ -115,27 +130,27 @@ class Event:
 
     @property
     def text(self) -> str:
-        """What ``track`` looks at."""
+        """The text that ``track`` looks at."""
         return self.analyzed_text.text
 
     @property
     def entities(self) -> Entities:
-        """Those of the text."""
+        """The entities of the text. Their indices count its code points."""
         return self.analyzed_text.entities
 
     @property
     def terms(self) -> frozenset[str]:
-        """All words and entities by which the text is found."""
+        """All words and entities by which ``track`` finds the text."""
         return self.analyzed_text.terms
 
     @property
     def has_location(self) -> bool:
-        """Whether it says where it was posted."""
+        """Whether the event has a point, a box or the name of a place."""
         return self.point is not None or self.box is not None or self.place_name is not None
 
     @property
     def common_keys(self) -> frozenset[Key]:
-        """The keys that nearly every filter goes by: terms and people."""
+        """The index keys that most filters use: the terms and the users."""
         if self._common_keys is None:
             keys = self.terms
             if self.user_ids:
@@ -145,7 +160,7 @@ class Event:
 
     @property
     def square_keys(self) -> frozenset[Key]:
-        """The squares of the map where it happened: around its point, or else its place."""
+        """The keys of the map squares of the event: those of its point, or else those of its box."""
         if self._square_keys is None:
             place = () if self.box is None else event_box_keys(self.box)
             self._square_keys = frozenset(place if self.point is None else event_point_keys(*self.point))
@@ -153,13 +168,13 @@ class Event:
 
     @property
     def index_keys(self) -> frozenset[Key]:
-        """All keys by which a filter can find this event; only rules go by the extra ones."""
+        """All index keys by which a filter can find this event: the common keys and those that only rules use."""
         if self._index_keys is None:
             self._index_keys = self.common_keys.union(self._make_rule_keys())
         return self._index_keys
 
     def flags(self) -> Iterator[str]:
-        """What rules ask of a status by ``is:`` and ``has:``, as they write it."""
+        """Return the properties that rules ask for with ``is:`` and ``has:``, as rules write them."""
         yield from ("is:" + form for form in self.forms)
         entities = self.entities
         if entities.hashtags:
@@ -196,7 +211,7 @@ class Event:
 
 
 def bio_words(bio: str) -> tuple[str, ...]:
-    """The folded words of a bio in their order."""
+    """Return the folded words of a bio in their order."""
     return _analyze_bio(bio)[0]
 
 
@@ -210,6 +225,6 @@ def _analyze_bio(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
 
 @lru_cache(MAX_CACHED_BIOS)
 def _analyze_bio_cached(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
-    """The words of a bio, and the keys by which they are found."""
+    """Return the words of a bio and their index keys."""
     words = tuple(words_in_order(fold(bio)))
     return words, frozenset(map(index_keys.bio_key, words))

@@ -1,4 +1,4 @@
-"""``firehose``: everything public."""
+"""The filter ``firehose``: all public events."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Self
@@ -14,14 +14,14 @@ class Firehose(Filter):
     __slots__ = ()
 
     name: ClassVar[str] = "firehose"
-    role: ClassVar[Role] = "whole"
-    help: ClassVar[str] = "`true`: everything public; the token needs the scope `firehose`."
+    role: ClassVar[Role] = "standalone"
+    help: ClassVar[str] = "`true`: all public events; the token needs the scope `firehose`."
     scopes: ClassVar[frozenset[str]] = frozenset({"firehose"})
 
     @classmethod
     def parse(cls, value: str) -> Self:
         if value != "true":
-            raise ParameterError("firehose is `true` or absent", param="firehose")
+            raise ParameterError("firehose must be `true` or absent", param="firehose")
         return cls()
 
     @property

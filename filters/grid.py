@@ -1,8 +1,8 @@
-"""The keys of places: squares of the map, so that an event finds the boxes near it without asking all of them.
+"""Index keys of places: squares of the map, so that the index finds the boxes near an event without asking all of them.
 
-There are squares of 1 and of 10 degrees, and the whole map. A box uses the finest squares of which it covers at
-most :data:`MAX_SQUARES`, whether it is a filter's or an event's, so neither can make the other pay for its size. A filter's
-box is also marked on the coarser squares, for events whose own box is too large for the fine ones.
+There are squares of 1 degree, squares of 10 degrees, and one key for the whole map. A box uses the finest squares of
+which it covers at most :data:`MAX_SQUARES`. This bounds the work for large boxes, both of filters and of events. A
+filter's box is also listed under the coarser squares, for events whose own box is too large for the fine ones.
 """
 
 from collections.abc import Iterator
@@ -12,39 +12,47 @@ from math import floor
 from filters.index_keys import RULE_KEY_PREFIX, Key
 
 Box = tuple[float, float, float, float]
-"""West, south, east, north in degrees; west > east crosses the date line."""
+"""West, south, east, north in degrees. If west > east, the box crosses the date line."""
 
 MAX_SQUARES = 144
-"""The most squares of one size that a box is spread over."""
+"""Maximum number of squares of one size that a box covers."""
 
 _SIZES_DEGREES = (1, 10)
-"""In degrees, which are rounded before they are divided: a tenth of -5e-324 is 0, and that is another square."""
+"""Sizes of the squares in degrees.
+
+Coordinates are rounded down before they are divided: -5e-324 / 10 is 0 as a float, which would be the wrong square.
+"""
 
 _MAP_KEY = f"{RULE_KEY_PREFIX}m"
 _LARGE_AREA_KEY = f"{RULE_KEY_PREFIX}m!"
-"""The key of a box, or of an event's box, that is too large for any square."""
+"""Key that connects boxes of filters with events whose box is too large for any square."""
 
 
 def longitude_spans(west: float, east: float) -> tuple[tuple[float, float], ...]:
-    """The stretch from west to east as one pair of longitudes, or two if it crosses the date line."""
+    """Return the longitudes from west to east as one pair, or as two pairs if they cross the date line."""
     return ((west, east),) if west <= east else ((west, 180.0), (-180.0, east))
 
 
+def box_in_range(west: float, south: float, east: float, north: float) -> bool:
+    """Whether all four numbers are valid degrees. NaN is not valid."""
+    return abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90
+
+
 def box_contains(box: Box, lon: float, lat: float) -> bool:
-    """Whether a point is in a box, its edges included."""
+    """Whether a point is in a box, edges included."""
     west, south, east, north = box
     return south <= lat <= north and (west <= lon <= east if west <= east else lon >= west or lon <= east)
 
 
 def filter_box_keys(box: Box) -> Iterator[Key]:
-    """The keys of a filter's box: where events as fine as it look for it, and where coarser ones do."""
+    """Return the keys of a filter's box, for events with fine squares and for those with coarse squares."""
     return (key for key, _ in filter_box_squares(box))
 
 
 def filter_box_squares(box: Box) -> Iterator[tuple[Key, bool]]:
-    """The keys of a filter's box, each with whether it is proof: the square lies in the box with all of its edges.
+    """Return the keys of a filter's box, each with True if the whole square lies in the box.
 
-    A box that crosses the date line has no proof: whoever wants some asks for its two parts.
+    A box that crosses the date line must be split into two before the call, otherwise no square gives True.
     """
     finest = _finest_size(box)
     if finest is None:
@@ -60,7 +68,7 @@ def filter_box_squares(box: Box) -> Iterator[tuple[Key, bool]]:
 
 
 def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
-    """The keys of an event at a point."""
+    """Return the keys of an event at a point."""
     x, y = floor(lon), floor(lat)
     for size in _SIZES_DEGREES:
         yield _square_key(size, x // size, y // size)
@@ -68,7 +76,7 @@ def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
 
 
 def event_box_keys(box: Box) -> Iterator[Key]:
-    """The keys of an event somewhere in ``box``."""
+    """Return the keys of an event whose place is ``box``."""
     finest = _finest_size(box)
     yield _MAP_KEY
     if finest is None:
@@ -82,7 +90,7 @@ def event_box_keys(box: Box) -> Iterator[Key]:
 
 @cache
 def _square_key(size: int, x: int, y: int) -> Key:
-    """Kept, one string for all boxes: there are no more squares than the map has."""
+    """Return the key of a square. The cache keeps one string for all boxes; the map bounds the number of squares."""
     return f"{RULE_KEY_PREFIX}m{size}:{x}:{y}"
 
 
@@ -92,13 +100,13 @@ def _coarse_square_key(size: int, x: int, y: int) -> Key:
 
 
 def _covers_square(box: Box, size: int, x: int, y: int) -> bool:
-    """Whether ``box``, which does not cross the date line, covers the whole of a square."""
+    """Whether the box covers the whole square. The box must not cross the date line."""
     west, south, east, north = box
     return west <= x * size and (x + 1) * size <= east and south <= y * size and (y + 1) * size <= north
 
 
 def _finest_size(box: Box) -> int | None:
-    """The finest size of which ``box`` covers few enough squares."""
+    """Return the finest size in degrees of which the box covers at most MAX_SQUARES squares, or None."""
     west, south, east, north = box
     for size in _SIZES_DEGREES:
         rows = floor(north) // size - floor(south) // size + 1

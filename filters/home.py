@@ -1,4 +1,4 @@
-"""``home``: what somebody's own stream is made of; no parameter of a stream, but the base of that one."""
+"""The filter behind a user's own stream. It is not a parameter of other streams."""
 
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
@@ -13,16 +13,17 @@ _INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment",
 
 
 class Home(Filter):
-    """By oneself and those whom one follows: posts and changes of the profile. To or by oneself: follows and deeds.
+    """Posts and profile changes by the user and the followed users; follows, likes and comments by or to the user.
 
-    ``following`` is a set that its owner goes on changing. What is addressed to one finds one without a filter.
+    ``following`` is a set that its owner may change later. Messages and notifications for the user are delivered
+    without a filter.
     """
 
     __slots__ = ("_following", "_user_id")
 
     name: ClassVar[str] = "home"
-    role: ClassVar[Role] = "any"
-    help: ClassVar[str] = "What concerns the asking user."
+    role: ClassVar[Role] = "combinable"
+    help: ClassVar[str] = "Events that concern the asking user."
 
     def __init__(self, user_id: str, following: Collection[str]) -> None:
         self._user_id = user_id
@@ -30,14 +31,16 @@ class Home(Filter):
 
     @classmethod
     def parse(cls, value: str) -> Self:  # noqa: ARG003 - a filter's signature
-        raise ParameterError("home is a stream of its own, not a parameter", param="home", code="unknown_parameter")
+        raise ParameterError(
+            "home is not a parameter; it is the base of the user stream", param="home", code="unknown_parameter"
+        )
 
     @property
     def canonical_form(self) -> Hashable:
         return self._user_id, id(self._following)
 
     def candidate_keys(self) -> frozenset[Key]:
-        """One's own, and those of the followed of this moment."""
+        """Return the keys of the user and of the users followed at present."""
         return frozenset(map(user_key, (self._user_id, *self._following)))
 
     def matches(self, event: Event) -> bool:

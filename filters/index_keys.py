@@ -1,26 +1,32 @@
-"""The strings by which an event and the filters that may match it find each other.
+"""Index keys: the strings by which the index connects an event with the filters that may match it.
 
-All families share one flat space, so that finding is one intersection of sets. A term is its own key (``hello``,
-``#tag``); the others begin with a character that is white space to :meth:`str.split` and so begins no term.
-Those that only rules go by begin with :data:`RULE_KEY_PREFIX`: an event makes them when somebody needs one.
+All kinds of keys share one flat namespace, so one set intersection finds the filters. A term is its own key
+(``hello``, ``#tag``). Every other key begins with a character that :meth:`str.split` treats as white space, so it
+cannot be equal to a term. Keys that only rules use begin with :data:`RULE_KEY_PREFIX`. An event computes these only if
+some filter needs them.
 """
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 Key: TypeAlias = str
-"""A term as :attr:`filters.event.Event.terms` has it, or one made by the functions of this package."""
+"""A term from :attr:`filters.event.Event.terms`, or a string made by a function of this module or of ``grid``."""
 
 Clause: TypeAlias = frozenset[Key]
-"""Keys that an event must all have."""
+"""A set of keys. An event satisfies the clause if it has all of them."""
 
 
 class IndexTerms(NamedTuple):
-    """How events find a filter: what has all keys of one of ``exact`` matches, and needs no asking.
+    """How the index finds a filter.
 
-    What lies in one of ``boxes`` (west, south, east, north in degrees, as ``locations`` counts it) matches too. What
-    matches without any of that has all keys of one of ``candidates``. ``dynamic`` says that the hints, of one key each, change
-    with a set that somebody goes on changing.
+    Every event that matches the filter must satisfy one of ``exact``, ``boxes`` and ``candidates``.
+
+    Attributes:
+        exact: An event that satisfies one of these clauses matches. The server does not call ``matches``.
+        candidates: An event that satisfies one of these clauses may match. The server calls ``matches``.
+        dynamic: Whether the candidates change later, because they come from a set that changes, such as the followed
+            users. Then each candidate has exactly one key.
+        boxes: West, south, east, north in degrees. An event that ``locations`` with this box would find, matches.
     """
 
     exact: Collection[Clause]
@@ -30,47 +36,50 @@ class IndexTerms(NamedTuple):
 
 
 RULE_KEY_PREFIX = "\x1e"
-"""How the keys begin that are not among :attr:`filters.event.Event.common_keys`."""
+"""Prefix of the keys that are not among :attr:`filters.event.Event.common_keys`."""
 
 _RARE_PREFIXES = ("#", "@", "$", "\x1fp", f"{RULE_KEY_PREFIX}l", f"{RULE_KEY_PREFIX}c")
-"""How keys begin that name one thing or person."""
+"""Prefixes of keys that name one topic, person or conversation."""
 
 _COMMON_PREFIXES = (f"{RULE_KEY_PREFIX}f", f"{RULE_KEY_PREFIX}g", f"{RULE_KEY_PREFIX}y", f"{RULE_KEY_PREFIX}m!")
-"""How keys begin that a large share of all events has."""
+"""Prefixes of keys that a large share of all events has."""
 
 
 def user_key(user_id: str) -> Key:
-    """The key of events that concern this user, as ``follow`` counts it."""
+    """Return the key of events that concern this user, in the sense of the parameter ``follow``."""
     return f"\x1fp{user_id}"
 
 
 def login_key(name: str) -> Key:
-    """The key of statuses by, in answer to, or repeated from the user with this folded login."""
+    """Return the key of statuses whose author, replied-to user or reposted author has this folded login."""
     return f"{RULE_KEY_PREFIX}l{name}"
 
 
 def conversation_key(status_id: str) -> Key:
-    """The key of the statuses of a thread, by the one that began it."""
+    """Return the key of the statuses in a thread. ``status_id`` is the first status of the thread."""
     return f"{RULE_KEY_PREFIX}c{status_id}"
 
 
 def place_key(name: str) -> Key:
-    """The key of statuses from a place, by its folded name."""
+    """Return the key of statuses from a place, by its folded name."""
     return f"{RULE_KEY_PREFIX}n{name}"
 
 
 def country_key(code: str) -> Key:
-    """The key of statuses from a country, by its lower-case code."""
+    """Return the key of statuses from a country, by its lower-case ISO 3166-1 code."""
     return f"{RULE_KEY_PREFIX}y{code}"
 
 
 def language_key(tag: str) -> Key:
-    """The key of events in a language, by its lower-case tag."""
+    """Return the key of events in a language, by its lower-case tag."""
     return f"{RULE_KEY_PREFIX}g{tag}"
 
 
 def language_keys(tag: str | None) -> Iterator[Key]:
-    """The keys of an event with this BCP 47 tag: ``en-GB`` is found by ``en`` too, None by ``und``."""
+    """Return the keys of an event with this BCP 47 tag.
+
+    ``en-GB`` gives the keys of ``en-gb`` and ``en``, and None gives the key of ``und``.
+    """
     found = (tag or "und").lower()
     while found:
         yield language_key(found)
@@ -78,29 +87,29 @@ def language_keys(tag: str | None) -> Iterator[Key]:
 
 
 def flag_key(name: str) -> Key:
-    """The key of statuses of which this can be said, such as ``is:reply`` or ``has:media``."""
+    """Return the key of statuses with this property, such as ``is:reply`` or ``has:media``."""
     return f"{RULE_KEY_PREFIX}f{name}"
 
 
 def bio_key(word: str) -> Key:
-    """The key of statuses whose author says this folded word of themselves."""
+    """Return the key of statuses whose author's bio has this folded word."""
     return f"{RULE_KEY_PREFIX}b{word}"
 
 
 def quoted_key(term: str) -> Key:
-    """The key of quotes whose original has this term."""
+    """Return the key of statuses that quote a text with this term."""
     return f"{RULE_KEY_PREFIX}q{term}"
 
 
 def estimate_rarity(key: Key) -> tuple[bool, int, str]:
-    """Sorts keys by how rare they probably are, which is said without statistics; no two are equal.
+    """Return a sort key that puts probably rarer index keys last. Two different index keys never compare equal.
 
-    Names are rarer than words, long words rarer than short ones, and what is said of many events comes last; a poor
-    guess costs time, never a match.
+    The guess uses no statistics. Names count as rarer than words, long words as rarer than short ones, and properties
+    of many events as the most common. A wrong guess costs time, but never a match.
     """
     return key.startswith(_RARE_PREFIXES), 0 if key.startswith(_COMMON_PREFIXES) else len(key), key
 
 
 def rarest_key(clause: Iterable[Key]) -> Key:
-    """The key of a clause to look for first."""
+    """Return the probably rarest key of a clause."""
     return max(clause, key=estimate_rarity)

@@ -1,4 +1,4 @@
-"""``kinds``: narrows the result to kinds of events."""
+"""The filter ``kinds``: narrows the result to certain kinds of events."""
 
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
@@ -21,7 +21,7 @@ KINDS = (
     "protect",
     "unprotect",
 )
-"""Every kind that a stream can ask for; control messages come unasked, personal ones on the user's own stream."""
+"""All kinds that any stream can ask for. Control messages are sent without being asked for."""
 
 PERSONAL_KINDS = (
     "request",
@@ -43,19 +43,19 @@ PERSONAL_KINDS = (
     "group_join",
     "group_leave",
 )
-"""What is told to those alone whom it concerns, on their own stream."""
+"""Kinds that only the users concerned receive, on their own stream."""
 
 DEFAULT_KINDS = "post,delete"
-"""What a stream that does not say gets."""
+"""Value of ``kinds`` for a stream without this parameter."""
 
 
 class Kinds(Filter):
-    """Events of the kinds named."""
+    """Events of the given kinds."""
 
     __slots__ = ("kinds",)
 
     name: ClassVar[str] = "kinds"
-    role: ClassVar[Role] = "narrow"
+    role: ClassVar[Role] = "narrowing"
     help: ClassVar[str] = f"Kinds of events, comma-joined, of {', '.join(KINDS)}; `{DEFAULT_KINDS}` if absent."
 
     def __init__(self, kinds: Collection[str]) -> None:
@@ -67,7 +67,7 @@ class Kinds(Filter):
 
     @classmethod
     def parse_known(cls, value: str, known: Collection[str]) -> Self:
-        """The kinds named in ``value``, each one of ``known``; raises ParameterError."""
+        """Make the filter from a list of kinds. Raises ParameterError for a kind that is not in ``known``."""
         kinds = split_list(value, param="kinds", max_items=len(known), noun="kinds")
         for kind in kinds:
             if kind not in known:

@@ -1,4 +1,4 @@
-"""``language``: narrows the result to languages."""
+"""The filter ``language``: narrows the result to certain languages."""
 
 import re
 from collections.abc import Collection, Hashable
@@ -10,22 +10,23 @@ from filters.error import ParameterError
 from filters.event import Event
 
 MAX_LANGUAGES = 100
-"""The most languages of one filter."""
+"""Maximum number of languages of one filter."""
 
 UNDETERMINED = "und"
-"""The language of what has none that is known (BCP 47), events without any text included."""
+"""The BCP 47 tag of an unknown language. Events without text have it too."""
 
-_TAG = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
+LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
+"""A BCP 47 language tag."""
 
 
 class Language(Filter):
-    """Events in one of the languages, by BCP 47 tag: ``en`` takes ``en-GB`` too (RFC 4647, basic filtering)."""
+    """Events in one of the languages, by BCP 47 tag. ``en`` also matches ``en-GB`` (RFC 4647, basic filtering)."""
 
     __slots__ = ("languages",)
 
     name: ClassVar[str] = "language"
-    role: ClassVar[Role] = "narrow"
-    help: ClassVar[str] = "BCP 47 tags, comma-joined: only these languages; `en` takes `en-GB` too, `und` the unknown."
+    role: ClassVar[Role] = "narrowing"
+    help: ClassVar[str] = "BCP 47 tags, comma-joined; `en` matches `en-GB` too, `und` matches an unknown language."
 
     def __init__(self, languages: Collection[str]) -> None:
         self.languages = frozenset(language.lower() for language in languages)
@@ -34,7 +35,7 @@ class Language(Filter):
     def parse(cls, value: str) -> Self:
         languages = split_list(value, param="language", max_items=MAX_LANGUAGES, noun="languages")
         for language in languages:
-            if not _TAG.fullmatch(language):
+            if not LANGUAGE_TAG.fullmatch(language):
                 raise ParameterError(
                     f"language takes tags such as en or pt-BR, not {language[:40]!r}", param="language"
                 )

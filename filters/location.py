@@ -1,4 +1,4 @@
-"""``locations``: boxes on the map."""
+"""The filter ``locations``: boxes on the map."""
 
 import re
 from collections.abc import Collection, Hashable
@@ -8,25 +8,25 @@ from filters.base import Filter, MatchedItem, Role
 from filters.comma_list import split_list
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box, box_contains, filter_box_keys, longitude_spans
+from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.index_keys import IndexTerms, Key
 
 MAX_BOXES = 25
-"""The most boxes of one filter."""
+"""Maximum number of boxes of one filter."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
 class Location(Filter):
-    """Events in one of the boxes, edges included (Streaming spec, ``locations``).
+    """Events in one of the boxes, edges included (Twitter's Streaming API, ``locations``).
 
-    The point of an event decides alone; only where it has none, any overlap of its place with a box matches.
+    If the event has a point, the point alone decides. Otherwise any overlap of its place with a box matches.
     """
 
     __slots__ = ("boxes",)
 
     name: ClassVar[str] = "locations"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Boxes `west,south,east,north` in degrees, comma-joined; west > east crosses the date line."
 
     def __init__(self, boxes: Collection[Box]) -> None:
@@ -36,7 +36,7 @@ class Location(Filter):
     def parse(cls, value: str) -> Self:
         items = split_list(value, param="locations", max_items=MAX_BOXES * 4, noun=f"numbers ({MAX_BOXES} boxes)")
         if len(items) % 4:
-            raise ParameterError("locations takes four numbers a box: west,south,east,north", param="locations")
+            raise ParameterError("locations takes four numbers per box: west,south,east,north", param="locations")
         numbers = [_parse_degrees(item) for item in items]
         return cls([_make_box(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)])
 
@@ -48,7 +48,7 @@ class Location(Filter):
         return frozenset(key for box in self.boxes for key in filter_box_keys(box))
 
     def index_terms(self) -> IndexTerms:
-        """The boxes say all that there is."""
+        """Return the boxes, which describe the filter exactly."""
         return IndexTerms((), boxes=self.boxes)
 
     def matches(self, event: Event) -> bool:
@@ -57,7 +57,7 @@ class Location(Filter):
         return event.box is not None and any(_boxes_overlap(box, event.box) for box in self.boxes)
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Each box that matched, and whether the point of the event is in it or its place touches it."""
+        """Return each box that matched, and whether the point or the place of the event matched it."""
         by = "place" if event.point is None else "point"
         found = (box for box in sorted(self.boxes) if Location([box]).matches(event))
         return [{"filter": "locations", "box": ",".join(map(_format_degrees, box)), "by": by} for box in found]
@@ -70,12 +70,12 @@ def _parse_degrees(item: str) -> float:
 
 
 def _make_box(west: float, south: float, east: float, north: float) -> Box:
-    if not (abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90):
-        raise ParameterError("locations has longitudes within ±180 and latitudes within ±90", param="locations")
+    if not box_in_range(west, south, east, north):
+        raise ParameterError("longitudes of locations must be within ±180 and latitudes within ±90", param="locations")
     if south >= north:
-        raise ParameterError("a box of locations has its south below its north", param="locations")
+        raise ParameterError("the south of a box of locations must be below its north", param="locations")
     if west == east:
-        raise ParameterError("a box of locations has its west apart from its east", param="locations")
+        raise ParameterError("the west and the east of a box of locations must differ", param="locations")
     return west, south, east, north
 
 

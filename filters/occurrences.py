@@ -1,7 +1,7 @@
-"""Where a term stands in a text: the indices that explain a match.
+"""The positions of a term in a text, which explain a match.
 
-The text is looked at folded, and folding changes lengths (``ß`` is ``ss``), so each folded character remembers the
-stretch of the text that it came from.
+The search uses the folded text. Folding changes lengths (``ß`` becomes ``ss``), so each folded character remembers its
+range in the original text.
 """
 
 import re
@@ -15,14 +15,14 @@ from filters.tokens import fold, word_spans, words_in_order
 from filters.unicode_classes import COMBINING_MARKS
 
 _NORMALIZATION_UNIT = re.compile(rf"(?s:.)[{COMBINING_MARKS}\u1160-\u11ff]*")
-"""A character with what may become one with it in NFC: marks, vowels and final consonants of Hangul."""
+"""A character with all that may combine with it in NFC: marks, and vowels and final consonants of Hangul."""
 
 MAX_CACHED_TEXTS = 16
-"""So many texts stay folded: whoever explains a rule looks for many terms in one text."""
+"""Number of texts whose folded form is cached, because explaining one rule searches many terms in one text."""
 
 
 class FoldedText:
-    """A folded text that knows where its characters come from: those from ``start`` on of an original."""
+    """A folded text that knows the original position of each character. ``start`` is the position of the original."""
 
     def __init__(self, original: str, start: int = 0) -> None:
         self._original_spans: list[Indices] = []
@@ -34,15 +34,15 @@ class FoldedText:
         self.text = "".join(pieces)
 
     def original_span(self, start: int, end: int) -> Indices:
-        """Where in the original the folded characters from ``start`` to ``end`` stand; they are one or more."""
+        """Return the position in the original of the folded characters from ``start`` to ``end`` (at least one)."""
         return self._original_spans[start][0], self._original_spans[end - 1][1]
 
 
 def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
-    """All places of a folded term, bare or with the sign of an entity, in the text; in order, in code points.
+    """Return all positions of a folded term in the text, in order and in code points.
 
-    An entity in which the term is found is one place. There is a place if, and only if,
-    :meth:`filters.analyzed_text.AnalyzedText.contains_term` finds the term.
+    The term is bare or has the sign of an entity. An entity that contains the term counts as one position. The result
+    is empty if and only if :meth:`filters.analyzed_text.AnalyzedText.contains_term` is False.
     """
     return sorted(
         {*_find_in_entities(analyzed, term), *_find_in_words(blank_entities(analyzed.text, analyzed.entities), term)}
@@ -51,7 +51,7 @@ def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
 
 @lru_cache(MAX_CACHED_TEXTS)
 def sequence_spans(text: str) -> tuple[Indices, ...]:
-    """Where the words of :attr:`filters.analyzed_text.AnalyzedText.word_sequence` stand in a text, one after the other."""
+    """Return the positions in the text of each word of :attr:`filters.analyzed_text.AnalyzedText.word_sequence`."""
     folded, at, found = FoldedText(text), 0, []
     for word in words_in_order(folded.text):
         start = folded.text.index(word, at)
@@ -77,7 +77,7 @@ def _find_in_words(text: str, term: str) -> Iterator[Indices]:
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _spans_by_word(text: str) -> tuple[FoldedText, Mapping[str, list[Indices]]]:
-    """A text without entities, and where each word stands in it that is set apart."""
+    """Return the folded form of a text without entities, and the positions of each of its words."""
     folded = FoldedText(text)
     words: dict[str, list[Indices]] = {}
     for start, end in word_spans(folded.text):

@@ -12,7 +12,7 @@ from filters.subscription import Subscription
 __all__ = ["DEFAULT_PARAMETERS", "ParameterError", "parse_subscription"]
 
 DEFAULT_PARAMETERS = {"kinds": DEFAULT_KINDS}
-"""The parameters that hold also where a client does not write them."""
+"""Values of parameters that apply if the client does not write them."""
 
 
 def parse_subscription(
@@ -23,18 +23,24 @@ def parse_subscription(
     explain: bool = False,
     viewer_independent: bool | None = None,
 ) -> Subscription:
-    """What a client asks for by ``params``, which holds filters' parameters only, repeated ones joined.
+    """Parse the filters of a stream. Raises ParameterError.
 
-    ``following`` is the live set of those whom the client follows, for ``@me``; without it that stays open until
-    :meth:`filters.subscription.Subscription.with_following`. ``explain`` and ``viewer_independent`` are those of
-    :class:`filters.subscription.Subscription`. Raises ParameterError.
+    Args:
+        params: The filters' parameters by name. Repeated parameters are joined by their separator.
+        registry: The known filters.
+        following: The set of users whom the client follows, for ``follow=@me``. Its owner may change it later. Without
+            it, call :meth:`filters.subscription.Subscription.with_following` later.
+        explain: As in :class:`filters.subscription.Subscription`.
+        viewer_independent: As in :class:`filters.subscription.Subscription`.
     """
     filters = _parse_filters(params, registry)
-    whole, union = _filters_of_role(filters, "whole"), _filters_of_role(filters, "any")
-    _check_bases(whole, union, registry)
+    standalone, combinable = _filters_of_role(filters, "standalone"), _filters_of_role(filters, "combinable")
+    _check_bases(standalone, combinable, registry)
     _check_required(filters)
-    narrows = _filters_of_role(filters, "narrow")
-    subscription = Subscription([*whole, *union], narrows, explain=explain, viewer_independent=viewer_independent)
+    narrowing = _filters_of_role(filters, "narrowing")
+    subscription = Subscription(
+        [*standalone, *combinable], narrowing, explain=explain, viewer_independent=viewer_independent
+    )
     _check_index_terms(subscription)
     return subscription if following is None else subscription.with_following(following)
 
@@ -43,13 +49,13 @@ def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter
     known = registry.names()
     for name in params:
         if name not in known:
-            raise ParameterError(f"there is no parameter {name[:40]!r}", param=name[:40], code="unknown_parameter")
+            raise ParameterError(f"unknown parameter {name[:40]!r}", param=name[:40], code="unknown_parameter")
     defaults = {name: value for name, value in DEFAULT_PARAMETERS.items() if name in known}
     return [_parse_filter(registry.get(name), value, registry) for name, value in {**defaults, **params}.items()]
 
 
 def _parse_filter(filter_class: type[Filter], value: str, registry: Registry) -> Filter:
-    """A filter that can be shared; whatever else a third party's raises is a refusal."""
+    """Parse one filter and check that it can be hashed. Any exception of a plug-in becomes a ParameterError."""
     try:
         parsed = (
             filter_class.parse_with(value, registry) if issubclass(filter_class, Rules) else filter_class.parse(value)
@@ -63,7 +69,7 @@ def _parse_filter(filter_class: type[Filter], value: str, registry: Registry) ->
 
 
 def _check_index_terms(subscription: Subscription) -> None:
-    """The index will ask for these too: better that they fail here, where somebody can be told."""
+    """Compute the index terms once, so that a faulty plug-in is refused here and not later in the index."""
     try:
         _ = subscription.unindexed_bases
     except FilterFailure as failed:
@@ -79,18 +85,18 @@ def _filters_of_role(filters: list[Filter], role: Role) -> list[Filter]:
 
 
 def _check_bases(standalone: list[Filter], combinable: list[Filter], registry: Registry) -> None:
-    """Exactly one base: one that stands alone, or one or more that are OR-ed."""
+    """Raise ParameterError unless there is one standalone filter alone, or one or more combinable filters."""
     if not standalone and not combinable:
-        bases = [name for name in registry.names() if registry.get(name).role != "narrow"]
+        bases = [name for name in registry.names() if registry.get(name).role != "narrowing"]
         raise ParameterError(
-            f"one of {', '.join(bases)} is needed",
+            f"one of these parameters is required: {', '.join(bases)}",
             param="track" if "track" in bases else ", ".join(bases),
             code="missing_parameter",
         )
     if standalone and len(standalone) + len(combinable) > 1:
         alone, *others = [base.name for base in (*standalone, *combinable)]
         raise ParameterError(
-            f"{alone} stands alone and cannot be combined with {', '.join(others)}",
+            f"{alone} cannot be combined with {', '.join(others)}",
             param=alone,
             code="conflicting_parameters",
         )
@@ -100,4 +106,4 @@ def _check_required(filters: list[Filter]) -> None:
     given = {parsed.name for parsed in filters}
     for parsed in filters:
         for name in sorted(parsed.requires - given):
-            raise ParameterError(f"{parsed.name} is only for {name}", param=parsed.name, code="conflicting_parameters")
+            raise ParameterError(f"{parsed.name} requires {name}", param=parsed.name, code="conflicting_parameters")

@@ -1,4 +1,4 @@
-"""``partition``: the share of the firehose that one of several consumers takes."""
+"""The filter ``partition``: the part of the firehose for one of several consumers."""
 
 import re
 from collections.abc import Hashable
@@ -10,22 +10,22 @@ from filters.event import Event
 from filters.stable_hash import stable_hash
 
 MAX_PARTITIONS = 64
-"""The most partitions of the firehose."""
+"""Maximum number of partitions of the firehose."""
 
 PARTITION_HASH_KEY = b"stream-server partition"
-"""Fixed for ever, and apart from that of ``sample``, so that a partition of a sample is none of its holes."""
+"""Key of the hash. It must never change, and it differs from that of ``sample`` so that the two are independent."""
 
 _PARTITION = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
 
 
 class Partition(Filter):
-    """Part ``k`` of ``n``, by a keyed hash of the author's id: the parts together are the whole, and none overlap."""
+    """Part ``k`` of ``n``, by a keyed hash of the author's id. Each event is in exactly one part."""
 
     __slots__ = ("k", "n")
 
     name: ClassVar[str] = "partition"
-    role: ClassVar[Role] = "narrow"
-    help: ClassVar[str] = "`k/n`, 1 ≤ k ≤ n ≤ 64: the k-th of n parts of the firehose, by author."
+    role: ClassVar[Role] = "narrowing"
+    help: ClassVar[str] = "`k/n`, 1 ≤ k ≤ n ≤ 64: part k of n of the firehose, by author."
     requires: ClassVar[frozenset[str]] = frozenset({"firehose"})
 
     def __init__(self, k: int, n: int) -> None:
@@ -37,7 +37,7 @@ class Partition(Filter):
         found = _PARTITION.fullmatch(value)
         k, n = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= k <= n <= MAX_PARTITIONS:
-            raise ParameterError(f"partition is k/n with 1 ≤ k ≤ n ≤ {MAX_PARTITIONS}", param="partition")
+            raise ParameterError(f"partition must be k/n with 1 ≤ k ≤ n ≤ {MAX_PARTITIONS}", param="partition")
         return cls(k, n)
 
     @property

@@ -1,7 +1,7 @@
-"""Inverted lists: from the keys of an event, and from where it is, to the items whose base filters match it.
+"""Inverted lists: from the keys and the location of an event to the items whose base filters match it.
 
-A filter gives leads. What is found by a proof or by a box matches; what is found by a hint, or by nothing at all, has
-to be asked.
+Each filter gives its index terms. An item found by an exact clause or by a box matches. An item found by a candidate
+clause, or an item without index terms, must be verified.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -17,63 +17,73 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Postings(Generic[T]):
-    """The items of subscriptions whose narrowing is the same, and is looked at elsewhere."""
+    """The items of subscriptions with equal narrowing filters. The caller checks the narrowing filters itself.
+
+    Attributes:
+        unindexed: Items without index terms. They are verified for every event.
+    """
 
     def __init__(self) -> None:
         self.unindexed: set[T] = set()
         self._clauses: Trie[T] = Trie()
         self._boxes: BoxIndex[T] = BoxIndex()
-        self._live_keys: dict[T, set[Key]] = {}
+        self._dynamic_keys: dict[T, set[Key]] = {}
         self._verifiers: dict[T, Callable[[Event], bool]] = {}
-        """How to ask the items that are not all proof."""
+        """The function that verifies each item which is not found by exact terms alone."""
         self._rule_key_clauses = 0
-        """How many clauses have a key that an event makes for rules alone."""
+        """Number of clauses with a key that only rules use. While it is 0, events need not compute these keys."""
 
     def add(self, item: T, subscription: Subscription, index_terms: Sequence[IndexTerms | None]) -> None:
-        """List ``item`` under what its bases need: ``index_terms`` are the subscription's."""
-        for base, found_by in zip(subscription.bases, index_terms, strict=True):
-            if not self._add_filter(item, found_by):
+        """Add the item under the index terms of each base of its subscription."""
+        for base, terms in zip(subscription.bases, index_terms, strict=True):
+            if not self._add_filter(item, terms):
                 self._verifiers[item] = base.matches if len(subscription.bases) == 1 else subscription.matches_base
 
     def remove(self, item: T, subscription: Subscription) -> None:
-        """Undo :meth:`add` of the same two, whose leads are what they were."""
+        """Undo :meth:`add`. The index terms of the subscription must be the same as then."""
         self.unindexed.discard(item)
         self._verifiers.pop(item, None)
-        for key in self._live_keys.pop(item, ()):
+        for key in self._dynamic_keys.pop(item, ()):
             self._remove_clause(frozenset((key,)), item, exact=False)
-        for leads in subscription.index_terms():
-            if leads is not None:
-                self._remove_filter(item, leads)
+        for terms in subscription.index_terms():
+            if terms is not None:
+                self._remove_filter(item, terms)
 
     def add_key(self, item: T, key: Key) -> None:
-        """Ask ``item`` also about events with ``key``."""
-        keys = self._live_keys.setdefault(item, set())
+        """Verify the item for events with ``key`` from now on."""
+        keys = self._dynamic_keys.setdefault(item, set())
         if key not in keys:
             keys.add(key)
             self._add_clause(frozenset((key,)), item, exact=False)
 
     def remove_key(self, item: T, key: Key) -> None:
-        """Do not ask ``item`` about events with ``key`` any more, unless for another of its keys."""
-        keys = self._live_keys.get(item)
+        """Stop verifying the item for events with ``key``. Other keys of the item are not affected."""
+        keys = self._dynamic_keys.get(item)
         if keys is not None and key in keys:
             keys.discard(key)
             self._remove_clause(frozenset((key,)), item, exact=False)
 
     def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
-        """The items that match; ``verify`` has the last word where there is no proof."""
+        """Return the items that match the event.
+
+        If a verifier raises, ``verify`` checks all items that are not exact again; it must not raise.
+        """
         found: set[T] = set()
         if self._boxes:
             self._boxes.find(event, found)
-        asked: set[T] = set(self.unindexed) if self.unindexed else set()
+        candidates: set[T] = set(self.unindexed) if self.unindexed else set()
         if self._clauses:
-            self._clauses.find(event.index_keys if self._rule_key_clauses else event.common_keys, found, asked)
-        if asked:
-            asked -= found
-            found.update(self._verify(asked, event, verify))
+            self._clauses.find(event.index_keys if self._rule_key_clauses else event.common_keys, found, candidates)
+        if candidates:
+            candidates -= found
+            found.update(self._verify(candidates, event, verify))
         return found
 
     def _verify(self, items: set[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Those who match. Their filters are asked at first hand; if one raises, all once more, in earnest."""
+        """Return the items that match.
+
+        If one of the verifiers raises, call ``fallback`` for all items, which records the failure.
+        """
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]
@@ -81,7 +91,10 @@ class Postings(Generic[T]):
             return [item for item in items if fallback(item, event)]
 
     def _add_filter(self, item: T, index_terms: IndexTerms | None) -> bool:
-        """List ``item`` by one of its filters; True if that is found by proofs and boxes alone."""
+        """Add the item under the terms of one base filter.
+
+        Returns True if no event needs to be verified for this filter.
+        """
         if index_terms is None:
             self.unindexed.add(item)
             return False
@@ -109,7 +122,7 @@ class Postings(Generic[T]):
         self._rule_key_clauses += _has_rule_key(clause)
 
     def _remove_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
-        """Take ``item`` off a list, and the list away with its last one: churn must not leave a trace."""
+        """Remove the item from the list of the clause. Empty lists are deleted, so churn does not use memory."""
         self._clauses.remove(clause, item, exact=exact)
         self._rule_key_clauses -= _has_rule_key(clause)
 

@@ -1,4 +1,4 @@
-"""The plugin door: which filters there are, by the name of their parameter."""
+"""The registry of filters, by the name of their parameter. Plug-ins enter here."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -8,7 +8,7 @@ from typing import get_args
 from filters.base import Filter, Role
 
 ENTRY_POINT_GROUP = "stream_server.filters"
-"""The entry-point group in which a distribution names its filters: ``parameter = "module:Class"``."""
+"""Entry-point group in which a distribution names its filters: ``parameter = "module:Class"``."""
 
 
 ROLES = get_args(Role)
@@ -20,20 +20,20 @@ RESERVED_OPERATORS = frozenset(
         *("tweets_count", "posts_count"),
     }
 )
-"""Operators of the rule language, which would be read in the place of a filter of that name."""
+"""Operators of the rule language. A filter with such a name could not be used in rules."""
 
 RESERVED_PARAMETERS = frozenset({"since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token"})
-"""Parameters of streams that are no filters, and are taken away before those are read."""
+"""Stream parameters that are not filters. The server removes them before it parses the filters."""
 
 RESERVED_NAMES = RESERVED_OPERATORS | RESERVED_PARAMETERS
 
 
 class PluginError(Exception):
-    """An installed filter cannot be used; the message says which, of which distribution, and why."""
+    """An installed filter cannot be used. The message names the filter, its distribution and the reason."""
 
 
 class Registry:
-    """Filters by name. What comes from entry points is imported when it is first asked for."""
+    """Filters by name. Filters from entry points are imported when they are first needed."""
 
     def __init__(self, points: Iterable[EntryPoint] = ()) -> None:
         self._loaded: dict[str, type[Filter]] = {}
@@ -42,34 +42,40 @@ class Registry:
             _check_name(point.name, _describe_origin(point))
             known = self._points.setdefault(point.name, point)
             if known.value != point.value:
-                raise PluginError(f"two filters are called {point.name}: {known.value} and {point.value}")
+                raise PluginError(f"two installed filters are named {point.name}: {known.value} and {point.value}")
 
     @classmethod
     def from_entry_points(cls) -> "Registry":
-        """All that is installed, built-in or not; raises PluginError where two claim one name, or one a taken one."""
+        """Make a registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
         return cls(entry_points(group=ENTRY_POINT_GROUP))
 
     def register(self, filter_class: type[Filter]) -> None:
-        """Add a filter that is not installed, for a test or an embedding program."""
+        """Add a filter that is not installed, for a test or an embedding program.
+
+        Raises PluginError like the constructor.
+        """
         if filter_class.name in self.names():
-            raise PluginError(f"there is a filter called {filter_class.name} already")
+            raise PluginError(f"a filter named {filter_class.name} is registered already")
         origin = f"filter {filter_class.name}"
         _check_name(filter_class.name, origin)
         _check_role(filter_class, origin)
         self._loaded[filter_class.name] = filter_class
 
     def names(self) -> list[str]:
-        """The names of all filters, in alphabetical order."""
+        """Return the names of all filters in alphabetical order."""
         return sorted({*self._points, *self._loaded})
 
     def get(self, name: str) -> type[Filter]:
-        """The filter called ``name``; KeyError if there is none, PluginError if it cannot be used."""
+        """Return the filter class with this name.
+
+        Raises KeyError if it is unknown, PluginError if it cannot be used.
+        """
         if name not in self._loaded:
             self._loaded[name] = _load_entry_point(self._points[name])
         return self._loaded[name]
 
     def all(self) -> list[type[Filter]]:
-        """Every filter, in the order of :meth:`names`; imports them all."""
+        """Return all filter classes, ordered by name. Imports all of them."""
         return [self.get(name) for name in self.names()]
 
     def summary(self) -> str:
@@ -79,7 +85,7 @@ class Registry:
 
 @lru_cache(maxsize=1)
 def installed_registry() -> Registry:
-    """All that is installed, looked for once a process; raises PluginError."""
+    """Return the registry of all installed filters, made once per process. Raises PluginError."""
     return Registry.from_entry_points()
 
 
@@ -90,9 +96,9 @@ def _load_entry_point(point: EntryPoint) -> type[Filter]:
     except Exception as error:
         raise PluginError(f"{origin} cannot be imported: {error!r}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, Filter)):
-        raise PluginError(f"{origin} is no class derived from filters.base.Filter")
+        raise PluginError(f"{origin} is not a class derived from filters.base.Filter")
     if getattr(loaded, "name", None) != point.name:
-        raise PluginError(f"{origin} calls itself {getattr(loaded, 'name', None)}")
+        raise PluginError(f"{origin} has the name {getattr(loaded, 'name', None)}")
     _check_role(loaded, origin)
     return loaded
 
@@ -111,10 +117,10 @@ def _describe_package(point: EntryPoint | None) -> str:
 def _check_name(name: str, origin: str) -> None:
     if name in RESERVED_NAMES:
         taken = "an operator of rules" if name in RESERVED_OPERATORS else "a parameter of streams"
-        raise PluginError(f"{origin} would never be reached: {name} is {taken} already")
+        raise PluginError(f"{origin} cannot be used: {name} is the name of {taken}")
 
 
 def _check_role(filter_class: type[Filter], origin: str) -> None:
     role = getattr(filter_class, "role", None)
     if role not in ROLES:
-        raise PluginError(f"{origin} has the role {role!r}, not one of {', '.join(ROLES)}")
+        raise PluginError(f"{origin} has the role {role!r}; expected one of {', '.join(ROLES)}")

@@ -1,4 +1,4 @@
-"""``rule`` and ``rules``: expressions of the rule language, written with a stream or saved by its user."""
+"""The filters ``rule`` and ``rules``: rules that a client writes with the stream, or that its user has saved."""
 
 import re
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -11,37 +11,39 @@ from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key
 from filters.registry import Registry, installed_registry
 from filters.rules.error import RuleError
-from filters.rules.named_rule import NamedRule
 from filters.rules.operators import find_operator
-from filters.rules.rule import Rule
+from filters.rules.rule import NamedRule, Rule
 
 MAX_RULES = 100
-"""The most rules that are written with one stream."""
+"""Maximum number of rules written with one stream."""
 
 MAX_CLAUSES = 64
-"""The most clauses that rules are said in together; more of them are looked for by their keys."""
+"""Maximum number of clauses of all rules together. If there are more, the index finds the rules by single keys."""
 
 MAX_UNINDEXED_RULES = 4
-"""So many rules are asked without looking for their keys first."""
+"""Up to this number of rules, each rule is checked directly instead of looking up its keys first."""
 
 MAX_KEYS = 4096
-"""Rules with more keys are asked about every event: that is one look at their own keys, and such a list is made and
-unmade with every change."""
+"""Maximum number of index keys of all rules together.
+
+If there are more, the subscription is not indexed and is asked about every event. Such a check is one look at the
+rules' own keys, while the index would have to rebuild a long list with every change.
+"""
 
 _TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
 
 
 class Rules(Filter):
-    """Events that one of the rules matches, each rule known by an id and perhaps a tag.
+    """Events that at least one of the rules matches. Each rule has an id and perhaps a tag.
 
-    There may be a thousand: each is looked at only for events with one of its keys.
+    There may be a thousand rules. A rule is checked only for events with one of its keys.
     """
 
     __slots__ = ("_by_key", "_rules", "_rules_without_keys")
 
     name: ClassVar[str] = "rule"
-    role: ClassVar[Role] = "any"
-    help: ClassVar[str] = "A rule, or `tag:rule`; may be given several times, or as several lines."
+    role: ClassVar[Role] = "combinable"
+    help: ClassVar[str] = "A rule, or `tag:rule`; may be repeated, or written as several lines."
     usable_in_rules: ClassVar[bool] = False
     separator: ClassVar[str] = "\n"
     reports_matches: ClassVar[bool] = True
@@ -61,10 +63,10 @@ class Rules(Filter):
 
     @classmethod
     def parse_with(cls, value: str, registry: Registry) -> Self:
-        """The same where the operators are those of ``registry``. Raises ParameterError; of a rule, RuleError."""
+        """Parse the rules with the operators of ``registry``. Raises ParameterError, or RuleError for a faulty rule."""
         lines = value.split("\n")
         if len(lines) > MAX_RULES:
-            message = f"rule is taken at most {MAX_RULES} times, not {len(lines)}"
+            message = f"rule may be given at most {MAX_RULES} times, not {len(lines)}"
             raise ParameterError(message, param="rule", code="too_many")
         return cls(_parse_line(line, nth, len(lines), registry) for nth, line in enumerate(lines, start=1))
 
@@ -87,26 +89,30 @@ class Rules(Filter):
         return found
 
     def index_terms(self) -> IndexTerms | None:
-        """Rules that can be said exactly are proof; of many, each is looked for by its keys alone, of too many none."""
+        """Return exact clauses for rules that have these, and candidate clauses for the others.
+
+        If there are more than MAX_CLAUSES clauses, every rule is found by single candidate keys. If a rule has no
+        keys, or if there are more than MAX_KEYS keys, the result is None.
+        """
         if self._rules_without_keys or len(self._by_key) > MAX_KEYS:
             return None
-        proofs, hints = set[Clause](), set[Clause]()
+        exact, candidates = set[Clause](), set[Clause]()
         for named in self._rules.values():
             clauses = named.rule.exact_clauses()
             if clauses is None:
-                hints.update(named.rule.candidate_clauses())
+                candidates.update(named.rule.candidate_clauses())
             else:
-                proofs.update(clauses)
-            if len(proofs) + len(hints) > MAX_CLAUSES:
+                exact.update(clauses)
+            if len(exact) + len(candidates) > MAX_CLAUSES:
                 return IndexTerms((), [frozenset((key,)) for key in self._by_key])
-        return IndexTerms(proofs, hints)
+        return IndexTerms(exact, candidates)
 
     def matching_rules(self, event: Event) -> list[NamedRule]:
-        """The rules that match, in their order; raises Failed naming the one that raises."""
+        """Return the rules that match, in their order. Raises FilterFailure with the id of a rule that raises."""
         return [named for named in self._candidates(event) if self._rule_matches(named, event)]
 
     def matches(self, event: Event) -> bool:
-        for named in self._candidates(event):  # noqa: SIM110 - most streams have a rule or two: no generator for them
+        for named in self._candidates(event):  # noqa: SIM110 - most streams have one or two rules, and a generator would be slower
             if self._rule_matches(named, event):
                 return True
         return False
@@ -121,10 +127,13 @@ class Rules(Filter):
         return super().without_failed(rule_id) if rule_id is None else self.with_changes((), (rule_id,))
 
     def with_changes(self, added: Sequence[NamedRule], removed: Collection[str]) -> Self:
-        """The same after some rules were added and others taken away; costs what changes, and a copy of dicts."""
-        left = copy(self)
-        left._apply_changes(added, removed)  # noqa: SLF001 - nobody has it yet
-        return left
+        """Return a copy with some rules added and others removed.
+
+        The cost is that of the changes and of copying three tables.
+        """
+        changed = copy(self)
+        changed._apply_changes(added, removed)  # noqa: SLF001 - a new object of this class
+        return changed
 
     def _apply_changes(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
         self._rules, self._by_key, self._rules_without_keys = (
@@ -148,9 +157,9 @@ class Rules(Filter):
         for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
             self._rules_without_keys.discard(nth)
             for key in self._rules.pop(nth).rule.candidate_keys() or ():
-                left = tuple(one for one in self._by_key.pop(key) if one != nth)
-                if left:
-                    self._by_key[key] = left
+                others = tuple(number for number in self._by_key.pop(key) if number != nth)
+                if others:
+                    self._by_key[key] = others
 
     def _candidates(self, event: Event) -> Iterable[NamedRule]:
         if len(self._rules) <= MAX_UNINDEXED_RULES:
@@ -165,22 +174,26 @@ class Rules(Filter):
             raise FilterFailure(self, error, named.id) from error
 
     def _explain_rule(self, named: NamedRule, event: Event) -> MatchedItem:
-        told = named.rule.explain(event)
-        if told.error is not None:
-            raise FilterFailure(self, told.error, named.id) from told.error
+        explanation = named.rule.explain(event)
+        if explanation.error is not None:
+            raise FilterFailure(self, explanation.error, named.id) from explanation.error
         parts = [
-            {"part": part.text, "indices": [list(span) for span in part.indices]} for part in told.matched_operators()
+            {"part": part.text, "indices": [list(span) for span in part.indices]}
+            for part in explanation.matched_operators()
         ]
         return {**_matched_item(named), "filter": "rule", "parts": parts}
 
 
 class SavedRules(Rules):
-    """The rules that the asking user has saved, as they change; empty until it is said which these are."""
+    """The rules that the asking user has saved. The server replaces this filter whenever they change.
+
+    It is empty until the server adds the user's rules.
+    """
 
     __slots__ = ("__weakref__", "user_id")
 
     name: ClassVar[str] = "rules"
-    help: ClassVar[str] = "`saved`: the rules that you have saved (`/v1/rules`), as they change."
+    help: ClassVar[str] = "`saved`: the rules that you have saved (`/v1/rules`), including later changes."
     separator: ClassVar[str] = ","
 
     def __init__(self, user_id: str = "", rules: Iterable[NamedRule] = ()) -> None:
@@ -188,9 +201,9 @@ class SavedRules(Rules):
         self.user_id = user_id
 
     @classmethod
-    def parse_with(cls, value: str, registry: Registry) -> Self:  # noqa: ARG003 - which rules there are is said later
+    def parse_with(cls, value: str, registry: Registry) -> Self:  # noqa: ARG003 - the server adds the rules later
         if value != "saved":
-            raise ParameterError("rules is `saved` or is not there", param="rules")
+            raise ParameterError("rules must be `saved` or absent", param="rules")
         return cls()
 
     @property
@@ -199,7 +212,7 @@ class SavedRules(Rules):
 
     @property
     def rule_ids(self) -> list[str]:
-        """Of these rules, in their order."""
+        """The ids of the rules, in their order."""
         return [named.id for named in self._rules.values()]
 
 
@@ -208,17 +221,20 @@ def _matched_item(named: NamedRule) -> MatchedItem:
 
 
 def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
-    """One rule with the tag before it, known by its place among so many."""
+    """Parse one line: a rule, perhaps with a tag before it.
+
+    The rule is ``nth`` of ``count`` and gets the id ``r<nth>``.
+    """
     found = _TAG.match(line)
     tag = found.group(1) if found and not _is_reserved(found.group(1).lower(), registry) else ""
-    before = f"rule {nth}: " if count > 1 else ""
-    begins = len(tag) + 1 if tag else 0
+    prefix = f"rule {nth}: " if count > 1 else ""
+    start = len(tag) + 1 if tag else 0
     try:
-        return NamedRule(f"r{nth}", tag, Rule.parse(line[begins:], registry))
+        return NamedRule(f"r{nth}", tag, Rule.parse(line[start:], registry))
     except RuleError as error:
-        raise error.shifted(begins, before) from error
+        raise error.shifted(start, prefix) from error
 
 
 def _is_reserved(name: str, registry: Registry) -> bool:
-    """Whether it is the name of an operator, or of a filter that is none and might be taken for one."""
+    """Whether the name is that of an operator or of a filter, and so cannot be a tag."""
     return find_operator(name, registry) is not None or name in registry.names()

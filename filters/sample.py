@@ -1,4 +1,4 @@
-"""``sample``: a share of all statuses, the same for everyone who asks for it."""
+"""The filter ``sample``: a percentage of all statuses, the same statuses for every client."""
 
 import re
 from collections.abc import Hashable
@@ -11,26 +11,27 @@ from filters.event import Event
 from filters.stable_hash import HASH_SPACE, stable_hash
 
 SAMPLE_HASH_KEY = b"stream-server sample"
-"""Fixed for ever: another key would be another sample, on replay too."""
+"""Key of the hash. It must never change, because another key selects another sample, also on replay."""
 
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
 
 
 class Sample(Filter):
-    """The events of a fixed ``percent`` of all public statuses, 0 < percent ≤ 100, by a keyed hash of the status's id.
+    """A fixed percentage of all public statuses, selected by a keyed hash of the status id.
 
-    A smaller sample lies inside a larger one, and what becomes of a status is in the sample if the status is.
+    The percentage is above 0 and at most 100. A smaller sample is part of each larger one. Later events of a status,
+    such as its delete, are in the sample if the status is.
     """
 
     __slots__ = ("_upper_bound", "percent")
 
     name: ClassVar[str] = "sample"
-    role: ClassVar[Role] = "whole"
-    help: ClassVar[str] = "A percentage, 0 < p ≤ 100, of all public statuses; the same ones for everyone."
+    role: ClassVar[Role] = "standalone"
+    help: ClassVar[str] = "A percentage, 0 < p ≤ 100, of all public statuses; every client gets the same ones."
 
     def __init__(self, percent: Decimal) -> None:
         self.percent = percent.normalize()
-        # An integer is below the exact bound if it is below the bound rounded up: no float, no error.
+        # An integer is below the exact bound if and only if it is below the bound rounded up. No float, so no error.
         self._upper_bound = -(int(percent * 10**6) * HASH_SPACE // -(100 * 10**6))
 
     @classmethod
@@ -38,7 +39,7 @@ class Sample(Filter):
         percent = Decimal(value) if _PERCENT.fullmatch(value) else Decimal(0)
         if not 0 < percent <= 100:
             raise ParameterError(
-                "sample is a percentage above 0, at most 100, with at most 6 decimal places", param="sample"
+                "sample must be a percentage above 0 and at most 100, with at most 6 decimal places", param="sample"
             )
         return cls(percent)
 
@@ -55,12 +56,15 @@ class Sample(Filter):
         )
 
     def contains_position(self, position: int) -> bool:
-        """Whether a status that stands there (:func:`sample_position`) is in the share, whoever may see it."""
+        """Whether a status with this :func:`sample_position` is in the sample.
+
+        Does not check whether the status is public.
+        """
         return position < self._upper_bound
 
 
 def sample_position(event: Event) -> int:
-    """Where the event's status stands; computed once an event."""
+    """Return the hash of the event's status id. Computed once per event."""
     if event.sample_position is None:
         event.sample_position = stable_hash(event.status_id or "", SAMPLE_HASH_KEY)
     return event.sample_position

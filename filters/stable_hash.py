@@ -1,11 +1,11 @@
-"""Where a thing stands on a line of 2^64 points, as good as random and the same on every machine and every day."""
+"""A stable hash of a text to an integer from 0 to 2^64 - 1. Every machine and every run gives the same value."""
 
 from hashlib import blake2b
 
 HASH_SPACE = 2**64
-"""The length of the line."""
+"""Number of possible hash values."""
 
 
 def stable_hash(text: str, key: bytes) -> int:
-    """The point of ``text``: the first 8 bytes of its BLAKE2b hash under ``key``, big-endian (RFC 7693)."""
+    """Return the first 8 bytes of the BLAKE2b hash (RFC 7693) of the text under ``key``, as a big-endian integer."""
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), key=key).digest()[:8], "big")

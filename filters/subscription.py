@@ -1,4 +1,4 @@
-"""A subscription: what one client's filters ask for together."""
+"""A subscription: all filters of one client together."""
 
 from collections.abc import Collection, Hashable
 
@@ -10,10 +10,16 @@ from filters.kind import KINDS, Kinds
 
 
 class Subscription:
-    """(one of ``bases``) and (all of ``narrowing``). Immutable; equal if it asks for the same, in whatever order.
+    """All filters of one client. An event matches if it matches one of the bases and passes all narrowing filters.
 
-    ``explain`` asks for the reasons of each match. ``viewer_independent`` says that it is the same for everyone who asks:
-    public events only, nobody's blocks and mutes; if it is not said, a base that stands alone is so.
+    Immutable. Two subscriptions are equal if they have the same filters in any order and the same options.
+
+    Attributes:
+        bases: The combinable filters, or the one standalone filter.
+        narrowing: The filters that must match in addition.
+        explain: Whether the client asked for the reasons of each match.
+        viewer_independent: Whether every user gets the same events: public ones only, regardless of blocks and mutes.
+            The default is True for a standalone base.
     """
 
     __slots__ = (
@@ -41,18 +47,18 @@ class Subscription:
         self.narrowing = tuple(narrowing)
         self.explain = explain
         self.viewer_independent = (
-            all(base.role == "whole" for base in self.bases) if viewer_independent is None else viewer_independent
+            all(base.role == "standalone" for base in self.bases) if viewer_independent is None else viewer_independent
         )
         self._unindexed_bases: list[str] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         self.reports_matches = explain or any(base.reports_matches for base in self.bases)
-        """Whether messages name what matched."""
+        """Whether messages list the matched items."""
         self.narrowing_key: Hashable = frozenset(narrowing)
-        """The canonical form of ``narrowing`` alone: the index asks equal ones once an event."""
+        """The canonical form of ``narrowing``. The index checks equal narrowing filters once per event."""
         self.canonical_form: Hashable = (frozenset(bases), self.narrowing_key, explain, self.viewer_independent)
-        """The canonical form: clients with equal keys get the same events."""
-        asked = [narrow.kinds for narrow in narrowing if isinstance(narrow, Kinds)]
-        self.kinds = frozenset.intersection(*asked) if asked else frozenset(KINDS)
+        """The canonical form. Clients with equal forms get the same events."""
+        kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
+        self.kinds = frozenset.intersection(*kind_sets) if kind_sets else frozenset(KINDS)
         """The kinds of events that can match."""
 
     def __eq__(self, other: object) -> bool:
@@ -65,7 +71,7 @@ class Subscription:
         return f"<Subscription {[*self.bases, *self.narrowing]!r}>"
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Keys of which each event that matches has at least one; None if there are no such keys."""
+        """Return index keys of which each matching event has at least one, or None if there are no such keys."""
         found: set[Key] = set()
         for base in self.bases:
             keys = base.candidate_keys()
@@ -75,11 +81,11 @@ class Subscription:
         return frozenset(found)
 
     def matches(self, event: Event) -> bool:
-        """Whether ``event`` is asked for; raises Failed where a filter raises."""
+        """Whether the event matches. Raises FilterFailure if a filter raises."""
         return self.passes_narrowing(event) and self.matches_base(event)
 
     def matches_base(self, event: Event) -> bool:
-        """Whether ``event`` matches one of the bases; raises Failed where a filter raises."""
+        """Whether the event matches one of the bases. Raises FilterFailure if a filter raises."""
         for base in self.bases:
             try:
                 if base.matches(event):
@@ -89,24 +95,25 @@ class Subscription:
         return False
 
     def passes_narrowing(self, event: Event) -> bool:
-        """Whether ``event`` passes all that narrows; raises Failed where a filter raises."""
-        for narrow in self.narrowing:
+        """Whether the event matches all narrowing filters. Raises FilterFailure if a filter raises."""
+        for part in self.narrowing:
             try:
-                if not narrow.matches(event):
+                if not part.matches(event):
                     return False
             except Exception as error:
-                raise _as_filter_failure(narrow, error) from error
+                raise _as_filter_failure(part, error) from error
         return True
 
     def matched_items(self, event: Event) -> list[MatchedItem]:
-        """What of this matched an ``event`` that does: rules by their names, all filters where reasons are asked for.
+        """Return what in the bases matched the event, for the member ``matched`` of a message.
 
-        Raises Failed where a filter raises.
+        Rules are always listed by id and tag. The other filters are listed only with ``explain``. Raises FilterFailure
+        if a filter raises.
         """
-        return [mark for base in self.bases for mark in self.base_matched_items(base, event)]
+        return [item for base in self.bases for item in self.base_matched_items(base, event)]
 
     def base_matched_items(self, base: Filter, event: Event) -> list[MatchedItem]:
-        """What one of the bases says of that; raises Failed."""
+        """Return what in one base matched the event. Raises FilterFailure if the filter raises."""
         try:
             return list(base.explain(event) if self.explain else base.matched_items(event))
         except Exception as error:
@@ -114,76 +121,85 @@ class Subscription:
 
     @property
     def uses_me(self) -> bool:
-        """Whether ``@me`` takes part, so that the subscription is one user's own."""
+        """Whether ``follow=@me`` takes part, so that the result depends on the user."""
         return any(isinstance(base, Follow) and base.includes_me for base in self.bases)
 
     @property
     def required_scopes(self) -> frozenset[str]:
-        """What a token needs for this."""
+        """The scopes that a token needs for all filters together."""
         return frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrowing)))
 
     @property
     def unindexed_bases(self) -> list[str]:
-        """The names of the bases to which nothing leads, so that this has to be asked about every event.
+        """Names of the combinable bases without index terms. The server calls ``matches`` of these for every event.
 
-        A base that stands alone is no burden: it is asked once for all who ask for it. Looked at once, since the leads
-        of thousands of ids take milliseconds; raises Failed where a filter raises.
+        A standalone base is not listed, because all its clients share one check. The result is kept, because computing
+        the index terms of thousands of ids takes milliseconds. Raises FilterFailure if a filter raises.
         """
         if self._unindexed_bases is None:
-            found = zip(self.bases, self.index_terms(), strict=True)
-            self._unindexed_bases = [base.name for base, leads in found if base.role == "any" and leads is None]
+            pairs = zip(self.bases, self.index_terms(), strict=True)
+            self._unindexed_bases = [base.name for base, terms in pairs if base.role == "combinable" and terms is None]
         return self._unindexed_bases
 
     def index_terms(self) -> list[IndexTerms | None]:
-        """How events find each of the bases, in their order.
+        """Return the index terms of each base, in the order of the bases.
 
-        A third party is asked once and checked, since it may raise later, or say something else; a filter of this
-        package says the same again, and thousands of ids are not kept twice. Raises Failed where a filter raises, or
-        says what no index can hold.
+        A plug-in filter is called once and its result is validated and kept, because it may raise or answer
+        differently later. Built-in filters compute their terms each time, so that thousands of ids are not stored
+        twice. Raises FilterFailure if a filter raises or if the index cannot hold its terms.
         """
         return [self._index_terms_of(base) for base in self.bases]
 
     def _index_terms_of(self, base: Filter) -> IndexTerms | None:
         if _is_builtin(base):
             return base.index_terms()
-        for asked, leads in self._plugin_index_terms:  # by itself: its key is a third party's too
-            if asked is base:
-                return leads
+        for (
+            known_base,
+            terms,
+        ) in self._plugin_index_terms:  # by identity: comparing plug-in filters may raise
+            if known_base is base:
+                return terms
         try:
-            leads = validate_index_terms(base.index_terms())
+            terms = validate_index_terms(base.index_terms())
         except Exception as error:
             raise _as_filter_failure(base, error) from error
-        self._plugin_index_terms = (*self._plugin_index_terms, (base, leads))
-        return leads
+        self._plugin_index_terms = (*self._plugin_index_terms, (base, terms))
+        return terms
 
     def find_base(self, name: str) -> Filter | None:
-        """The base of this name, None if there is none."""
+        """Return the base with this name, or None."""
         return next((base for base in self.bases if base.name == name), None)
 
     def replace_base(self, new_base: Filter) -> "Subscription":
-        """The same with ``new_base`` in the place of the base that has its name."""
+        """Return a copy in which ``new_base`` replaces the base with the same name."""
         return self._replace_filters(
             [new_base if base.name == new_base.name else base for base in self.bases], self.narrowing
         )
 
     def with_following(self, following: Collection[str]) -> "Subscription":
-        """The same with ``@me`` standing for ``following``, a set that its owner goes on changing.
+        """Return a copy in which ``follow=@me`` matches the users in ``following``.
 
-        After a change an :class:`filters.subscription_index.SubscriptionIndex` that holds the subscription has to be told.
+        The caller may change this set later.
+
+        After each change the caller must update every :class:`filters.subscription_index.SubscriptionIndex` that holds
+        the subscription.
         """
         bases = [base.with_following(following) if isinstance(base, Follow) else base for base in self.bases]
         return self._replace_filters(bases, self.narrowing)
 
     def without_failed(self, failed: FilterFailure) -> "Subscription":
-        """The same without what has failed: that matches nothing any more, and lets nothing pass that it narrowed."""
+        """Return a copy without the failed filter or rule.
 
-        def left(parts: Collection[Filter]) -> list[Filter]:
+        A failed base matches no event; a failed narrowing filter rejects all.
+        """
+
+        def remaining(parts: Collection[Filter]) -> list[Filter]:
             return [part.without_failed(failed.rule_id) if part == failed.filter else part for part in parts]
 
-        return self._replace_filters(left(self.bases), left(self.narrowing))
+        return self._replace_filters(remaining(self.bases), remaining(self.narrowing))
 
-    def _replace_filters(self, bases: Collection[Filter], narrows: Collection[Filter]) -> "Subscription":
-        changed = Subscription(bases, narrows, explain=self.explain, viewer_independent=self.viewer_independent)
+    def _replace_filters(self, bases: Collection[Filter], narrowing: Collection[Filter]) -> "Subscription":
+        changed = Subscription(bases, narrowing, explain=self.explain, viewer_independent=self.viewer_independent)
         changed._plugin_index_terms = self._plugin_index_terms
         return changed
 
@@ -193,7 +209,7 @@ def _is_builtin(base: Filter) -> bool:
 
 
 def _as_filter_failure(part: Filter, error: Exception) -> FilterFailure:
-    """A filter of many parts says by itself which of them failed."""
+    """Wrap the exception of a filter. If it is a FilterFailure already, keep its error and rule id."""
     return (
         FilterFailure(part, error.error, error.rule_id)
         if isinstance(error, FilterFailure)

@@ -1,4 +1,4 @@
-"""Which of many subscriptions match an event, without asking all of them."""
+"""An index of subscriptions: finds those that match an event without asking each of them."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -12,11 +12,21 @@ from filters.subscription import Subscription
 T = TypeVar("T", bound=Hashable)
 
 MAX_NARROWING_GROUPS = 64
-"""So many different narrowings are looked at once an event; the items of rarer ones are asked one by one."""
+"""Maximum number of different sets of narrowing filters that are checked once per event.
+
+Items with other sets are checked one by one.
+"""
 
 
 class _NarrowingGroup(Generic[T]):
-    """The items that narrow alike; ``representative`` is a subscription that speaks for all, None if each has its own."""
+    """The items with equal narrowing filters.
+
+    Attributes:
+        representative: The subscription whose narrowing filters are checked for all items. None for the group of items
+            with different narrowing filters.
+        postings: Lists that find the items by the keys of an event.
+        size: Number of items.
+    """
 
     __slots__ = ("postings", "representative", "size")
 
@@ -27,10 +37,12 @@ class _NarrowingGroup(Generic[T]):
 
 
 class SubscriptionIndex(Generic[T]):
-    """Items with a subscription each, found by event. An item is anything hashable, and is in here once.
+    """Items with one subscription each, found by event. An item is any hashable object and can be added once.
 
-    A filter that raises does not match, and does not keep an event from everyone else. ``failures`` has the items
-    for whom that was so, each with its failure, until whoever owns the index empties it.
+    If a filter raises, its item does not match, and the other items are not affected.
+
+    Attributes:
+        failures: The items whose filter raised, each with its failure. The owner of the index empties this list.
     """
 
     def __init__(self) -> None:
@@ -48,64 +60,70 @@ class SubscriptionIndex(Generic[T]):
 
     @property
     def scanned_count(self) -> int:
-        """How many items have no keys to be found by and are asked about every event."""
-        return sum(len(room.postings.unindexed) for room in (self._mixed_group, *self._groups.values()))
+        """The number of items without index keys. The index asks these about every event."""
+        return sum(len(group.postings.unindexed) for group in (self._mixed_group, *self._groups.values()))
 
     def add(self, item: T, subscription: Subscription) -> None:
-        """From now on ``item`` is found by what matches ``subscription``; ValueError if it is in here already.
+        """Add an item with its subscription. Raises ValueError if the item is in the index already.
 
-        Raises Failed where a filter cannot say how it is found; the index is as before then.
+        Raises FilterFailure if a filter cannot give its index terms; then the index is unchanged.
         """
         if item in self._subscriptions:
             raise ValueError(f"{item!r} is in the index already")
-        leads = subscription.index_terms()
-        room = self._find_or_make_group(subscription)
-        room.postings.add(item, subscription, leads)
-        room.size += 1
-        self._group_of_item[item] = room
+        terms = subscription.index_terms()
+        group = self._find_or_make_group(subscription)
+        group.postings.add(item, subscription, terms)
+        group.size += 1
+        self._group_of_item[item] = group
         self._subscriptions[item] = subscription
 
     def remove(self, item: T) -> None:
-        """``item`` is not found any more; KeyError if it is not in here."""
+        """Remove an item. Raises KeyError if it is not in the index."""
         subscription = self._subscriptions.pop(item)
-        room = self._group_of_item.pop(item)
-        room.postings.remove(item, subscription)
-        room.size -= 1
-        if not room.size and room.representative is not None:
-            del self._groups[room.representative.narrowing_key]
+        group = self._group_of_item.pop(item)
+        group.postings.remove(item, subscription)
+        group.size -= 1
+        if not group.size and group.representative is not None:
+            del self._groups[group.representative.narrowing_key]
 
     def add_key(self, item: T, key: Key) -> None:
-        """``item``'s live set has grown by what ``key`` stands for."""
+        """Add a key to the item.
+
+        Call it after the set behind its dynamic index terms, such as the followed users, has grown.
+        """
         self._group_of_item[item].postings.add_key(item, key)
 
     def remove_key(self, item: T, key: Key) -> None:
-        """``item``'s live set, shrunk already, has lost what ``key`` stands for; what else needs the key keeps it."""
+        """Remove a key from the item, because the set behind its dynamic index terms has shrunk.
+
+        Call it after the set has changed. The key stays if another filter of the item needs it.
+        """
         subscription = self._subscriptions[item]
         try:
             keys = subscription.candidate_keys()
-        except Exception:  # noqa: BLE001 - a third party's filter may raise anything; a key too many costs time alone
+        except Exception:  # noqa: BLE001 - a plug-in may raise anything; an extra key only costs time
             return
         if keys is None or key not in keys:
             self._group_of_item[item].postings.remove_key(item, key)
 
     def match(self, event: Event) -> list[T]:
-        """The items whose subscriptions match, each once, in no order."""
+        """Return the items whose subscriptions match the event, each once and in no particular order."""
         matched: list[T] = []
-        for room in self._groups.values():
-            if self._group_passes(room, event):
-                matched.extend(room.postings.find(event, self._matches_base))
+        for group in self._groups.values():
+            if self._group_passes(group, event):
+                matched.extend(group.postings.find(event, self._matches_base))
         if self._mixed_group.size:
             found = self._mixed_group.postings.find(event, self._matches_base)
             matched.extend(item for item in found if self._passes_narrowing(item, event))
         return matched
 
     def _find_or_make_group(self, subscription: Subscription) -> _NarrowingGroup[T]:
-        room = self._groups.get(subscription.narrowing_key)
-        if room is None:
+        group = self._groups.get(subscription.narrowing_key)
+        if group is None:
             if len(self._groups) >= MAX_NARROWING_GROUPS:
                 return self._mixed_group
-            room = self._groups[subscription.narrowing_key] = _NarrowingGroup(subscription)
-        return room
+            group = self._groups[subscription.narrowing_key] = _NarrowingGroup(subscription)
+        return group
 
     def _matches_base(self, item: T, event: Event) -> bool:
         try:
@@ -122,9 +140,14 @@ class SubscriptionIndex(Generic[T]):
             return False
 
     def _group_passes(self, group: _NarrowingGroup[T], event: Event) -> bool:
-        """Whether the event passes what all in the room narrow by."""
+        """Whether the event passes the narrowing filters of the group.
+
+        A failure is recorded for every item of the group.
+        """
         try:
             return group.representative is not None and group.representative.passes_narrowing(event)
         except FilterFailure as failed:
-            self.failures.extend((item, failed) for item, where in self._group_of_item.items() if where is group)
+            self.failures.extend(
+                (item, failed) for item, own_group in self._group_of_item.items() if own_group is group
+            )
             return False

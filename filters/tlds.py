@@ -1,7 +1,7 @@
-"""The top-level domains by which ``example.com`` is known to be a link.
+"""The top-level domains by which ``example.com`` is recognized as a link.
 
-Facts of IANA's root zone, as of the twitter-text conformance suite (2021). A name that is newer is not
-recognised, with or without ``http://``: it stays an ordinary word, which yields its parts all the same.
+The data is IANA's root zone as of the twitter-text conformance suite (2021). A newer name is not recognized, with or
+without ``http://``. Such a name stays an ordinary word and its parts are still found.
 """
 
 # ruff: noqa: RUF001 - names in other scripts look like Latin letters; here they are meant
@@ -105,7 +105,7 @@ _INTERNATIONAL = """
 """
 
 TLDS = frozenset((_ASCII + _INTERNATIONAL).split())
-"""All of them, lower case, without the dot; the international ones in their own script."""
+"""All top-level domains in lower case, without the dot. International names are in their own script."""
 
 MAX_TLD_CHARS = max(map(len, TLDS))
-"""The length of the longest name, in code points."""
+"""Length of the longest name in code points."""

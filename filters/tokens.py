@@ -1,9 +1,9 @@
-"""The one normalisation of text, and the words that a text yields.
+"""The one normalization of text, and how a text is split into words.
 
-A word is what stands between blanks, without its outer punctuation; if there is punctuation inside, its parts are
-words too: ``rock'n'roll!`` yields ``rock'n'roll``, ``rock``, ``n`` and ``roll``. An emoji is punctuation to its
-neighbours and besides a word of its own, so that ``love😍`` yields ``love`` and ``😍``. Where a script that has no
-blanks begins or ends, a word ends: ``iPhoneを`` yields ``iphone`` (:mod:`filters.unspaced_scripts` says what the rest yields).
+A word stands between spaces, without its outer punctuation. If a word has punctuation inside, its parts are words too:
+``rock'n'roll!`` gives ``rock'n'roll``, ``rock``, ``n`` and ``roll``. An emoji separates words like punctuation and is
+also a word itself, so ``love😍`` gives ``love`` and ``😍``. A word also ends where a script without spaces begins or
+ends: ``iPhoneを`` gives ``iphone``. For the rest of it see :mod:`filters.unspaced_scripts`.
 """
 
 import re
@@ -29,9 +29,9 @@ _WORDS_EMOJIS_AND_CHARACTERS = re.compile(
 
 
 def fold(text: str) -> str:
-    """``text`` without differences of case and of Unicode form: NFC around full case folding.
+    """Return the text in a form without differences of case and Unicode form: NFC, full case folding, NFC again.
 
-    Accents stay (``touché`` is not ``touche``), and so do kinds of apostrophes.
+    Accents are kept (``touché`` is not ``touche``), and so are the different kinds of apostrophes.
     """
     if text.isascii():
         return text.lower()
@@ -39,7 +39,7 @@ def fold(text: str) -> str:
 
 
 def words(folded: str) -> set[str]:
-    """The words of a text that was folded."""
+    """Return the words of a folded text."""
     if unspaced_scripts.has_unspaced(folded):
         return _spaced_words(unspaced_scripts.blank_unspaced(folded)) | unspaced_scripts.grams(
             unspaced_scripts.find_runs(folded)
@@ -48,7 +48,10 @@ def words(folded: str) -> set[str]:
 
 
 def word_spans(folded: str) -> Iterator[tuple[int, int]]:
-    """Where each of the words stands that are set apart, so none of a script without blanks; some in one another."""
+    """Return the positions (start, end) of all words of a folded text, except those in scripts without spaces.
+
+    Some positions lie inside others: a word with punctuation inside, and its parts.
+    """
     apart = unspaced_scripts.blank_unspaced(folded)
     for chunk in _CHUNKS.finditer(apart):
         found = [word.span() for word in _WORDS.finditer(apart, *chunk.span())]
@@ -59,7 +62,7 @@ def word_spans(folded: str) -> Iterator[tuple[int, int]]:
 
 
 def words_cut_at_marks(folded: str) -> list[str]:
-    """The words of a text when it is cut at every mark, whatever stands between blanks; in no order."""
+    """Return the words of a folded text split at all punctuation, in no particular order."""
     if unspaced_scripts.has_unspaced(folded):
         return [
             *_WORDS.findall(unspaced_scripts.blank_unspaced(folded)),
@@ -69,9 +72,10 @@ def words_cut_at_marks(folded: str) -> list[str]:
 
 
 def words_in_order(folded: str) -> list[str]:
-    """The words and emoji of a text that was folded, cut at every mark, as they follow one another.
+    """Return the words and emoji of a folded text in order, split at all punctuation.
 
-    Each character of a script without blanks stands alone, so that a phrase in it is found wherever it stands.
+    Each character of a script without spaces is a word of its own, so that a phrase in such a script is found at any
+    position.
     """
     if folded.isascii():
         return _WORDS.findall(folded)
@@ -91,7 +95,10 @@ def _spaced_words(folded: str) -> set[str]:
 
 @lru_cache(maxsize=8192)
 def _words_of_chunk(chunk: str) -> tuple[str, ...]:
-    """Memoised: ``don't`` and ``delayed.`` come again and again, and take a regular expression each."""
+    """Return the words of a text between two spaces.
+
+    Cached, because ``don't`` or ``delayed.`` are frequent and slow to split.
+    """
     emoji = () if chunk.isascii() else _EMOJI_PATTERN.findall(chunk)
     found = list(_WORDS.finditer(chunk))
     if not found:

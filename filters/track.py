@@ -1,4 +1,4 @@
-"""``track``: phrases; a comma is OR, a blank is AND."""
+"""The filter ``track``: phrases. A comma means OR, a space means AND."""
 
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
@@ -13,30 +13,33 @@ from filters.occurrences import find_occurrences
 from filters.tokens import fold
 
 MAX_PHRASES = 400
-"""The most phrases of one filter."""
+"""Maximum number of phrases of one filter."""
 
 MAX_PHRASE_BYTES = 60
-"""The most bytes of one phrase, in UTF-8."""
+"""Maximum length of one phrase in bytes of UTF-8."""
 
 MAX_CANDIDATE_KEYS = 3
-"""So many keys are looked for of a phrase that must be looked for in the text itself: few paths, few false ones."""
+"""Maximum number of index keys of a phrase that must be searched in the text itself.
+
+Few keys keep the trie small, and three of them leave few false candidates.
+"""
 
 _FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
 
 class Track(Filter):
-    """Events whose text has all terms of one of the phrases, in any order (Streaming spec, ``track``).
+    """Events whose text has all terms of one of the phrases, in any order (Twitter's Streaming API, ``track``).
 
-    A bare term is found in words, hashtags, mentions and parts of links; ``#x``, ``@x`` and ``$x`` only in their
-    kind of entity. Punctuation in a term belongs to it: ``hello_message.`` is no word of any text. A term of a script without
-    blanks is found wherever it stands (:mod:`filters.unspaced_scripts`).
+    A bare term is found in words, hashtags, mentions and parts of links. ``#x``, ``@x`` and ``$x`` are found only in
+    that kind of entity. Punctuation in a term is part of it, so ``hello_message.`` never matches. A term in a script
+    without spaces is found at any position (:mod:`filters.unspaced_scripts`).
     """
 
     __slots__ = ("_phrases", "_single_terms", "_substring_phrases", "_word_phrases")
 
     name: ClassVar[str] = "track"
-    role: ClassVar[Role] = "any"
-    help: ClassVar[str] = "Phrases: a comma is OR, a blank is AND; `#x`, `@x`, `$x` match that kind of entity only."
+    role: ClassVar[Role] = "combinable"
+    help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
     def __init__(self, phrases: Collection[Clause]) -> None:
         self._phrases = frozenset(phrases)
@@ -62,40 +65,41 @@ class Track(Filter):
         return frozenset(map(rarest_key, (*self._word_phrases, *self._substring_phrases.values())))
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        # That all pairs of a long term are there does not say that they stand together.
+        # All pairs of a long term may be in a text without standing together, so they prove nothing.
         return None if self._substring_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """A phrase of words is proof; of one with a long term, its rarest keys lead to where it is looked for."""
-        hints = (
-            sorted(needed, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:] for needed in self._substring_phrases.values()
+        """Return the phrases of words as exact clauses, and the rarest keys of each other phrase as a candidate."""
+        candidates = (
+            sorted(required, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:] for required in self._substring_phrases.values()
         )
-        return IndexTerms(self._word_phrases, list(map(frozenset, hints)))
+        return IndexTerms(self._word_phrases, list(map(frozenset, candidates)))
 
     def matches(self, event: Event) -> bool:
         terms = event.terms
         if not self._single_terms.isdisjoint(terms) or any(phrase <= terms for phrase in self._word_phrases):
             return True
         return any(
-            needed <= terms and all(map(event.analyzed_text.contains_term, phrase))
-            for phrase, needed in self._substring_phrases.items()
+            required <= terms and all(map(event.analyzed_text.contains_term, phrase))
+            for phrase, required in self._substring_phrases.items()
         )
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Each term of each phrase that matched, with all its places in the text, which a repost has from another."""
-        said = event.analyzed_text
-        terms = {term for phrase in self._phrases if all(map(said.contains_term, phrase)) for term in phrase}
-        found = sorted((find_occurrences(said, term), term) for term in terms)
-        return [
-            {"filter": "track", "term": term, "indices": [list(place) for place in places]} for places, term in found
-        ]
+        """Return each term of each phrase that matched, with all its positions in the text.
+
+        The text of a repost is that of the original status.
+        """
+        analyzed = event.analyzed_text
+        terms = {term for phrase in self._phrases if all(map(analyzed.contains_term, phrase)) for term in phrase}
+        found = sorted((find_occurrences(analyzed, term), term) for term in terms)
+        return [{"filter": "track", "term": term, "indices": [list(span) for span in spans]} for spans, term in found]
 
 
 def _parse_phrase(text: str) -> Clause:
-    # A lone surrogate, which JSON can smuggle in, is counted like any other character and matches nothing.
+    # JSON allows a lone surrogate. It is counted like any other character and matches nothing.
     size = len(text.encode(errors="surrogatepass"))
     if not 1 <= size <= MAX_PHRASE_BYTES:
-        raise ParameterError(f"a phrase of track has 1 to {MAX_PHRASE_BYTES} bytes, not {size}", param="track")
+        raise ParameterError(f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}", param="track")
     return frozenset(_normalize_sign(fold(word)) for word in text.split())
 
 

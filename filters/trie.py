@@ -1,7 +1,7 @@
-"""Sets of keys as paths of a tree, rarest key first: from the keys of an event to all sets that lie within them.
+"""A trie of clauses: finds all clauses whose keys an event has. Along each path the rarest key comes first.
 
-Of a common word with thousands of phrases only those branches are looked at whose next word is in the event too, so
-the work grows with the event and with what matches, not with how many phrases share a word.
+If thousands of phrases share a common word, the search follows only those branches whose next key is in the event too.
+So the work grows with the event and the matches, not with the number of phrases that share a word.
 """
 
 from collections.abc import Hashable
@@ -14,10 +14,14 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Trie(Generic[T]):
-    """One node: the items of the clause that ends here, and the branches of longer ones.
+    """One node of the trie. Each edge is one key of a clause.
 
-    Items are ``exact_items`` (the clause says all that they ask for) or ``candidate_items`` (they have to be asked yet). Most nodes
-    hold proven items and nothing else: a branch to such a one leads to the items themselves.
+    Most leaves hold exact items only. Then the edge leads to the items themselves, without a node.
+
+    Attributes:
+        exact_items: Items whose clause ends here, and which match without verification.
+        candidate_items: Items whose clause ends here, and which must be verified.
+        children: Nodes or exact items of longer clauses, by the next key.
     """
 
     __slots__ = ("candidate_items", "children", "exact_items")
@@ -31,22 +35,22 @@ class Trie(Generic[T]):
         return bool(self.exact_items or self.candidate_items or self.children)
 
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
-        """Hold ``item`` under ``clause``; ``exact`` says that it need not be asked."""
+        """Add the item under the clause. ``exact`` means that it matches without verification."""
         path = _sorted_path(clause)
         if exact and path:
             node = self._node_at(path[:-1])
-            held = node.children.get(path[-1], ())
-            if not isinstance(held, Trie):
-                node.children[path[-1]] = with_item(held, item)
+            items = node.children.get(path[-1], ())
+            if not isinstance(items, Trie):
+                node.children[path[-1]] = with_item(items, item)
                 return
         _add_item(self._node_at(path), item, exact=exact)
 
     def remove(self, clause: Clause, item: T, *, exact: bool) -> None:
-        """Undo :meth:`add`, and prune what holds nothing any more: churn must not leave a trace."""
+        """Undo :meth:`add` and delete nodes that have become empty, so churn does not use memory."""
         _remove_path(self, _sorted_path(clause), item, exact=exact)
 
     def find(self, keys: frozenset[Key], exact_items: set[T], candidate_items: set[T]) -> None:
-        """Add the items of all clauses that lie within ``keys`` to ``exact_items``, or to ``candidate_items``."""
+        """Add the items of all clauses within ``keys`` to ``exact_items`` or to ``candidate_items``."""
         if self.exact_items:
             exact_items.update(self.exact_items)
         if self.candidate_items:
@@ -60,7 +64,7 @@ class Trie(Generic[T]):
                 exact_items.update(node)
 
     def _node_at(self, path: list[Key]) -> "Trie[T]":
-        """The node at the end of ``path``, made if it is not there."""
+        """Return the node at the end of the path. Missing nodes are created."""
         node = self
         for key in path:
             child = node.children.get(key, ())

@@ -1,7 +1,7 @@
-r"""Unicode's classes of characters, as the insides of regular expression sets.
+r"""Classes of Unicode characters, as the inside of regular expression sets.
 
-Python's ``re`` knows letters and digits (``\w``) and no other class. The ranges are facts of the Unicode
-Character Database (version 14, that of Python 3.11), written down because computing them visits a million characters.
+Python's ``re`` knows letters and digits (``\w``) but no other class. The ranges come from the Unicode Character
+Database (version 14, as in Python 3.11). They are constants because computing them would visit a million characters.
 """
 
 COMBINING_MARKS = (
@@ -49,7 +49,7 @@ COMBINING_MARKS = (
     r"\U0001e01b-\U0001e021\U0001e023-\U0001e024\U0001e026-\U0001e02a\U0001e130-\U0001e136\U0001e2ae"
     r"\U0001e2ec-\U0001e2ef\U0001e8d0-\U0001e8d6\U0001e944-\U0001e94a\U000e0100-\U000e01ef"
 )
-"""Category M: what combines with the letter before it. Without them most Indic words would fall apart."""
+"""Category M: marks that combine with the letter before them. Without these most Indic words would be split."""
 
 NON_DECIMAL_NUMBERS = (
     r"\u00b2-\u00b3\u00b9\u00bc-\u00be\u09f4-\u09f9\u0b72-\u0b77\u0bf0-\u0bf2\u0c78-\u0c7e\u0d58-\u0d5e"
@@ -66,7 +66,7 @@ NON_DECIMAL_NUMBERS = (
     r"\U00016e80-\U00016e96\U0001d2e0-\U0001d2f3\U0001d360-\U0001d378\U0001e8c7-\U0001e8cf\U0001ec71-\U0001ecab"
     r"\U0001ecad-\U0001ecaf\U0001ecb1-\U0001ecb4\U0001ed01-\U0001ed2d\U0001ed2f-\U0001ed3d\U0001f100-\U0001f10c"
 )
-"""Categories Nl and No: Roman, circled and superscript numbers, which ``re`` counts as letters and hashtags do not."""
+"""Categories Nl and No: Roman, circled and superscript numbers. ``re`` counts them as letters, but hashtags do not."""
 
 SYMBOLS = (
     r"\u00a6\u00a9\u00ae\u00b0\u0482\u058d-\u058e\u060e-\u060f\u06de\u06e9\u06fd-\u06fe\u07f6\u09fa\u0b70"
@@ -96,25 +96,28 @@ SYMBOLS = (
     r"\U0001fa80-\U0001fa86\U0001fa90-\U0001faac\U0001fab0-\U0001faba\U0001fac0-\U0001fac5\U0001fad0-\U0001fad9"
     r"\U0001fae0-\U0001fae7\U0001faf0-\U0001faf6\U0001fb00-\U0001fb92\U0001fb94-\U0001fbca"
 )
-"""Category So: emoji, dingbats and their like."""
+"""Category So: emoji, dingbats and similar symbols."""
 
 ACCENTED_LATIN = (
     r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0253\u0254\u0256\u0257\u0259\u025b\u0263\u0268\u026f\u0272"
     r"\u0289\u028b\u02bb\u0300-\u036f\u1e00-\u1eff"
 )
-"""Latin letters with accents, as twitter-text counts them: they end a login and may stand in a host and a path."""
+"""Accented Latin letters as twitter-text defines them. They end a login, and they may stand in a host or a path."""
 
 CYRILLIC = r"\u0400-\u04ff"
-"""Cyrillic letters, which twitter-text takes in paths."""
+"""Cyrillic letters, which twitter-text allows in paths."""
 
 BIDI_CONTROLS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Invisible marks of the writing direction: they touch an entity without being part of it."""
+"""Invisible marks of the writing direction. They may touch an entity but are not part of it."""
 
 ZERO_WIDTH_JOINERS = r"\u200c\u200d"
-"""Invisible too: they say how the letters around them are drawn, and belong to the word."""
+"""Invisible characters that change how the letters around them are drawn. They belong to the word."""
 
 WORD_CHARACTERS = rf"\w{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}"
-"""Letters, digits, ``_`` and what belongs to them: a word begins with ``\\w`` and goes on with these."""
+"""Characters of a word: letters, digits, ``_``, marks and joiners.
+
+A word begins with ``\\w`` and continues with these.
+"""
 
 UNSPACED_SCRIPTS = (
     r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17d7\u17dc-\u17dd"
@@ -122,7 +125,7 @@ UNSPACED_SCRIPTS = (
     r"\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"
     r"\uf900-\ufaff\uff66-\uff9f\U000116d0-\U000116e3\U0001aff0-\U0001affe\U0001b000-\U0001b167\U00020000-\U0003fffd"
 )
-"""Letters, marks and digits of scripts that put no blank between words: Han, kana, Thai, Lao, Khmer and Myanmar.
+"""Letters, marks and digits of scripts without spaces between words: Han, kana, Thai, Lao, Khmer and Myanmar.
 
-The digits of Myanmar in Unicode 16 (Python 3.14) are named too, so that all Pythons cut a text alike.
+The Myanmar digits of Unicode 16 (Python 3.14) are included, so that all Python versions split a text alike.
 """

@@ -1,10 +1,12 @@
-"""Scripts that put no blank between words, as in 東京タワーに行った: what can be found there without a dictionary.
+"""Scripts that put no spaces between words, as in 東京タワーに行った: how terms are found without a dictionary.
 
-A *run* is a stretch of text without blank or punctuation. A term with a character of such a script is found wherever
-it stands in a run: exactly, in linear time, and in all these languages alike. So a run yields each such character
-and each pair with one (overlapping bigrams) as words; a longer term is looked for by its pairs, then in the run itself.
-A dictionary would cut better where a term stands across two words (京都 in 東京都), but it is another one for each
-language, cuts one word in two ways in two texts, and does not know yesterday's word.
+A *run* is a part of the text without spaces and punctuation. A term with a character of such a script is found at any
+position of a run: exactly, in linear time, and in the same way for all these languages. For this a run yields, as
+words, each such character and each pair of neighbours that includes one (overlapping bigrams). A longer term is first
+looked up by its pairs and then searched in the run itself.
+
+A dictionary would be better where a term crosses two words, as 京都 does in 東京都. But each language needs its own
+dictionary, a word may be split differently in two texts, and new words are missing.
 """
 
 import re
@@ -20,17 +22,17 @@ _INSIDE = re.compile(f"[{WORD_CHARACTERS}]+")
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether a character of such a script is in ``text``."""
+    """Whether the text contains a character of a script without spaces."""
     return not text.isascii() and _CHARACTER.search(text) is not None
 
 
 def find_runs(folded: str) -> Iterator[str]:
-    """The runs of a text that hold such a character."""
+    """Return the runs of a folded text that contain a character of a script without spaces."""
     return (run for run in _RUN.findall(folded) if _CHARACTER.search(run)) if has_unspaced(folded) else iter(())
 
 
 def grams(runs: Iterable[str]) -> set[str]:
-    """The characters of such scripts in these runs, and the pairs of neighbours with at least one."""
+    """Return the characters of scripts without spaces in these runs, and each pair of neighbours that includes one."""
     letters: set[str] = set()
     pairs: set[str] = set()
     for run in runs:
@@ -43,22 +45,25 @@ def grams(runs: Iterable[str]) -> set[str]:
 
 
 def blank_unspaced(folded: str) -> str:
-    """``folded`` with blanks in the place of all characters of such scripts: a word ends where they begin."""
+    """Return the text with spaces in place of all characters of scripts without spaces.
+
+    A word ends where these characters begin.
+    """
     return _STRETCH.sub(lambda stretch: " " * len(stretch.group()), folded)
 
 
 def is_substring_term(term: str) -> bool:
-    """Whether a folded term is found wherever it stands in a run, and not only as a word of its own."""
+    """Whether a folded term is found at any position of a run, and not only as a whole word."""
     return has_unspaced(term) and _INSIDE.fullmatch(term) is not None
 
 
 def needs_substring_search(term: str) -> bool:
-    """Whether a folded term stands inside runs and is longer than the words that they yield."""
+    """Whether a folded term is found inside runs and is longer than the words that a run yields."""
     return len(term) > 2 and is_substring_term(term)
 
 
 def required_words(term: str) -> frozenset[str]:
-    """Words that each text has in which the folded ``term`` is found: itself, or the pairs of one that is long."""
+    """Return the words that every text with this folded term has: the term itself, or the pairs of a long one."""
     return (
         frozenset(gram for gram in grams([term]) if len(gram) == 2)
         if needs_substring_search(term)
@@ -67,7 +72,7 @@ def required_words(term: str) -> frozenset[str]:
 
 
 def find_starts(folded: str, term: str) -> Iterator[int]:
-    """Where ``term`` stands in runs of a folded text, also where it overlaps itself."""
+    """Return the start of each occurrence of the term in the runs of a folded text. Occurrences may overlap."""
     for run in _RUN.finditer(folded):
         at = folded.find(term, run.start(), run.end())
         while at >= 0:

@@ -1,7 +1,7 @@
-"""Links in a text, as twitter-text finds them: with ``http(s)://``, or bare where the domain is a known one.
+"""Links in a text by the rules of twitter-text: with ``http(s)://``, or bare if the top-level domain is known.
 
-A hand-written scan over runs of host characters instead of one large expression: each step is linear in the text, so
-no text can make it slow.
+A hand-written scan over runs of host characters replaces one large regular expression. Each step takes time linear in
+the length of the text, so no text can make it slow.
 """
 
 import re
@@ -29,10 +29,10 @@ _FORBIDDEN_BEFORE_BARE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\ufff
 _FORBIDDEN_AFTER = re.compile(r"[A-Za-z0-9@+\-]")
 
 MAX_LABEL_CHARS = 63
-"""The most characters of one label of a host, punycode included (RFC 1035)."""
+"""Maximum length of one label of a host name, including punycode (RFC 1035)."""
 
 SHORTENER_HOST = "t.co"
-"""A host whose paths are known: letters and digits, at most ``MAX_SHORT_PATH_CHARS`` characters with the slash."""
+"""A host whose paths have a known form: letters and digits, at most ``MAX_SHORT_PATH_CHARS`` with the slash."""
 
 MAX_SHORT_PATH_CHARS = 41
 
@@ -40,7 +40,7 @@ _PUNYCODE_PREFIX_CHARS = len("xn--")
 
 
 class UrlSpan(NamedTuple):
-    """Where a link stands, in code points, and whether it says its protocol."""
+    """Position of a link in code points, and whether the link contains its protocol."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class UrlSpan(NamedTuple):
 
 
 def find_urls(text: str) -> Iterator[UrlSpan]:
-    """All links in order, not overlapping."""
+    """Find all links in order. They do not overlap."""
     if "." not in text:
         return
     at = free = 0
@@ -64,7 +64,10 @@ def find_urls(text: str) -> Iterator[UrlSpan]:
 
 
 def _find_protocol_url(text: str, start: int, end: int, free: int) -> list[UrlSpan]:
-    """The link whose host is at ``start``; a protocol before ``free`` is part of the link before."""
+    """Return the link whose host begins at ``start``, if it has a protocol: a list of at most one item.
+
+    A protocol that begins before ``free`` belongs to the previous link.
+    """
     protocol = _PROTOCOL.search(text, max(free, start - 8), start)
     if protocol is None:
         return []
@@ -91,9 +94,10 @@ def _find_bare_urls(text: str, start: int, end: int) -> Iterator[UrlSpan]:
 
 
 def _host_end(text: str, start: int, end: int, limit: int) -> int | None:
-    """Where the longest host of ``text[start:end]`` ends: sub-domains, a domain, a known top-level domain.
+    """Return the end of the longest host in ``text[start:end]``, or None if there is no host.
 
-    The top-level domain may reach on to ``limit``: a bare host is told by its ASCII part and may end in another script.
+    A host has subdomains, a domain and a known top-level domain. The top-level domain may extend to ``limit``, because
+    a bare host is found by its ASCII part and may end in another script.
     """
     best = None
     at = start
@@ -113,12 +117,12 @@ def _is_label(label: str) -> bool:
         return False
     if label.isascii():
         return True
-    # A host that IDNA could not encode is no host.
+    # A label that IDNA cannot encode is invalid.
     return label[:4].lower() != "xn--" and len(label.encode("punycode")) + _PUNYCODE_PREFIX_CHARS <= MAX_LABEL_CHARS
 
 
 def _tld_length(text: str, start: int, limit: int) -> int:
-    """The length of the longest top-level domain that begins at ``start``, 0 if there is none."""
+    """Return the length of the longest top-level domain that begins at ``start``, or 0."""
     for stop in range(min(limit, start + MAX_TLD_CHARS), start, -1):
         name = text[start:stop]
         if not name.isascii() and name.lower() in TLDS and not _FORBIDDEN_AFTER.match(text, stop):
@@ -131,7 +135,10 @@ def _tld_length(text: str, start: int, limit: int) -> int:
 
 
 def _url_end(text: str, host_end: int, *, short: bool) -> int:
-    """Where port, path and query end that follow a host; the shortener's paths are letters and digits only."""
+    """Return the end of the port, path and query that follow a host.
+
+    ``short`` allows only letters and digits in the path.
+    """
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()
@@ -144,7 +151,7 @@ def _url_end(text: str, host_end: int, *, short: bool) -> int:
 
 
 def _trim_end(text: str, start: int, end: int, last: re.Pattern[str]) -> int:
-    """``end`` moved back to behind the last character that may end a link, ``start`` at the lowest."""
+    """Move ``end`` back until the character before it may end a link, but not below ``start``."""
     while end > start and not last.match(text, end - 1):
         end -= 1
     return end

@@ -26,7 +26,7 @@ LONG = "a long text about coffee, with more than forty characters in it"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A real server on which the example's filter is installed."""
+    """Start a real server with the example's filter installed."""
     site = tmp_path_factory.mktemp("site")
     install(PLUGIN, site)
     with pytest.MonkeyPatch.context() as patch:
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def jwt(server: Server) -> str:
-    """A token for everything."""
+    """Return a token with all scopes."""
 
     async def sign_up() -> str:
         async with ApiClient(server.address) as api:
@@ -51,7 +51,7 @@ def jwt(server: Server) -> str:
 
 
 def shows(program: Running, server: Server, jwt: str, message: str, line: str) -> None:
-    """Post ``message`` until the program, which may be still on its way to the server, prints ``line``."""
+    """Post ``message`` until the program prints ``line``, because it may still be connecting."""
 
     def printed() -> bool:
         post(server, jwt, message)
@@ -62,7 +62,7 @@ def shows(program: Running, server: Server, jwt: str, message: str, line: str) -
 
 @pytest.mark.parametrize("example", ["sse_consumer.py", "long_polling.py"])
 def test_a_consumer_prints_what_was_posted(server: Server, jwt: str, tmp_path: Path, example: str) -> None:
-    """The example prints the posts that match, in order and each once, and nothing else."""
+    """The example prints the matching posts, in order and once each, and nothing else."""
     command = (sys.executable, EXAMPLES / example, server.address, jwt, "track=coffee", "kinds=post")
     with running(*command, folder=tmp_path, env=clean_environment()) as consumer:
         shows(consumer, server, jwt, f"coffee with {example}", f"@ada: coffee with {example}\n")
@@ -76,7 +76,7 @@ def test_a_consumer_prints_what_was_posted(server: Server, jwt: str, tmp_path: P
 
 
 def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
-    """Killed and started again, the server is found again; what was posted in between is printed too, once."""
+    """After the server is killed and restarted, the example prints missed posts once."""
     server = Server(tmp_path / "own").start()
 
     async def sign_up() -> str:
@@ -103,7 +103,7 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
 
 
 def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path) -> None:
-    """The example reports posts a minute and the tags that were seen most, from the firehose."""
+    """The example prints posts a minute and the most frequent tags of the firehose."""
     command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, jwt, "0.1")
     with running(*command, folder=tmp_path, env=clean_environment()) as listener:
         shows(listener, server, jwt, "a #Rare one", "#rare 1")
@@ -116,7 +116,7 @@ def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path)
 
 
 def test_the_analytics_listener_says_what_is_wrong(server: Server, tmp_path: Path) -> None:
-    """A token that is none ends it with one line, and no traceback."""
+    """An invalid token ends the example with one line and no traceback."""
     command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
     with running(*command, folder=tmp_path, env=clean_environment()) as listener:
         assert listener.process.wait(15) == 1
@@ -124,7 +124,7 @@ def test_the_analytics_listener_says_what_is_wrong(server: Server, tmp_path: Pat
 
 
 def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:
-    """What the server will not have ends each example with the server's words."""
+    """Each example ends with the server's message if the server refuses it."""
     for example in ("sse_consumer.py", "long_polling.py"):
         command = (sys.executable, EXAMPLES / example, server.address, jwt, "sample=101")
         with running(*command, folder=tmp_path / example, env=clean_environment()) as consumer:
@@ -134,7 +134,7 @@ def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:
 
 
 def test_the_custom_filter_filters(server: Server, jwt: str, tmp_path: Path) -> None:
-    """Installed as a plugin, its parameter narrows a stream on the real server."""
+    """As an installed plugin, its parameter narrows a stream on a real server."""
     command = (sys.executable, EXAMPLES / "sse_consumer.py", server.address, jwt, "track=coffee", "min_length=40")
     with running(*command, folder=tmp_path, env=clean_environment()) as consumer:
         shows(consumer, server, jwt, LONG, LONG)
@@ -145,7 +145,7 @@ def test_the_custom_filter_filters(server: Server, jwt: str, tmp_path: Path) -> 
 
 
 def test_the_custom_filter_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It passes the test that all filters pass, and its bad values are refused by name."""
+    """The filter passes the common filter tests, and its errors name the parameter."""
     monkeypatch.syspath_prepend(str(PLUGIN))
     found = importlib.import_module("stream_server_min_length.filter").MinLength
     check_filter(found, valid_values=["1", "5", "10000"], invalid_values=["0", "-1", "10001", "1.5", "ten", "1,2"])

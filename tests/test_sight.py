@@ -12,7 +12,7 @@ from stream_server.events.visibility import Visibility, VisibilityFact, decide_v
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest, read_page
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People
@@ -179,7 +179,7 @@ class World:
     async def listed(self, viewer: str, key: str, least: Visibility) -> list[str]:
         """What a timeline that needs so much sight shows."""
         page = await read_page(
-            self.store._scripts, "timeline", key, PageRequest(), self.ids[viewer], int(least), "", ""
+            self.store._scripts, "statuses_page", key, PageRequest(), self.ids[viewer], int(least), "", ""
         )
         return [json.loads(item)["id"] for item in page.items]
 

@@ -1,4 +1,4 @@
-"""Operators that look at what else is known of a status: its form, its language, its thread, its author's counts."""
+"""Operators for other facts about a status: form, media, language, thread, counts of the author, and sample."""
 
 import re
 from collections.abc import Collection
@@ -7,29 +7,31 @@ from decimal import Decimal
 from filters import index_keys
 from filters.event import Event
 from filters.index_keys import Clause, Key
-from filters.language import UNDETERMINED
+from filters.language import LANGUAGE_TAG, UNDETERMINED
 from filters.rules.condition import Condition, OperatorValue
 from filters.rules.error import RuleError
 from filters.sample import Sample, sample_position
 
 FORMS = {"reply": "reply", "retweet": "repost", "repost": "repost", "quote": "quote"}
-"""What may stand behind ``is:``, and the form of a status that it asks for."""
+"""The values of ``is:`` and the form of a status that each one means."""
 
 HAS_VALUES = ("hashtags", "cashtags", "links", "mentions", "media", "images", "video_link", "geo")
-"""What may stand behind ``has:``."""
+"""The values of ``has:``."""
 
 COUNT_FIELDS = {"followers_count": "followers", "following_count": "following", "tweets_count": "posts"}
-"""The operators on the author's counts, and which count they look at."""
+"""The operators for the author's counts, and the attribute of Event that each one reads."""
 
 _SHOWN_FORMS = {"repost": "retweet"}
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 _ID = re.compile(r"[0-9]{1,20}")
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,2})?")
 _RANGE = re.compile(r"(?P<least>[0-9]{1,12})(?:\.\.(?P<most>[0-9]{1,12})?)?|\.\.(?P<below>[0-9]{1,12})")
 
 
 class KeyCondition(Condition):
-    """What an event says by one of its keys, and by nothing else; so its keys are looked at, which are made once."""
+    """A condition that holds if and only if the event has one index key.
+
+    It looks up the key, because the keys of an event are computed only once.
+    """
 
     __slots__ = ("key", "noun")
 
@@ -49,7 +51,7 @@ class KeyCondition(Condition):
 
 
 class FormCondition(KeyCondition):
-    """``is:`` — a reply, a repost without words, a quote."""
+    """The operator ``is:``. The status is a reply, a quote, or a repost without words of its own."""
 
     __slots__ = ()
 
@@ -61,7 +63,7 @@ class FormCondition(KeyCondition):
 
 
 class HasCondition(KeyCondition):
-    """``has:`` — a kind of entity, a kind of media, a place."""
+    """The operator ``has:``. The status has a kind of entity, a kind of media, or a location."""
 
     __slots__ = ()
 
@@ -73,7 +75,7 @@ class HasCondition(KeyCondition):
 
 
 class LanguageCondition(KeyCondition):
-    """``lang:`` — the language, by BCP 47 tag: ``en`` takes ``en-GB`` too."""
+    """The operator ``lang:``. The language by BCP 47 tag; ``en`` also matches ``en-GB``."""
 
     __slots__ = ()
 
@@ -85,7 +87,7 @@ class LanguageCondition(KeyCondition):
 
 
 class ConversationCondition(KeyCondition):
-    """``conversation_id:`` — the thread, by the id of the status that began it."""
+    """The operator ``conversation_id:``. The thread, by the id of its first status."""
 
     __slots__ = ()
 
@@ -99,7 +101,10 @@ class ConversationCondition(KeyCondition):
 
 
 class CountCondition(Condition):
-    """``followers_count:`` and its like — what the author had when it was posted; what is not known does not match."""
+    """The operators ``followers_count:``, ``following_count:`` and ``tweets_count:``.
+
+    They check the counts of the author when the status was posted. An unknown count never matches.
+    """
 
     __slots__ = ("field", "maximum", "minimum")
 
@@ -126,7 +131,10 @@ class CountCondition(Condition):
 
 
 class SampleCondition(Condition):
-    """``sample:`` — a fixed share of all statuses: that of the parameter ``sample``, of protected users too."""
+    """The operator ``sample:``. A fixed percentage of all statuses.
+
+    It selects the same statuses as the parameter ``sample``, but also those of protected users.
+    """
 
     __slots__ = ("_sample",)
 
@@ -138,48 +146,52 @@ class SampleCondition(Condition):
         return event.status_id is not None and self._sample.contains_position(sample_position(event))
 
     def describe(self, event: Event) -> str:
-        return f"it is {'' if self.matches(event) else 'not '}in this share of all statuses"
+        return f"it is {'' if self.matches(event) else 'not '}in this sample of all statuses"
 
 
 def parse_form(value: OperatorValue) -> Condition:
-    """``is:``; raises RuleError."""
+    """Parse the value of ``is:``. Raises RuleError."""
     found = FORMS.get(value.text.lower())
     if found is None:
-        raise RuleError(f"nothing is {value.text[:40]!r}", column=value.column, expected=f"one of {', '.join(FORMS)}")
+        raise RuleError(
+            f"unknown value of is: {value.text[:40]!r}", column=value.column, expected=f"one of {', '.join(FORMS)}"
+        )
     return FormCondition(found)
 
 
 def parse_has(value: OperatorValue) -> Condition:
-    """``has:``; raises RuleError."""
+    """Parse the value of ``has:``. Raises RuleError."""
     if value.text.lower() not in HAS_VALUES:
         raise RuleError(
-            f"nothing has {value.text[:40]!r}", column=value.column, expected=f"one of {', '.join(HAS_VALUES)}"
+            f"unknown value of has: {value.text[:40]!r}",
+            column=value.column,
+            expected=f"one of {', '.join(HAS_VALUES)}",
         )
     return HasCondition(value.text.lower())
 
 
 def parse_language(value: OperatorValue) -> Condition:
-    """``lang:``; raises RuleError."""
-    if not _LANGUAGE.fullmatch(value.text):
+    """Parse the value of ``lang:``. Raises RuleError."""
+    if not LANGUAGE_TAG.fullmatch(value.text):
         raise RuleError(
-            f"{value.text[:40]!r} is no language", column=value.column, expected="a tag such as en, pt-BR or und"
+            f"{value.text[:40]!r} is not a language tag", column=value.column, expected="a tag such as en, pt-BR or und"
         )
     return LanguageCondition(value.text.lower())
 
 
 def parse_conversation(value: OperatorValue) -> Condition:
-    """``conversation_id:``; raises RuleError."""
+    """Parse the value of ``conversation_id:``. Raises RuleError."""
     if not _ID.fullmatch(value.text):
-        raise RuleError(f"{value.text[:40]!r} is no id", column=value.column, expected="the id of a status")
+        raise RuleError(f"{value.text[:40]!r} is not an id", column=value.column, expected="the id of a status")
     return ConversationCondition(value.text)
 
 
 def parse_count(name: str, value: OperatorValue) -> Condition:
-    """``followers_count:`` and its like; raises RuleError."""
+    """Parse the value of the count operator ``name``: a minimum or a range. Raises RuleError."""
     found = _RANGE.fullmatch(value.text)
     if found is None:
         raise RuleError(
-            f"{value.text[:40]!r} is no range", column=value.column, expected="a number, or a range such as 10..500"
+            f"{value.text[:40]!r} is not a range", column=value.column, expected="a number, or a range such as 10..500"
         )
     least, most = int(found["least"] or 0), found["most"] or found["below"]
     if most is not None and int(most) < least:
@@ -188,11 +200,11 @@ def parse_count(name: str, value: OperatorValue) -> Condition:
 
 
 def parse_sample(value: OperatorValue) -> Condition:
-    """``sample:``; raises RuleError."""
+    """Parse the value of ``sample:``. Raises RuleError."""
     percent = Decimal(value.text) if _PERCENT.fullmatch(value.text) else Decimal(0)
     if not 1 <= percent <= 100:
         raise RuleError(
-            f"{value.text[:40]!r} is no share",
+            f"{value.text[:40]!r} is not a percentage",
             column=value.column,
             expected="a percentage from 1 to 100, with two decimal places at most",
         )

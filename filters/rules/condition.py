@@ -1,4 +1,4 @@
-"""What one operator of a rule asks of an event."""
+"""The condition of an operator: what it checks in an event."""
 
 import re
 from abc import ABC, abstractmethod
@@ -13,7 +13,13 @@ _PLAIN = re.compile(r'[^\s()"\[\]]+')
 
 
 class OperatorValue(NamedTuple):
-    """The value of an operator as a client wrote it, without its quotes, and the column at which it begins."""
+    """The value of an operator as the client wrote it.
+
+    Attributes:
+        text: The value without quotes.
+        column: Column at which the value begins, in code points from 1.
+        quoted: Whether the value had quotes.
+    """
 
     text: str
     column: int
@@ -21,7 +27,7 @@ class OperatorValue(NamedTuple):
 
 
 class Condition(ABC):
-    """One operator with its value. Immutable; ``text`` is its one canonical form, as it stands in a rule."""
+    """The condition of one operator with its value. Immutable; ``text`` is its canonical form in a rule."""
 
     __slots__ = ("text",)
 
@@ -30,31 +36,34 @@ class Condition(ABC):
 
     @abstractmethod
     def matches(self, event: Event) -> bool:
-        """Whether ``event`` is so."""
+        """Whether the event fulfils the condition."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Keys of which each event that matches has at least one; None, the default, where there are none."""
+        """Return index keys of which each matching event has at least one, or None (the default) if there are none."""
         return None
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        """The condition said exactly, as by :meth:`filters.base.Filter.exact_clauses`; None where that cannot be."""
+        """Return clauses that describe the condition exactly, or None.
+
+        See :meth:`filters.base.Filter.exact_clauses`.
+        """
         return None
 
     @abstractmethod
     def describe(self, event: Event) -> str:
-        """What was found, or was not, in a few words without a full stop."""
+        """Return what the condition found or did not find, in a few words without a full stop."""
 
     def indices(self, event: Event) -> list[Indices]:  # noqa: ARG002 - those that look at the text do
-        """Where in the text of ``event`` it was found, in code points; empty where that is no place in the text."""
+        """Return the positions in the text of the event that fulfil the condition, in code points."""
         return []
 
 
 def format_value(value: str) -> str:
-    """``value`` as it stands behind the colon of an operator: in quotes where it needs them."""
+    """Return the value as it stands after the colon of an operator, in quotes if it needs them."""
     return value if _PLAIN.fullmatch(value) else quote_value(value)
 
 
 def quote_value(value: str) -> str:
-    """``value`` in quotes."""
+    """Return the value in quotes. Quotes and backslashes inside it are escaped."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

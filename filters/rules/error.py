@@ -1,10 +1,16 @@
-"""Why a rule was refused, and where."""
+"""The exception for a rule that cannot be read."""
 
 from filters.error import ParameterError
 
 
 class RuleError(ParameterError):
-    """A rule cannot be read: ``problem`` is wrong at ``column`` (from 1, in code points), where ``expected`` was due."""
+    """A rule cannot be read.
+
+    Attributes:
+        problem: What is wrong.
+        column: Where it is wrong, in code points from 1.
+        expected: What was expected at this column.
+    """
 
     def __init__(self, problem: str, *, column: int, expected: str) -> None:
         super().__init__(f"{problem}; column {column}: expected {expected}", param="rule")
@@ -13,5 +19,8 @@ class RuleError(ParameterError):
         self.expected = expected
 
     def shifted(self, columns: int, prefix: str = "") -> "RuleError":
-        """The same for a rule that begins so many columns later in what was written; ``prefix`` is said first."""
+        """Return the same error for a rule that begins ``columns`` later in the text of the client.
+
+        ``prefix`` is put before the problem.
+        """
         return RuleError(prefix + self.problem, column=self.column + columns, expected=self.expected)

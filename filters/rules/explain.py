@@ -1,4 +1,4 @@
-"""Why a rule matched an event, or did not: part by part, in words."""
+"""Explains part by part why a rule matched an event or did not match it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,17 +6,23 @@ from typing import Any
 
 from filters.entities import Indices
 from filters.event import Event
-from filters.rules.printer import format_node
-from filters.rules.tree import And, Node, Operator, node_column
+from filters.rules.tree import And, Node, Operator, format_node, node_column
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One part of a rule: ``matched`` is whether it holds, ``why`` says so in a sentence without a full stop.
+    """The explanation of one part of a rule.
 
-    ``column`` is where it stands in the rule as written, ``indices`` where it was found in the text, in code points,
-    ``parts`` are those of a group. ``negated`` operators hold where nothing was found. ``error`` is what the filter of
-    an operator raised, or of the first such part of a group: an operator that raises does not hold.
+    Attributes:
+        text: Canonical text of the part.
+        column: Where the part begins in the rule as written, in code points from 1.
+        matched: Whether the part holds.
+        why: The reason, as a sentence without a full stop.
+        indices: Positions in the text of the event that fulfil the condition, in code points.
+        parts: Explanations of the parts of a group.
+        negated: Whether the part is an operator with a minus.
+        error: The exception that a filter raised in this part or in the first faulty part of a group, or None. An
+            operator that raised does not hold.
     """
 
     text: str
@@ -29,7 +35,7 @@ class Explanation:
     error: Exception | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The same for JSON; ``parts`` only where there are some."""
+        """Return the explanation as JSON. The member ``parts`` is present only for a group."""
         told: dict[str, Any] = {
             "text": self.text,
             "column": self.column,
@@ -40,7 +46,7 @@ class Explanation:
         return {**told, "parts": [part.to_json() for part in self.parts]} if self.parts else told
 
     def matched_operators(self) -> Iterator["Explanation"]:
-        """The operators because of which it matched: those that hold and are not negated, in parts that hold."""
+        """Return the operators that made the rule match: those without a minus that hold, in parts that hold."""
         if self.matched and not self.parts and not self.negated:
             yield self
         if self.matched:
@@ -49,7 +55,7 @@ class Explanation:
 
 
 def explain_node(node: Node, event: Event) -> Explanation:
-    """What ``node`` makes of ``event``; all parts are asked, also those that decide nothing any more."""
+    """Explain a node. All parts are evaluated, even if the result is known already."""
     if isinstance(node, Operator):
         return _explain_operator(node, event)
     parts = tuple(explain_node(part, event) for part in node.parts)
@@ -74,6 +80,6 @@ def _explain_operator(node: Operator, event: Event) -> Explanation:
 def _summarize(parts: tuple[Explanation, ...], *, every: bool) -> str:
     if every:
         missing = [part.text for part in parts if not part.matched]
-        return f"not so: {', '.join(missing)}" if missing else "all of it is so"
+        return f"does not hold: {', '.join(missing)}" if missing else "all parts hold"
     found = [part.text for part in parts if part.matched]
-    return f"so: {', '.join(found)}" if found else "none of it is so"
+    return f"holds: {', '.join(found)}" if found else "no part holds"

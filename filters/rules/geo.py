@@ -1,4 +1,7 @@
-"""Operators that look at where a status was posted: a repost nowhere, a quote not where its original was."""
+"""Operators for the location of a status.
+
+A repost has no location, and a quote does not have the location of its original.
+"""
 
 import re
 from abc import abstractmethod
@@ -8,7 +11,7 @@ from math import asin, cos, degrees, radians, sin, sqrt
 
 from filters import index_keys
 from filters.event import Event
-from filters.grid import Box, box_contains, filter_box_keys, longitude_spans
+from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.index_keys import Key
 from filters.rules.attributes import KeyCondition
 from filters.rules.condition import Condition, OperatorValue, format_value
@@ -16,12 +19,12 @@ from filters.rules.error import RuleError
 from filters.tokens import fold
 
 MAX_MILES = 25
-"""A radius and the sides of a box are shorter than so many miles."""
+"""Upper limit (exclusive) of a radius and of the sides of a box, in miles."""
 
 KM_PER_MILE = 1.609344
 
 EARTH_RADIUS_KM = 6371.0088
-"""The mean radius of the Earth (IUGG)."""
+"""Mean radius of the Earth in kilometres (IUGG)."""
 
 _NUMBER = r"-?[0-9]{1,3}(?:\.[0-9]{1,15})?"
 _BOX = re.compile(rf"\[\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*\]")
@@ -31,7 +34,7 @@ _COUNTRY = re.compile(r"[A-Za-z]{2}")
 
 
 class PlaceCondition(KeyCondition):
-    """``place:`` — the whole name of the place."""
+    """The operator ``place:``. The full name of the place."""
 
     __slots__ = ()
 
@@ -43,7 +46,7 @@ class PlaceCondition(KeyCondition):
 
 
 class CountryCondition(KeyCondition):
-    """``place_country:`` — the country of the place, by ISO 3166-1 alpha-2."""
+    """The operator ``place_country:``. The country of the place, by ISO 3166-1 alpha-2 code."""
 
     __slots__ = ()
 
@@ -55,18 +58,21 @@ class CountryCondition(KeyCondition):
 
 
 class AreaCondition(Condition):
-    """A part of the map. The point of a status decides alone; where it has none, its place must lie wholly inside."""
+    """The base class of conditions on an area of the map.
+
+    If the status has a point, the point alone decides. Otherwise its place must lie wholly inside the area.
+    """
 
     __slots__ = ("box",)
 
     def __init__(self, text: str, box: Box) -> None:
         super().__init__(text)
         self.box = box
-        """Around the whole area."""
+        """A box around the whole area."""
 
     @abstractmethod
     def contains(self, lon: float, lat: float) -> bool:
-        """Whether a point is in the area, its edge included."""
+        """Whether a point is in the area, edges included."""
 
     def matches(self, event: Event) -> bool:
         if event.point is not None:
@@ -82,7 +88,7 @@ class AreaCondition(Condition):
             return f"the point {event.point[0]:g} {event.point[1]:g} {verb} inside"
         if event.box is not None:
             return f"the whole of the place {verb} inside"
-        return "it says no place on the map"
+        return "it has no location"
 
     def _contains_box(self, place: Box) -> bool:
         west, south, east, north = place
@@ -91,7 +97,7 @@ class AreaCondition(Condition):
 
 
 class BoxCondition(AreaCondition):
-    """``bounding_box:``."""
+    """The operator ``bounding_box:``."""
 
     __slots__ = ()
 
@@ -100,7 +106,7 @@ class BoxCondition(AreaCondition):
 
 
 class RadiusCondition(AreaCondition):
-    """``point_radius:``."""
+    """The operator ``point_radius:``."""
 
     __slots__ = ("_lat", "_lon", "_radius_km")
 
@@ -115,7 +121,7 @@ class RadiusCondition(AreaCondition):
 
 
 def parse_place(value: OperatorValue) -> Condition:
-    """``place:``; raises RuleError."""
+    """Parse the value of ``place:``. Raises RuleError."""
     name = " ".join(fold(value.text).split())
     if not name:
         raise RuleError("place: has no name", column=value.column, expected="the name of a place")
@@ -123,20 +129,26 @@ def parse_place(value: OperatorValue) -> Condition:
 
 
 def parse_country(value: OperatorValue) -> Condition:
-    """``place_country:``; raises RuleError."""
+    """Parse the value of ``place_country:``. Raises RuleError."""
     if not _COUNTRY.fullmatch(value.text):
-        raise RuleError(f"{value.text[:40]!r} is no country", column=value.column, expected="two letters such as GB")
+        raise RuleError(
+            f"{value.text[:40]!r} is not a country code", column=value.column, expected="two letters such as GB"
+        )
     return CountryCondition(value.text.lower())
 
 
 def parse_box(value: OperatorValue) -> Condition:
-    """``bounding_box:``; raises RuleError."""
+    """Parse the value of ``bounding_box:``. Raises RuleError."""
     found = _BOX.fullmatch(value.text)
     if found is None:
-        raise RuleError("this is no box", column=value.column, expected="[west south east north] in degrees")
+        raise RuleError("not a box", column=value.column, expected="[west south east north] in degrees")
     west, south, east, north = box = [float(number) for number in found.groups()]
-    if not (abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90):
-        raise RuleError("the box leaves the map", column=value.column, expected="longitudes to ±180, latitudes to ±90")
+    if not box_in_range(west, south, east, north):
+        raise RuleError(
+            "a coordinate of the box is out of range",
+            column=value.column,
+            expected="longitudes to ±180, latitudes to ±90",
+        )
     if south >= north or west == east:
         raise RuleError("the box is empty", column=value.column, expected="south below north, west apart from east")
     if max(_sides_km(*box)) >= MAX_MILES * KM_PER_MILE:
@@ -146,21 +158,23 @@ def parse_box(value: OperatorValue) -> Condition:
 
 
 def parse_radius(value: OperatorValue) -> Condition:
-    """``point_radius:``; raises RuleError."""
+    """Parse the value of ``point_radius:``. Raises RuleError."""
     found = _CIRCLE.fullmatch(value.text)
     if found is None:
         raise RuleError(
-            "this is no circle", column=value.column, expected="[longitude latitude radius] such as [2.35 48.86 10km]"
+            "not a circle", column=value.column, expected="[longitude latitude radius] such as [2.35 48.86 10km]"
         )
     lon, lat, size, unit = float(found[1]), float(found[2]), float(found[3]), found[4].lower()
     if abs(lon) > 180 or abs(lat) > 90:
         raise RuleError(
-            "the centre is off the map", column=value.column, expected="longitudes to ±180, latitudes to ±90"
+            "a coordinate of the centre is out of range",
+            column=value.column,
+            expected="longitudes to ±180, latitudes to ±90",
         )
     radius_km = size if unit == "km" else size * KM_PER_MILE
     if not 0 < radius_km < MAX_MILES * KM_PER_MILE:
         raise RuleError(
-            f"a radius of {found[3]}{unit} is out of bounds",
+            f"the radius {found[3]}{unit} is out of range",
             column=value.column,
             expected=f"above 0, below {MAX_MILES}mi",
         )
@@ -174,25 +188,29 @@ def parse_radius(value: OperatorValue) -> Condition:
 
 def _describe_place(found: str | None, wanted: str, *, matched: bool) -> str:
     if found is None:
-        return "it says no place"
+        return "it has no place"
     return f"it was posted in {found}" + ("" if matched else f", not in {wanted}")
 
 
 def _format_number(number: str) -> str:
-    """The shortest way to write a number without an exponent."""
+    """Return the shortest form of a number without an exponent."""
     shown = f"{Decimal(number).normalize():f}"
     return "0" if shown == "-0" else shown
 
 
 def _distance_km(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
-    """The way between two points on a sphere (haversine formula)."""
+    """Return the distance in kilometres between two points on a sphere (haversine formula)."""
     east, north = radians(other_lon - lon) / 2, radians(other_lat - lat) / 2
     chord = sin(north) ** 2 + cos(radians(lat)) * cos(radians(other_lat)) * sin(east) ** 2
     return 2 * EARTH_RADIUS_KM * asin(min(1.0, sqrt(chord)))
 
 
 def _sides_km(west: float, south: float, east: float, north: float) -> Iterator[float]:
-    """The height of a box, and its width along both of its edges and, where it crosses that, the equator."""
+    """Return the height and the width of a box in kilometres.
+
+    The width is measured where the box is widest: at the edge nearest to the equator, or at the equator if the box
+    crosses it.
+    """
     width = sum(right - left for left, right in longitude_spans(west, east))
     yield radians(north - south) * EARTH_RADIUS_KM
     widest = 0.0 if south <= 0 <= north else min(abs(south), abs(north))
@@ -200,7 +218,7 @@ def _sides_km(west: float, south: float, east: float, north: float) -> Iterator[
 
 
 def _bounding_box(lon: float, lat: float, radius_km: float) -> Box:
-    """A box around a circle, a little larger than it has to be; the whole ring of longitudes near a pole."""
+    """Return a box around a circle, slightly larger than necessary. Near a pole it covers all longitudes."""
     height = degrees(radius_km / EARTH_RADIUS_KM) * 1.001
     south, north = max(-90.0, lat - height), min(90.0, lat + height)
     reach = sin(radians(height)) / max(cos(radians(lat)), 1e-12)
@@ -215,7 +233,7 @@ def _wrap_longitude(lon: float) -> float:
 
 
 def _box_within(inner: Box, outer: Box) -> bool:
-    """Whether the whole of one box lies in another."""
+    """Whether the box ``inner`` lies wholly in the box ``outer``."""
     if not (outer[1] <= inner[1] and inner[3] <= outer[3]):
         return False
     around = longitude_spans(outer[0], outer[2])

@@ -1,4 +1,4 @@
-"""The tokens of a rule, each with its column; one pass, linear in the length."""
+"""The lexer of rules: splits the text into tokens with their columns, in one pass and in linear time."""
 
 import re
 import unicodedata
@@ -11,9 +11,17 @@ TokenKind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
 
 
 class Token(NamedTuple):
-    """``text`` is a value without its quotes, ``name`` that of the operator before it, ``distance`` the N of ``~N``.
+    """One token of a rule. All columns count code points from 1.
 
-    ``column`` is where the token begins, ``value_column`` where its value does, ``end_column`` is right behind it.
+    Attributes:
+        kind: Kind of the token.
+        column: Where the token begins.
+        end_column: Where the token ends, exclusive.
+        text: The word or value, without quotes.
+        name: Name of the operator before the colon, in lower case. Empty for other kinds.
+        value_column: Where the value begins.
+        quoted: Whether the value had quotes.
+        distance: The text N of ``~N`` behind quotes, or None.
     """
 
     kind: TokenKind
@@ -38,7 +46,7 @@ _BLANK_CONTROLS = "\t\n\r"
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """All tokens in order, the last one ``end``; raises RuleError for what can be none."""
+    """Return all tokens in order, ending with a token ``end``. Raises RuleError."""
     _check_characters(text)
     at = _skip_blanks(text, 0)
     while at < len(text):
@@ -91,14 +99,14 @@ def _read_named(text: str, at: int, name: re.Match[str]) -> Token:
 
 
 def _read_quoted(text: str, at: int) -> tuple[str, int]:
-    """What stands between the quotes that begin at ``at``, and where they end."""
+    """Return the text between the quotes that begin at ``at``, and the position after the closing quote."""
     found = _QUOTED.match(text, at)
     if found is None:
         raise RuleError("this quote is not closed", column=at + 1, expected='a second "')
     said = found.group(1)
     for place, character in enumerate(said):
         if unicodedata.category(character) == "Cc":
-            raise RuleError("there is a control character in quotes", column=at + 2 + place, expected="text")
+            raise RuleError("the quotes contain a control character", column=at + 2 + place, expected="text")
     return _ESCAPED.sub(r"\1", said), found.end()
 
 
@@ -109,14 +117,14 @@ def _check_quote(text: str, end: int) -> None:
 
 def _check_blank_after(text: str, end: int) -> None:
     if end < len(text) and not text[end].isspace() and text[end] not in "()":
-        raise RuleError("a word begins right behind a quote", column=end + 1, expected="a blank")
+        raise RuleError("a word follows the quote without a blank", column=end + 1, expected="a blank")
 
 
 def _check_characters(text: str) -> None:
-    """No control characters but blanks, no halves of a surrogate pair, which JSON can smuggle in."""
+    """Raise RuleError for control characters (except white space) and for surrogates, which JSON allows in strings."""
     if text.isascii() and text.isprintable():
         return
     for place, character in enumerate(text, start=1):
         category = unicodedata.category(character)
         if category == "Cs" or (category == "Cc" and character not in _BLANK_CONTROLS):
-            raise RuleError(f"U+{ord(character):04X} stands in no rule", column=place, expected="text")
+            raise RuleError(f"U+{ord(character):04X} is not allowed in a rule", column=place, expected="text")

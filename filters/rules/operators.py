@@ -1,4 +1,4 @@
-"""The operators of the rule language in one table: what they take, what a rule may do with them, and what they find."""
+"""The table of all operators of the rule language: their values, how rules may use them, and what they find."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,15 +11,23 @@ from filters.rules.condition import Condition, OperatorValue
 from filters.rules.plugin import is_usable, parse_plugin_operator
 
 MIN_SIMILARITY = 0.6
-"""How alike (difflib's ratio, 0 to 1) a name is to that of an operator that may have been meant."""
+"""Minimum similarity (difflib's ratio, 0 to 1) of an unknown name to an operator that an error message suggests."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
-    """One operator.
+    """One row of the table of operators.
 
-    ``value`` is what stands behind its colon, or the whole of it where it has no name. ``standalone`` says that a rule
-    may rest on it alone, ``negatable`` that a minus may stand before it, ``rule_wide`` that it is about the whole rule.
+    Attributes:
+        name: Name before the colon. Empty for operators such as words and hashtags.
+        value: Form of the value after the colon, or of the whole operator if it has no name.
+        parse: Function that makes the condition. Raises RuleError.
+        help: What the operator finds, for the documentation.
+        example: An example for the documentation.
+        aliases: Other names.
+        standalone: Whether the operator can be the only one of a branch.
+        negatable: Whether a minus may stand before it.
+        rule_wide: Whether it applies to the whole rule and so must not stand inside OR.
     """
 
     name: str
@@ -47,30 +55,34 @@ PHRASE = OperatorSpec(
     "",
     '"words"',
     words.parse_phrase,
-    "these words right behind each other, whatever marks stand between",
+    "these words directly after each other, with any punctuation between them",
     '"green tea"',
 )
 PROXIMITY = OperatorSpec(
     "",
     f'"words"~1…{words.MAX_DISTANCE}',
     words.parse_phrase,
-    f"2 to {words.MAX_PROXIMITY_WORDS} words, moved by at most so many: in the order written that many others may stand between"
-    " two of them, in the other order two fewer",
+    f"2 to {words.MAX_PROXIMITY_WORDS} words, each moved by at most N: in the given order up to N other words may stand"
+    " between two of them, in the reverse order up to N - 2",
     '"tea cup"~2',
 )
 SPEC_BY_SIGN = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION, "$": CASHTAG, "\uff04": CASHTAG}
-"""The row of a bare word by its first character."""
+"""The operators for words that begin with a sign, by this sign."""
 
 _NAMED_OPERATORS = (
     OperatorSpec(
-        "from", "id or login", users.FromCondition.parse, "written by this user; all digits are an id", "from:ada"
+        "from",
+        "id or login",
+        users.FromCondition.parse,
+        "written by this user; a value of digits only is an id",
+        "from:ada",
     ),
     OperatorSpec("to", "id or login", users.ToCondition.parse, "an answer to this user", "to:ada"),
     OperatorSpec(
         "retweets_of",
         "id or login",
         users.RepostsOfCondition.parse,
-        "repeats a status of this user without a word of its own",
+        "a repost of a status of this user, without words of its own",
         "retweets_of:ada",
         aliases=("reposts_of", "retweets_of_user"),
     ),
@@ -78,21 +90,25 @@ _NAMED_OPERATORS = (
         "url",
         'word or "part of a link"',
         words.parse_link,
-        "these parts of a link behind each other: it is cut at its marks, as the value is",
+        "these parts of a link directly after each other; the link and the value are split at punctuation",
         'url:"example.com/tea"',
     ),
     OperatorSpec(
         "conversation_id",
         "id",
         attributes.parse_conversation,
-        "in the thread that this status began",
+        "in the thread that begins with this status",
         "conversation_id:12",
     ),
     OperatorSpec(
-        "bio", 'word or "phrase"', words.parse_bio, "the author said so of themselves when it was posted", "bio:barista"
+        "bio",
+        'word or "phrase"',
+        words.parse_bio,
+        "these words in the author's bio when the status was posted",
+        "bio:barista",
     ),
     OperatorSpec(
-        "place", 'name or "name"', geo.parse_place, "posted from the place with this whole name", 'place:"New York"'
+        "place", 'name or "name"', geo.parse_place, "posted from the place with this full name", 'place:"New York"'
     ),
     OperatorSpec(
         "place_country",
@@ -105,23 +121,23 @@ _NAMED_OPERATORS = (
         "point_radius",
         "[lon lat radius]",
         geo.parse_radius,
-        f"posted within so many `km` or `mi` (below {geo.MAX_MILES} miles) of a point; without a point of its own, in a"
-        " place that lies wholly inside",
+        f"posted within this radius in `km` or `mi` (below {geo.MAX_MILES} miles) of a point; a status without a point"
+        " matches if its place lies wholly inside",
         "point_radius:[2.35 48.86 10km]",
     ),
     OperatorSpec(
         "bounding_box",
         "[west south east north]",
         geo.parse_box,
-        f"posted in the box, sides below {geo.MAX_MILES} miles; without a point of its own, in a place that lies wholly"
-        " inside",
+        f"posted in the box, whose sides are below {geo.MAX_MILES} miles; a status without a point matches if its place"
+        " lies wholly inside",
         "bounding_box:[2.2 48.8 2.5 48.95]",
     ),
     OperatorSpec(
         "is",
         ", ".join(attributes.FORMS),
         attributes.parse_form,
-        "its form; `repost` and `retweet` are one",
+        "a status of this form; `repost` and `retweet` mean the same",
         "is:reply",
         standalone=False,
     ),
@@ -129,7 +145,7 @@ _NAMED_OPERATORS = (
         "has",
         ", ".join(attributes.HAS_VALUES),
         attributes.parse_has,
-        "it has one of these",
+        "a status that has this",
         "has:media",
         standalone=False,
     ),
@@ -137,7 +153,7 @@ _NAMED_OPERATORS = (
         "lang",
         "tag",
         attributes.parse_language,
-        "in the language (BCP 47); `en` takes `en-GB`, `und` the unknown",
+        "in the language (BCP 47); `en` matches `en-GB`, `und` matches an unknown language",
         "lang:en",
         standalone=False,
     ),
@@ -146,7 +162,7 @@ _NAMED_OPERATORS = (
             name,
             "a, a.., a..b or ..b",
             partial(attributes.parse_count, name),
-            f"the author's {count} when it was posted; one number is the least; the unknown never match",
+            f"the author's {count} when it was posted; one number is the minimum; an unknown count never matches",
             f"{name}:100..5000",
             aliases=("posts_count",) if count == "posts" else (),
             standalone=False,
@@ -157,8 +173,8 @@ _NAMED_OPERATORS = (
         "sample",
         "1 to 100",
         attributes.parse_sample,
-        "a fixed percentage of all statuses, the same for everyone and that of the parameter `sample`; for the whole"
-        " rule, so never inside OR",
+        "a fixed percentage of all statuses, the same ones as those of the parameter `sample`; applies to the whole"
+        " rule, so it must not stand inside OR",
         "sample:10",
         standalone=False,
         negatable=False,
@@ -170,13 +186,13 @@ _BY_NAME = {name: row for row in _NAMED_OPERATORS for name in (row.name, *row.al
 
 
 def operator_specs() -> Iterator[OperatorSpec]:
-    """All operators of the language itself, those without a name first."""
+    """Return all operators of the language itself, first those without a name."""
     yield from (KEYWORD, PHRASE, PROXIMITY, HASHTAG, MENTION, CASHTAG)
     yield from _NAMED_OPERATORS
 
 
 def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
-    """The operator with this lower-case name, one of the language or an installed filter; None if there is none."""
+    """Return the operator with this lower-case name, or None. It belongs to the language or to an installed filter."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name not in registry.names():
@@ -185,10 +201,12 @@ def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
     if not is_usable(filter_class):
         return None
     make = partial(parse_plugin_operator, filter_class)
-    return OperatorSpec(name, "value", make, filter_class.help, f"{name}:…", standalone=filter_class.role == "any")
+    return OperatorSpec(
+        name, "value", make, filter_class.help, f"{name}:…", standalone=filter_class.role == "combinable"
+    )
 
 
 def suggest_operator(name: str, registry: Registry) -> str | None:
-    """The operator that was probably meant by a name that is none; None if it is like none of them."""
+    """Return the operator that a client probably meant by an unknown name, or None if no name is similar."""
     found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=MIN_SIMILARITY)
     return next((one for one in found if find_operator(one, registry)), None)

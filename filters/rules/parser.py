@@ -1,4 +1,4 @@
-"""From the text of a rule to its tree: a blank is AND and binds tighter than OR, a minus is for one operator."""
+"""The parser of rules: from text to tree. A space is AND and binds tighter than OR; a minus negates one operator."""
 
 from filters.registry import Registry
 from filters.rules.condition import Condition, OperatorValue
@@ -13,26 +13,25 @@ from filters.rules.operators import (
     find_operator,
     suggest_operator,
 )
-from filters.rules.printer import format_node, format_operand
-from filters.rules.tree import And, Node, Operator, Or, join_and, join_or, negate
+from filters.rules.tree import And, Node, Operator, Or, format_node, format_operand, join_and, join_or, negate
 from filters.rules.words import parse_phrase
 
 MAX_RULE_CHARS = 1_024
-"""The most characters of a rule, blanks and all, as written and in its canonical form."""
+"""Maximum length of a rule in code points, spaces included, both as written and in canonical form."""
 
 MAX_DEPTH = 32
-"""The most parentheses inside each other."""
+"""Maximum depth of nested parentheses."""
 
 _EXPECTED_OPERATOR = "an operator, such as a word"
 _EXPECTED_AFTER_MINUS = "an operator right behind the minus"
-_PROBLEM_AT = {")": "there is nothing before this )", "end": "the rule ends here"}
+_PROBLEM_AT = {")": "an operator is missing before this )", "end": "the rule ends here"}
 _EXPECTED_STANDALONE = "an operator beside it that can, such as a word, from: or #tag"
 
 
 def parse_rule(text: str, registry: Registry) -> Node:
-    """The tree of a rule whose operators are those of the language and the filters of ``registry``.
+    """Parse a rule with the operators of the language and the filters of ``registry``, and return its tree.
 
-    Takes time linear in the length. Raises RuleError, and nothing else.
+    Takes time linear in the length. Raises RuleError, and no other exception.
     """
     return _parse_checked(text, registry)
 
@@ -51,10 +50,13 @@ def _parse_checked(text: str, registry: Registry, *, negate_groups: bool = False
 
 
 class _Parser:
-    """Recursive descent over the tokens; ``_lookahead`` is the one that is looked at.
+    """A recursive-descent parser over the tokens.
 
-    ``_previous_end`` is the column behind the one before. ``opposing`` reads a negated group as its opposite, which is how
-    it is found out what may be written in its place.
+    Attributes:
+        _lookahead: The next token.
+        _previous_end: Column after the previous token.
+        _negate_groups: Whether a minus before a group negates the group instead of raising RuleError. The parser uses
+            this to find the text that an error message suggests.
     """
 
     def __init__(self, text: str, registry: Registry, *, negate_groups: bool) -> None:
@@ -69,9 +71,7 @@ class _Parser:
     def parse_whole(self) -> Node:
         node = self._parse_or()
         if self._lookahead.kind == ")":
-            raise RuleError(
-                "nothing was opened that this closes", column=self._lookahead.column, expected=_EXPECTED_OPERATOR
-            )
+            raise RuleError("this ) has no matching (", column=self._lookahead.column, expected=_EXPECTED_OPERATOR)
         return node
 
     def _parse_or(self) -> Node:
@@ -95,7 +95,9 @@ class _Parser:
             return self._parse_group()
         if token.kind in {")", "end"} or _is_or(token):
             raise RuleError(
-                _PROBLEM_AT.get(token.kind, "OR joins nothing"), column=token.column, expected=_EXPECTED_OPERATOR
+                _PROBLEM_AT.get(token.kind, "an operand of OR is missing"),
+                column=token.column,
+                expected=_EXPECTED_OPERATOR,
             )
         return self._parse_operator()
 
@@ -121,7 +123,7 @@ class _Parser:
         minus = self._advance()
         behind = self._lookahead
         if behind.column != minus.end_column or behind.kind in {"-", ")", "end"} or _is_or(behind):
-            raise RuleError("a minus stands alone", column=minus.column, expected=_EXPECTED_AFTER_MINUS)
+            raise RuleError("nothing follows this minus", column=minus.column, expected=_EXPECTED_AFTER_MINUS)
         if behind.kind == "(":
             meant = negate(self._parse_group())
             if self._negate_groups:
@@ -131,9 +133,9 @@ class _Parser:
         return self._parse_operator(negated=True, begins=minus.column)
 
     def _suggest_equivalent(self, written: str, begins: int) -> str:
-        """The negated group as it is ``written``, if that may stand in its place and means the same there.
+        """Return ``written``, the text without the minus before the group, if it means the same in place of the group.
 
-        Other such groups in the rule are refused in their turn.
+        Otherwise return a general hint. Other negated groups in the rule are refused one after the other.
         """
         pasted = self._text[:begins] + written + self._text[self._previous_end - 1 :]
         try:
@@ -162,7 +164,7 @@ class _Parser:
         if row is None:
             meant = suggest_operator(token.name, self._registry)
             expected = f"{meant}:" if meant else 'a known operator, or quotes around a text that holds a ":"'
-            raise RuleError(f"there is no operator {token.name[:40]}:", column=token.column, expected=expected)
+            raise RuleError(f"unknown operator {token.name[:40]}:", column=token.column, expected=expected)
         if not token.text:
             raise RuleError(f"{token.name}: has no value", column=token.value_column, expected=row.value)
         return row
@@ -189,11 +191,11 @@ def _too_long(length: int) -> RuleError:
 
 
 def _check_rule_wide(node: Node, *, inside: bool) -> None:
-    """What is about the whole rule cannot be about one side of an OR."""
+    """Raise RuleError if an operator that applies to the whole rule stands inside OR."""
     if isinstance(node, Operator):
         if node.rule_wide and inside:
             raise RuleError(
-                f"{node.text} is about the whole rule",
+                f"{node.text} applies to the whole rule",
                 column=node.column,
                 expected="it outside of OR: (… OR …) " + node.text,
             )
@@ -203,7 +205,7 @@ def _check_rule_wide(node: Node, *, inside: bool) -> None:
 
 
 def _find_dependent_operator(node: Node) -> Operator | None:
-    """An operator that would have to stand alone and cannot, None if all is well."""
+    """Return an operator that cannot be the only one of its branch but is, or None if there is no such operator."""
     if isinstance(node, Operator):
         return None if node.standalone and not node.negated else node
     loose = [_find_dependent_operator(part) for part in node.parts]

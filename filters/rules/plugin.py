@@ -1,4 +1,4 @@
-"""An installed filter as an operator: ``name:value``."""
+"""An installed filter as an operator of rules: ``name:value``."""
 
 from collections.abc import Collection
 
@@ -14,9 +14,10 @@ from filters.rules.error import RuleError
 
 
 class PluginCondition(Condition):
-    """What the filter says. Its keys and clauses are asked for once, when the rule is read.
+    """The condition of an installed filter. Its keys and clauses are requested once, when the rule is parsed.
 
-    Of a filter that only has leads the keys are those: the rarest of each clause, and the squares of its boxes.
+    If the filter has index terms but no candidate keys, its keys are the rarest key of each clause and the squares of
+    its boxes.
     """
 
     __slots__ = ("_clauses", "_keys", "filter")
@@ -43,28 +44,28 @@ class PluginCondition(Condition):
         return f"{self.filter.name} {'matches' if self.matches(event) else 'does not match'}"
 
     def indices(self, event: Event) -> list[Indices]:
-        spans = (span for mark in self.filter.explain(event) for span in mark.get("indices", ()))
+        spans = (span for item in self.filter.explain(event) for span in item.get("indices", ()))
         return [(int(start), int(end)) for start, end in spans]
 
 
-def _keys_of_index_terms(leads: IndexTerms | None) -> frozenset[Key] | None:
-    """None where an event may match that has no keys at all."""
-    if leads is None:
+def _keys_of_index_terms(terms: IndexTerms | None) -> frozenset[Key] | None:
+    """Return candidate keys made from index terms, or None if an event without keys may match."""
+    if terms is None:
         return None
-    clauses = [*leads.exact, *leads.candidates]
+    clauses = [*terms.exact, *terms.candidates]
     if not all(clauses):
         return None
-    return frozenset((*map(rarest_key, clauses), *(key for box in leads.boxes for key in filter_box_keys(box))))
+    return frozenset((*map(rarest_key, clauses), *(key for box in terms.boxes for key in filter_box_keys(box))))
 
 
 def is_usable(filter_class: type[Filter]) -> bool:
-    """Whether rules may use a filter: not if it stands alone, needs a scope, or means nothing without another."""
-    alone = filter_class.role == "whole" or filter_class.scopes or filter_class.requires
-    return filter_class.usable_in_rules and not alone
+    """Whether rules may use the filter: it is not standalone, needs no scope, and requires no other parameter."""
+    excluded = filter_class.role == "standalone" or filter_class.scopes or filter_class.requires
+    return filter_class.usable_in_rules and not excluded
 
 
 def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> Condition:
-    """The operator of this filter and value; raises RuleError, whatever the filter raises."""
+    """Make the operator from a filter and its value. Raises RuleError, whatever exception the filter raises."""
     name = filter_class.name
     try:
         parsed = filter_class.parse(value.text)
@@ -72,8 +73,8 @@ def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> C
     except ParameterError as error:
         raise RuleError(error.message, column=value.column, expected=f"a value of {name}") from error
     except Exception as error:
-        # A third party's filter may raise anything.
+        # A plug-in filter may raise any exception.
         raise RuleError(f"{name} raised {error!r}", column=value.column, expected=f"another value of {name}") from error
     if isinstance(parsed, Follow) and parsed.includes_me:
-        raise RuleError(f"{ME} is for the parameter follow", column=value.column, expected="user ids")
+        raise RuleError(f"{ME} is allowed only in the parameter follow", column=value.column, expected="user ids")
     return condition

@@ -1,6 +1,7 @@
-"""A rule, read and ready to match."""
+"""A rule, parsed and ready to match."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import reduce
 
 from filters.event import Event
@@ -8,22 +9,25 @@ from filters.index_keys import Clause, Key, estimate_rarity, rarest_key
 from filters.registry import Registry
 from filters.rules.explain import Explanation, explain_node
 from filters.rules.parser import parse_rule
-from filters.rules.printer import format_node
-from filters.rules.tree import And, Node, Operator, Or
+from filters.rules.tree import And, Node, Operator, Or, format_node
 
 MAX_CLAUSES = 16
-"""The most clauses that a rule is said in; of more, finding is slower than asking."""
+"""Maximum number of exact clauses of a rule. With more clauses, the index lookup costs more than matching the rule."""
 
 MAX_CANDIDATE_CLAUSES = 4
-"""The most clauses that narrow down where a rule is asked that cannot be said exactly."""
+"""Maximum number of candidate clauses of a rule that has no exact clauses, if its rarest part alone does not need more.
+"""
 
 Matcher = Callable[[Event], bool]
 
 
 class Rule:
-    """One expression of the rule language. Immutable; equal if equal in its canonical form, ``text``.
+    """One expression of the rule language. Immutable; rules with equal canonical text are equal.
 
-    ``matches(event)`` raises what a third party's filter raises.
+    Attributes:
+        node: The tree of the rule.
+        text: The canonical text.
+        matches: Function that returns whether an event matches. It raises what a plug-in filter raises.
     """
 
     __slots__ = ("_candidate_keys", "_exact_clauses", "matches", "node", "text")
@@ -39,26 +43,32 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str, registry: Registry) -> "Rule":
-        """The rule that is written so; raises :class:`filters.rules.error.RuleError`, and nothing else."""
+        """Parse a rule. Raises :class:`filters.rules.error.RuleError`, and no other exception."""
         return cls(parse_rule(text, registry))
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Keys of which each event that matches has at least one.
+        """Return index keys of which each matching event has at least one.
 
-        None if there are none, which only a third party's operator without keys can bring about.
+        None if there are no such keys. This happens only if an operator of a plug-in filter has no keys.
         """
         return self._candidate_keys
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        """The rule said exactly by keys: an event matches if it has all keys of one. None if it cannot be said so."""
+        """Return clauses that describe the rule exactly, or None if there are none.
+
+        Exactly means: an event matches if and only if it has all keys of at least one clause.
+        """
         return self._exact_clauses
 
     def candidate_clauses(self) -> Collection[Clause]:
-        """Clauses of which each event that matches has all keys of one; none where there are no keys."""
+        """Return clauses of which each matching event satisfies at least one.
+
+        Empty if the rule has no candidate keys.
+        """
         return _candidate_clauses_of(self.node) or ()
 
     def explain(self, event: Event) -> Explanation:
-        """Why it matches ``event``, or does not, part by part."""
+        """Return why the rule matches the event or not, with all its parts."""
         return explain_node(self.node, event)
 
     def __eq__(self, other: object) -> bool:
@@ -71,8 +81,23 @@ class Rule:
         return f"<Rule {self.text}>"
 
 
+@dataclass(frozen=True, slots=True)
+class NamedRule:
+    """A rule with the names by which clients know it.
+
+    Attributes:
+        id: Id given by the server.
+        tag: Tag given by the client, or an empty string.
+        rule: The rule.
+    """
+
+    id: str
+    tag: str
+    rule: Rule
+
+
 def _compile(node: Node) -> Matcher:
-    """One plain function: rules are asked often, so the tree is walked once."""
+    """Compile the tree to one plain function. A rule is matched often, so its tree should be walked only once."""
     if isinstance(node, Operator):
         return _compile_not(node.condition.matches) if node.negated else node.condition.matches
     checks = tuple(map(_compile, node.parts))
@@ -107,7 +132,10 @@ def _compile_or(checks: tuple[Matcher, ...]) -> Matcher:
 
 
 def _candidate_keys_of(node: Node) -> frozenset[Key] | None:
-    """Of an AND the part whose commonest key is the rarest; of an OR all."""
+    """Return the candidate keys of a node.
+
+    For AND these are the keys of the part whose most common key is the rarest. For OR these are the keys of all parts.
+    """
     if isinstance(node, Operator):
         return None if node.negated else node.condition.candidate_keys()
     found = [keys for keys in map(_candidate_keys_of, node.parts) if keys is not None]
@@ -135,7 +163,11 @@ def _exact_clauses_of(node: Node) -> Collection[Clause] | None:
 
 
 def _candidate_clauses_of(node: Node) -> frozenset[Clause] | None:
-    """Of an AND the rarest part, and as many more as leave few clauses; of an OR all."""
+    """Return the candidate clauses of a node.
+
+    For AND these combine the rarest part with as many other parts as keep the number of clauses small. For OR these
+    are the clauses of all parts.
+    """
     if isinstance(node, Operator):
         keys = _candidate_keys_of(node)
         return None if keys is None else frozenset(frozenset((key,)) for key in keys)

@@ -1,39 +1,39 @@
-"""Operators that look at who wrote a status, whom it answers and whose it repeats."""
+"""Operators for the users of a status: its author, the user whom it answers, and the author whom it reposts."""
 
 import re
 from abc import abstractmethod
 
 from filters import index_keys
 from filters.event import Event
+from filters.follow import USER_ID
 from filters.index_keys import Key, user_key
 from filters.rules.condition import Condition, OperatorValue
 from filters.rules.error import RuleError
 from filters.tokens import fold
 
 _LOGIN = re.compile(r"[A-Za-z0-9_]{1,20}")
-_ID = re.compile(r"0|[1-9][0-9]{0,19}")
 
 
 class UserCondition(Condition):
-    """One user, by id or by login; what is all digits is an id."""
+    """The base class of conditions on one user, by id or by login. A value of digits only is an id."""
 
     __slots__ = ("_is_id", "user")
 
     name: str
     verb: str
-    """What a status does with whom this operator looks at."""
+    """What the status does with this user, for :meth:`describe`."""
 
     def __init__(self, user: str) -> None:
         super().__init__(f"{self.name}:{user}")
         self.user = user
-        self._is_id = _ID.fullmatch(user) is not None
+        self._is_id = USER_ID.fullmatch(user) is not None
 
     @classmethod
     def parse(cls, value: OperatorValue) -> Condition:
-        """The condition of this value; raises RuleError."""
+        """Make the condition from the value of the operator. Raises RuleError."""
         if not _LOGIN.fullmatch(value.text):
             raise RuleError(
-                f"{value.text[:40]!r} names nobody",
+                f"{value.text[:40]!r} is not a user id or login",
                 column=value.column,
                 expected="a user's id, or a login without @",
             )
@@ -41,7 +41,7 @@ class UserCondition(Condition):
 
     @abstractmethod
     def user_of(self, event: Event) -> tuple[str | None, str | None]:
-        """The id and the login of whom this operator looks at, None for what is not known."""
+        """Return the id and the login of the user whom the operator checks. Each is None if it is unknown."""
 
     def matches(self, event: Event) -> bool:
         uid, login = self.user_of(event)
@@ -54,12 +54,12 @@ class UserCondition(Condition):
         uid, login = self.user_of(event)
         named = uid if self._is_id or login is None else login
         if named is None:
-            return f"{self.verb} nobody"
+            return f"{self.verb} no known user"
         return f"{self.verb} {named}" + ("" if self.matches(event) else f", not {self.user}")
 
 
 class FromCondition(UserCondition):
-    """``from:`` — the author."""
+    """The operator ``from:``. The author."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class FromCondition(UserCondition):
 
 
 class ToCondition(UserCondition):
-    """``to:`` — whom it answers."""
+    """The operator ``to:``. The user whom the status answers."""
 
     __slots__ = ()
 
@@ -83,7 +83,7 @@ class ToCondition(UserCondition):
 
 
 class RepostsOfCondition(UserCondition):
-    """``retweets_of:`` — whose status it repeats without a word of its own."""
+    """The operator ``retweets_of:``. The author of the status that this one reposts without words of its own."""
 
     __slots__ = ()
 

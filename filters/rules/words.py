@@ -1,4 +1,4 @@
-"""Operators that look at words: in the text of a status, in what it quotes, in its links and its author's bio."""
+"""Operators for words: in the text of a status, in the text that it quotes, in its links, and in the author's bio."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from filters.tokens import fold, words_in_order
 from filters.unicode_classes import WORD_CHARACTERS
 
 MAX_DISTANCE = 6
-"""The most words by which those of ``"…"~N`` may lie apart."""
+"""Maximum N of ``"…"~N``."""
 
 MAX_PROXIMITY_WORDS = 10
-"""The most words of ``"…"~N``, so that no text makes it slow."""
+"""Maximum number of words of ``"…"~N``, so that no text makes it slow."""
 
 _WORD = re.compile(rf"\w[{WORD_CHARACTERS}]*")
 _SIGNS = {"#": "#", "\uff03": "#", "@": "@", "\uff20": "@", "$": "$", "\uff04": "$"}
@@ -28,7 +28,10 @@ _ENTITIES = {"#": "hashtag", "@": "mention", "$": "cashtag"}
 
 
 class TermCondition(Condition):
-    """A word, an emoji, or ``#x``, ``@x``, ``$x``: found as a term of ``track`` is, also in what is quoted."""
+    """A word, an emoji, or an entity ``#x``, ``@x`` or ``$x``.
+
+    It is found like a term of ``track``, in the text of the status and in the text that it quotes.
+    """
 
     __slots__ = ("_required_key",)
 
@@ -43,16 +46,16 @@ class TermCondition(Condition):
         return frozenset((self._required_key, index_keys.quoted_key(self._required_key)))
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        # A longer term in a script without blanks is not proved by what it is looked for by.
-        return [frozenset((one,)) for one in self.candidate_keys()] if self._required_key == self.text else None
+        # The keys of a longer term in a script without spaces do not prove that the text contains it.
+        return [frozenset((key,)) for key in self.candidate_keys()] if self._required_key == self.text else None
 
     def describe(self, event: Event) -> str:
         noun = _ENTITIES.get(self.text[0], "word")
         return _describe_match(
             event,
             f"the {noun} {self.text}",
-            here=event.analyzed_text.contains_term(self.text),
-            quoted=self.matches(event),
+            in_text=event.analyzed_text.contains_term(self.text),
+            anywhere=self.matches(event),
         )
 
     def indices(self, event: Event) -> list[Indices]:
@@ -60,7 +63,10 @@ class TermCondition(Condition):
 
 
 class PhraseCondition(Condition):
-    """Words right behind each other, each of them a term of the text; the same of what is quoted."""
+    """Words that directly follow each other in the text of the status, or in the text that it quotes.
+
+    Each of them must also be a term of this text.
+    """
 
     __slots__ = ("_required_words", "words")
 
@@ -73,34 +79,38 @@ class PhraseCondition(Condition):
         return self._is_found_in(event.analyzed_text) or self._is_found_in(event.analyzed_quote)
 
     def candidate_keys(self) -> frozenset[Key]:
-        needed = rarest_key(self._required_words)
-        return frozenset((needed, index_keys.quoted_key(needed)))
+        required = rarest_key(self._required_words)
+        return frozenset((required, index_keys.quoted_key(required)))
 
     def describe(self, event: Event) -> str:
         return _describe_match(
-            event, f"the phrase {self.text}", here=self._is_found_in(event.analyzed_text), quoted=self.matches(event)
+            event,
+            f"the phrase {self.text}",
+            in_text=self._is_found_in(event.analyzed_text),
+            anywhere=self.matches(event),
         )
 
     def indices(self, event: Event) -> list[Indices]:
-        said = event.analyzed_text
-        if not self._required_words <= said.terms:
+        analyzed = event.analyzed_text
+        if not self._required_words <= analyzed.terms:
             return []
-        where = sequence_spans(said.text)
-        return sorted({(where[first][0], where[last][1]) for first, last in self._find_spans(said.word_sequence)})
+        spans = sequence_spans(analyzed.text)
+        return sorted({(spans[first][0], spans[last][1]) for first, last in self._find_spans(analyzed.word_sequence)})
 
     def _is_found_in(self, analyzed: AnalyzedText) -> bool:
         return self._required_words <= analyzed.terms and any(self._find_spans(analyzed.word_sequence))
 
     def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Of each place in the sequence the first and the last word."""
+        """Return the first and the last word of each occurrence of the phrase in the sequence."""
         return _find_sequence(sequence, self.words)
 
 
 class ProximityCondition(PhraseCondition):
-    """The words of a phrase, moved against each other by at most ``distance`` words.
+    """The words of a phrase near each other: each word is moved by at most ``distance`` words.
 
-    Two words in their order may have ``distance`` others between them; in the other order, which is a move by two more,
-    ``distance`` - 2. No word of the text stands for two of the phrase.
+    Two words in the given order may have up to ``distance`` other words between them. In the reverse order they may
+    have up to ``distance`` - 2, because reversing is a move by two. Each word of the phrase needs its own word of the
+    text.
     """
 
     __slots__ = ("distance",)
@@ -110,45 +120,46 @@ class ProximityCondition(PhraseCondition):
         self.distance = distance
 
     def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Each word may stand at a start and its place in the phrase, or up to ``distance`` later.
+        """Return the first and the last word of each occurrence in the sequence.
 
-        Places are bits of a number, those before the text as well, so that one step is taken for all starts at once.
+        For some start, each word must stand at its position in the phrase or up to ``distance`` later. Positions are
+        bits of an integer, so that all starts are checked in one step. Starts before the text are included.
         """
         before = len(self.words) + self.distance
-        places = dict.fromkeys(self.words, 0)
+        positions = dict.fromkeys(self.words, 0)
         for at, word in enumerate(sequence, start=before):
-            if word in places:
-                places[word] |= 1 << at
+            if word in positions:
+                positions[word] |= 1 << at
         starts = -1
         for nth, word in enumerate(self.words):
-            starts &= self._positions_in_reach(places[word] >> nth)
+            starts &= self._positions_in_reach(positions[word] >> nth)
         while starts:
             start = starts & -starts
             starts ^= start
-            taken = self._assign_positions(places, start.bit_length() - 1)
-            if taken:
-                yield (taken & -taken).bit_length() - 1 - before, taken.bit_length() - 1 - before
+            used = self._assign_positions(positions, start.bit_length() - 1)
+            if used:
+                yield (used & -used).bit_length() - 1 - before, used.bit_length() - 1 - before
 
-    def _positions_in_reach(self, places: int) -> int:
-        """Where one of ``places`` is, or is up to ``distance`` later."""
-        found = places
+    def _positions_in_reach(self, positions: int) -> int:
+        """Return the positions from which one of ``positions`` is at most ``distance`` words later."""
+        found = positions
         for later in range(1, self.distance + 1):
-            found |= places >> later
+            found |= positions >> later
         return found
 
-    def _assign_positions(self, places: Mapping[str, int], start: int) -> int:
-        """A place for each word, none for two; 0 where a word finds none."""
-        taken, window = 0, (2 << self.distance) - 1
+    def _assign_positions(self, positions: Mapping[str, int], start: int) -> int:
+        """Return a different position for each word, as bits, or 0 if some word has no free position."""
+        used, window = 0, (2 << self.distance) - 1
         for at, word in enumerate(self.words, start=start):
-            free = places[word] & ~taken & window << at
+            free = positions[word] & ~used & window << at
             if not free:
                 return 0
-            taken |= free & -free
-        return taken
+            used |= free & -free
+        return used
 
 
 class LinkCondition(Condition):
-    """``url:`` — parts of a link that follow one another."""
+    """The operator ``url:``. Parts of a link that directly follow each other."""
 
     __slots__ = ("words",)
 
@@ -160,12 +171,14 @@ class LinkCondition(Condition):
         return self._is_found_in(event.analyzed_text) or self._is_found_in(event.analyzed_quote)
 
     def candidate_keys(self) -> frozenset[Key]:
-        needed = rarest_key(self.words)
-        return frozenset((needed, index_keys.quoted_key(needed)))
+        required = rarest_key(self.words)
+        return frozenset((required, index_keys.quoted_key(required)))
 
     def describe(self, event: Event) -> str:
         noun = f"a link with {' '.join(self.words)}"
-        return _describe_match(event, noun, here=self._is_found_in(event.analyzed_text), quoted=self.matches(event))
+        return _describe_match(
+            event, noun, in_text=self._is_found_in(event.analyzed_text), anywhere=self.matches(event)
+        )
 
     def indices(self, event: Event) -> list[Indices]:
         return [url.indices for url in event.entities.urls if self._matches_link(url.expanded_url, url.display_url)]
@@ -174,12 +187,12 @@ class LinkCondition(Condition):
         return any(self._matches_link(url.expanded_url, url.display_url) for url in analyzed.entities.urls)
 
     def _matches_link(self, *links: str) -> bool:
-        # A link that is shown shortened would yield half words.
+        # A display form that is cut off would yield parts of words.
         return any(not link.endswith("…") and any(_find_sequence(_link_words(link), self.words)) for link in links)
 
 
 class BioCondition(Condition):
-    """``bio:`` — words that follow one another in what the author said of themselves when it was posted."""
+    """The operator ``bio:``. Words that directly follow each other in the author's bio when the status was posted."""
 
     __slots__ = ("words",)
 
@@ -195,35 +208,35 @@ class BioCondition(Condition):
 
     def describe(self, event: Event) -> str:
         if not event.bio:
-            return "nothing is known of what the author says of themselves"
+            return "the author has no bio"
         return f"the author's bio {'has' if self.matches(event) else 'does not have'} {' '.join(self.words)}"
 
 
 def parse_keyword(value: OperatorValue) -> Condition:
-    """A bare word, or with a sign an entity; raises RuleError for what is several words, or none."""
+    """Parse a bare word, or an entity with its sign. Raises RuleError unless it is exactly one word."""
     folded = fold(value.text)
     if folded[0] in _SIGNS:
         return _parse_entity(value)
     _check_word(value)
     if value.text == "AND":
-        raise RuleError("a blank says AND", column=value.column, expected='an operator, or "and" in quotes')
+        raise RuleError("a space means AND", column=value.column, expected='an operator, or "and" in quotes')
     return TermCondition(folded)
 
 
 def parse_phrase(value: OperatorValue, distance: str | None = None) -> Condition:
-    """What stands in quotes, with N of ``~N``; raises RuleError."""
+    """Parse a phrase in quotes. ``distance`` is the N of ``~N``, or None. Raises RuleError."""
     words = _parse_words(value)
     if distance is None:
         return PhraseCondition(words)
     if not re.fullmatch(rf"[1-{MAX_DISTANCE}]", distance):
         raise RuleError(
-            f"~{distance[:40]} says no distance",
+            f"~{distance[:40]} is not a valid distance",
             column=value.column,
             expected=f"a number from 1 to {MAX_DISTANCE} behind the ~",
         )
     if not 2 <= len(words) <= MAX_PROXIMITY_WORDS:
         raise RuleError(
-            f"{len(words)} words cannot be near each other",
+            f"~ cannot be used with {len(words)} words",
             column=value.column,
             expected=f"2 to {MAX_PROXIMITY_WORDS} words in the quotes before the ~",
         )
@@ -231,7 +244,7 @@ def parse_phrase(value: OperatorValue, distance: str | None = None) -> Condition
 
 
 def parse_link(value: OperatorValue) -> Condition:
-    """``url:``; raises RuleError."""
+    """Parse the value of ``url:``. Raises RuleError."""
     words = _link_words(value.text)
     if not words:
         raise RuleError("url: has no word", column=value.column, expected="a part of a link")
@@ -241,44 +254,44 @@ def parse_link(value: OperatorValue) -> Condition:
 
 
 def parse_bio(value: OperatorValue) -> Condition:
-    """``bio:``; raises RuleError."""
+    """Parse the value of ``bio:``. Raises RuleError."""
     if not value.quoted:
         _check_word(value)
     return BioCondition(_parse_words(value))
 
 
-def _parse_entity(written: OperatorValue) -> Condition:
-    sign = _SIGNS[written.text[0]]
+def _parse_entity(value: OperatorValue) -> Condition:
+    sign = _SIGNS[value.text[0]]
     noun = _ENTITIES[sign]
-    found = extract_entities(sign + written.text[1:])
+    found = extract_entities(sign + value.text[1:])
     for name, span in (
         *((tag.text, tag.indices) for tag in found.hashtags),
         *((mention.login, mention.indices) for mention in found.mentions),
         *((tag.text, tag.indices) for tag in found.cashtags),
     ):
-        if span == (0, len(written.text)):
+        if span == (0, len(value.text)):
             return TermCondition(sign + fold(name))
-    raise RuleError(f"{written.text[:40]} is no {noun}", column=written.column, expected=f"a {noun} such as {sign}tea")
+    raise RuleError(f"{value.text[:40]} is not a {noun}", column=value.column, expected=f"a {noun} such as {sign}tea")
 
 
-def _parse_words(written: OperatorValue) -> list[str]:
-    words = words_in_order(fold(written.text))
+def _parse_words(value: OperatorValue) -> list[str]:
+    words = words_in_order(fold(value.text))
     if not words:
-        raise RuleError("there is no word in the quotes", column=written.column, expected="one word or more")
+        raise RuleError("the quotes contain no word", column=value.column, expected="one word or more")
     return words
 
 
-def _check_word(written: OperatorValue) -> None:
-    folded = fold(written.text)
+def _check_word(value: OperatorValue) -> None:
+    folded = fold(value.text)
     if _WORD.fullmatch(folded):
         return
     words = words_in_order(folded)
     if not words:
-        raise RuleError("there is no word in it", column=written.column, expected="a word")
+        raise RuleError("the value contains no word", column=value.column, expected="a word")
     if words != [folded]:
-        shown = f"{written.text[:40]}{'…' * (len(written.text) > 40)}"
+        shown = f"{value.text[:40]}{'…' * (len(value.text) > 40)}"
         quoted = quote_value(shown)
-        raise RuleError(f"{shown} is not one word", column=written.column, expected=f"quotes around it: {quoted}")
+        raise RuleError(f"{shown} is not one word", column=value.column, expected=f"quotes around it: {quoted}")
 
 
 def _format_words(words: Sequence[str]) -> str:
@@ -286,7 +299,7 @@ def _format_words(words: Sequence[str]) -> str:
 
 
 def _quote_words(words: Sequence[str]) -> str:
-    """The words with blanks between them, but for those of a script that has none."""
+    """Return the words in quotes, joined by spaces. Neighbours in scripts without spaces are joined without a space."""
     shown = words[0]
     for before, word in pairwise(words):
         shown += word if unspaced_scripts.has_unspaced(before) and unspaced_scripts.has_unspaced(word) else f" {word}"
@@ -294,7 +307,7 @@ def _quote_words(words: Sequence[str]) -> str:
 
 
 def _find_sequence(sequence: Sequence[str], words: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Where ``words`` stand in ``sequence`` right behind each other: the first and the last of them, each time."""
+    """Return the first and the last index of each place where ``words`` directly follow each other in ``sequence``."""
     at = -1
     for _ in range(sequence.count(words[0])):
         at = sequence.index(words[0], at + 1)
@@ -304,14 +317,14 @@ def _find_sequence(sequence: Sequence[str], words: tuple[str, ...]) -> Iterator[
 
 @lru_cache(maxsize=1024)
 def _link_words(link: str) -> tuple[str, ...]:
-    """Without emoji, which are no words of a link."""
+    """Return the words of a link in order. Emoji are left out, because they are not words of a link."""
     return tuple(word for word in words_in_order(fold(to_display_url(link))) if _WORD.match(word))
 
 
-def _describe_match(event: Event, what: str, *, here: bool, quoted: bool) -> str:
-    if here:
-        return f"the text has {what}"
-    if quoted:
-        return f"the quoted text has {what}"
-    either = "neither the text nor the quoted text has" if event.analyzed_quote.text else "the text does not have"
-    return f"{either} {what}"
+def _describe_match(event: Event, noun: str, *, in_text: bool, anywhere: bool) -> str:
+    if in_text:
+        return f"the text has {noun}"
+    if anywhere:
+        return f"the quoted text has {noun}"
+    subject = "neither the text nor the quoted text has" if event.analyzed_quote.text else "the text does not have"
+    return f"{subject} {noun}"

@@ -155,8 +155,7 @@ class ApiClient:
             query: Query parameters.
             token: A JWT to use instead of the client's own.
             key: The ``Idempotency-Key`` of a write. By default a random key, which makes retries by this call safe.
-                Pass a key
-                of your own to make the write safe across several calls or runs of a program.
+                Pass a key of your own to make the write safe across several calls or runs of a program.
         """
         headers = {"Authorization": f"Bearer {token or self._token}"} if token or self._token else {}
         if method != "GET":

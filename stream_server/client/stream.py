@@ -73,18 +73,15 @@ class StreamClient:
         Args:
             url: The server's base URL, such as ``http://127.0.0.1:8000``.
             token: A JWT with the scope ``stream``, or a function that returns one. The client calls the function for
-                each
-                connection, so that it can return a fresh token when the last one has expired. With a fixed token,
+                each connection, so that it can return a fresh token when the last one has expired. With a fixed token,
                 expiry ends the stream.
             parameters: The parameters of the stream, such as ``{"track": "redis,postgres"}``.
             since: Where to start: a cursor (exclusive), an ISO 8601 time, or an age such as ``-15m``. None starts with
-                new
-                events.
+                new events.
             framing: ``sse`` or ``ndjson``; the messages are the same.
             path: ``/v1/stream``, or ``/v1/stream/user`` for the events that concern the token's user.
-            include_control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. The
-                client always
-                yields a ``gap``.
+            include_control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. The client
+                always yields a ``gap``.
             silence_seconds: Reconnect after this many seconds without any bytes. Must exceed the server's heartbeat
                 interval.
             backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.

@@ -271,7 +271,7 @@ def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[C
         return [advice("Redis has appendonly off: what was written since its last snapshot is lost when it restarts")]
     if settings.get("appendfsync") != "always":
         return [advice("appendfsync is not `always`: a crash loses as much as the disk is behind, 2 s and more")]
-    # Redis counts its rewrites since 7; in 6.2 the last one's duration is -1 before the first.
+    # Redis 7 counts its rewrites. In 6.2 the duration of the last rewrite is -1 before the first.
     if info.get("aof_rewrites", "1") == "0" or info.get("aof_last_rewrite_time_sec") == "-1":
         return [
             good("everything is on disk before it is answered"),

@@ -27,6 +27,7 @@ def options(*names: str) -> Callable[[Command], Command]:
     chosen = [setting for setting in SETTINGS if not names or setting.name in names]
 
     def decorate(command: Command) -> Command:
+        """Add the options to the command."""
         for setting in reversed(chosen):
             command = _make_option(setting)(command)
         return command

@@ -83,6 +83,7 @@ def _render_delete(data: dict[str, Any]) -> Text:
 def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
     """Return the function that renders an action between two users."""
     def render_relation(data: dict[str, Any]) -> Text:
+        """Render one action between two users."""
         source, target = _text(_member(data, "source"), "login"), _text(_member(data, "target"), "login")
         return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
 

@@ -42,12 +42,12 @@ class Setting(NamedTuple):
 
     @property
     def environment_variable(self) -> str:
-        """The environment variable of this setting."""
+        """Name of the environment variable, such as ``STREAM_SERVER_PORT``."""
         return VARIABLE_PREFIX + self.name.upper()
 
     @property
     def flag(self) -> str:
-        """The command-line flag of this setting."""
+        """Name of the command-line flag, such as ``--port``."""
         return "--" + self.name.replace("_", "-")
 
     @property

@@ -77,6 +77,7 @@ def _bound(detect: "ctypes._NamedFuncPointer", code: "ctypes._NamedFuncPointer")
     code.argtypes, code.restype = (integer,), ctypes.c_char_p
 
     def answer(text: str, best: bool) -> Guess | None:  # noqa: FBT001 - a hot path; keyword calls cost time
+        """Call the library for one text."""
         data = text.encode("utf-8", "surrogatepass")
         languages, percent, scores = (integer * 3)(), (integer * 3)(), (ctypes.c_double * 3)()
         found, valid, reliable = integer(), integer(), ctypes.c_bool()

@@ -2,8 +2,8 @@
 
 On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`` (audience) and ``e`` (JSON). Redis
 also publishes it on ``events:<kind>`` as ``<id> <n> <k> <a> <json>``. The JSON is ``{"wire": {…}, "facts": {…}?}``. The
-server copies ``wire`` to clients byte for byte. ``facts`` is only for matching: a ``delete`` or ``uncomment`` says only
-ids to clients, and its facts let it match the filters that the status or comment matched.
+server copies ``wire`` to clients byte for byte. ``facts`` is only for matching. For example, a ``delete`` gives clients
+only ids, and its facts let it match the same filters as its post.
 
 An entry is decoded at most once per process and encoded at most once per framing. All clients share it.
 """

@@ -7,10 +7,10 @@ import msgspec
 
 from filters.entities import extract_entities
 from filters.event import Event
+from stream_server.events.entity_json import entity_pieces
 from stream_server.events.entry_fields import EntryFacts, WireFields
 from stream_server.events.language import LanguageDetector
 from stream_server.events.view import make_view
-from stream_server.store.social.status_draft import entity_pieces
 
 ANONYMOUS_STATUS = {"id": "0", "uid": "0", "login": "nobody"}
 """Members of a made-up status without id and author."""

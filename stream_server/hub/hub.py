@@ -84,7 +84,7 @@ class Hub:
         self._heartbeats = Heartbeats(
             self.live,
             now_ms=now_ms,
-            lag_ms=lambda: self.lag_ms(),  # noqa: PLW0108 - the feed sets the attribute later
+            lag_ms=lag_ms,
             demote=self.live.demote,
             after_check=self._drop_unused_caches,
         )

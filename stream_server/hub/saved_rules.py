@@ -8,8 +8,7 @@ from weakref import WeakValueDictionary
 
 from filters.error import ParameterError
 from filters.rule import SavedRules
-from filters.rules.named_rule import NamedRule
-from filters.rules.rule import Rule
+from filters.rules.rule import NamedRule, Rule
 from stream_server.events.entry import Entry, SavedRule
 from stream_server.hub.client import Client
 from stream_server.hub.messages import StreamNotice

@@ -1,4 +1,4 @@
-"""The run file: ``server.json`` in the data folder of a running server says where the server and its Redis are.
+"""The run file: ``server.json`` in the data folder of a running server, with the URLs of the server and its Redis.
 
 The other commands read it, see ``commands/server_access.py``. Only its owner may read it, because the URL of Redis may
 hold a password. The server also writes the result of each reload into it, for the command ``reload``.

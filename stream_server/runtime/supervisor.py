@@ -159,13 +159,13 @@ class Supervisor:
             await asyncio.gather(stop, *slot_tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """End the workers, and :meth:`run` after them; called again, kill them."""
+        """Stop the workers, after which :meth:`run` returns. The second call kills them."""
         if self._stopping.is_set():
             self._kill_requested.set()
         self._stopping.set()
 
     def reload_workers(self, env: Mapping[str, str]) -> None:
-        """From now on workers start with ``env``, and those that run are told by SIGHUP to reload."""
+        """Send SIGHUP to the running workers, so they reload; start later workers with ``env``."""
         self._env = dict(env)
         for worker in self._running:
             worker.reload()

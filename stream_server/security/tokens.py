@@ -137,10 +137,7 @@ class TokenAuthority:
         return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
 
     def has_key_for(self, token: str) -> bool:
-        """Return whether the authority has the key that the token names.
-
-        It returns True for text that is not a token.
-        """
+        """Return whether the authority has the key that the token names. Return True for text that is not a token."""
         if self._keys_by_kid is None:
             return True
         try:

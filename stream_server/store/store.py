@@ -20,24 +20,19 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts, SizeLimits
 from stream_server.store.redis.server_info import parse_info
-from stream_server.store.social.blocks import Blocks
+from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
-from stream_server.store.social.favorites import Favorites
-from stream_server.store.social.follow_requests import FollowRequests
-from stream_server.store.social.follows import Follows
+from stream_server.store.social.follows import FollowRequests, Follows
 from stream_server.store.social.groups import Groups
-from stream_server.store.social.likes import Likes
+from stream_server.store.social.likes import Favorites, Likes
 from stream_server.store.social.lists import Lists
-from stream_server.store.social.mutes import Mutes
 from stream_server.store.social.notifications import Notifications
 from stream_server.store.social.relations import Relations
-from stream_server.store.social.reports import Reports
+from stream_server.store.social.reports import Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
-from stream_server.store.social.sessions import Sessions
+from stream_server.store.social.sessions import Sessions, Tickets
 from stream_server.store.social.statuses import Statuses
-from stream_server.store.social.suspensions import Suspensions
 from stream_server.store.social.talks import Talks
-from stream_server.store.social.tickets import Tickets
 from stream_server.store.social.user_graph import UserGraphs
 from stream_server.store.social.users import Users
 from stream_server.store.timelines.syndication import Syndication

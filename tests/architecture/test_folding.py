@@ -11,7 +11,6 @@ CODES = {
     "filters.tokens": "the ASCII half of the one normalisation",
     "filters.urls": "hosts and top-level domains",
     "filters.entities": "the www. of a host",
-    "filters.validation": "names of protocols",
     "filters.index_keys": "tags of languages",
     "filters.language": "tags of languages",
     "filters.event": "codes of countries",

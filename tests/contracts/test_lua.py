@@ -85,7 +85,7 @@ def _changing() -> set[str]:
     for text in (PRELUDE, *PARTS.values()):
         for found in re.finditer(r"^local function (\w+)\(.*?^end", _code(text), re.MULTILINE | re.DOTALL):
             bodies[found[1]] = found[0]
-    changing = {name for name, body in bodies.items() if re.search(rf"redis\.call\('{CHANGES}'", body)} - {"answer"}
+    changing = {name for name, body in bodies.items() if re.search(rf"redis\.call\('{CHANGES}'", body)} - {"keep_reply"}
     while more := {name for name, body in bodies.items() if name not in changing and _calls(body, name, changing)}:
         changing |= more
     return changing
@@ -126,13 +126,13 @@ def test_writes_answer_once_and_check_before_they_change(name: str) -> None:
     """The kept answer is looked at first, an answer is kept, and no refusal stands behind a write."""
     code = _code(VERBS[name])
     change = _first_change(code)
-    assert "answer(" in code
+    assert "keep_reply(" in code
     assert "refuse(" not in code[change:]
 
 
 def test_a_kept_answer_is_looked_at_before_everything_else() -> None:
     """The part that opens a write does nothing but that, and keeps no answer by itself."""
-    assert _code(PARTS["idempotent.lua"]) == "local before = answered()\nif before then\n  return before\nend"
+    assert _code(PARTS["idempotent.lua"]) == "local before = earlier_reply()\nif before then\n  return before\nend"
 
 
 def test_what_keeps_no_answer_changes_nothing_but_jobs() -> None:
@@ -150,7 +150,7 @@ def client(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
 
 
 def _prelude(body: str) -> str:
-    return f"{keys.lua_key_table({'meta', 'log'})}\nlocal LIMIT='10'\n{PRELUDE}\n{body}"
+    return f"{keys.lua_key_table({'meta', 'log'})}\nlocal LOG_MAX_ENTRIES='10'\n{PRELUDE}\n{body}"
 
 
 @pytest.mark.every_redis
@@ -162,7 +162,7 @@ def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
         1_735_689_600_000, 4_107_542_399_999, 4_107_542_400_000, 4_133_980_799_999,
     ]  # fmt: skip
     times = edges + [source.randrange(0, 7_258_118_400_000) for _ in range(5000)]
-    script = _prelude("local t = {} for i = 3, #ARGV do t[#t + 1] = iso(tonumber(ARGV[i])) end return t")
+    script = _prelude("local t = {} for i = 3, #ARGV do t[#t + 1] = to_iso8601(tonumber(ARGV[i])) end return t")
     told = client.eval(script, 1, "k", "-", "0", *(str(ms) for ms in times))
     assert isinstance(told, list)
     assert [one.decode() for one in told] == [format_iso_time(ms) for ms in times]
@@ -174,7 +174,7 @@ def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
     source = random.Random(53)
     places = [(source.randrange(1_704_067_200_000, 3_903_090_455_551), source.randrange(4096)) for _ in range(2000)]
     script = _prelude(
-        "local t = {} for i = 3, #ARGV, 2 do t[#t + 1] = id_at(tonumber(ARGV[i]), tonumber(ARGV[i + 1])) end return t"
+        "local t = {} for i = 3, #ARGV, 2 do t[#t + 1] = make_id(tonumber(ARGV[i]), tonumber(ARGV[i + 1])) end return t"
     )
     told = client.eval(script, 1, "k", "-", "0", *(str(part) for place in places for part in place))
     assert isinstance(told, list)
@@ -189,7 +189,9 @@ def test_every_script_is_loaded() -> None:
     made = scripts.load_scripts(sizes)
     assert {f"{name}.lua" for name in made} == set(VERBS)
     assert made == scripts.load_scripts(sizes)
-    assert all("local LIMIT,CAP,PASS='10',20,30" in script.text for script in made.values())
+    assert all(
+        "local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='10',20,30" in script.text for script in made.values()
+    )
     assert all(script.text.startswith("local KEY={") for script in made.values())
 
 

@@ -80,7 +80,7 @@ def test_me_is_resolved_in_a_new_subscription() -> None:
     following = {"8"}
     open_one = Subscription([TRACK, Follow.parse("@me")], [POSTS])
     resolved = open_one.with_following(following)
-    by_eight = post("coffee", people=frozenset({"8"}))
+    by_eight = post("coffee", user_ids=frozenset({"8"}))
     assert resolved.matches(by_eight)
     assert not open_one.matches(by_eight)
     assert resolved.candidate_keys() == frozenset({"tea", "milk", user_key("8")})

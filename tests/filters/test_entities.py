@@ -5,13 +5,19 @@ from typing import Any
 
 import pytest
 
-from filters.entities import Entities, extract_entities, find_mentions_and_lists, leading_mention, to_display_url
+from filters.entities import Entities, extract_entities, find_mentions_and_lists, to_display_url
 from tests.filters.data import sections
 from tests.tiers import sample
 
 
 def _logins(text: str) -> list[str]:
     return [mention.login for mention in extract_entities(text).mentions]
+
+
+def _reply(text: str) -> str | None:
+    """The login of the mention with which the text begins, blanks aside."""
+    mentions = extract_entities(text).mentions
+    return mentions[0].login if mentions and not text[: mentions[0].indices[0]].strip() else None
 
 
 def _urls(text: str) -> list[str]:
@@ -43,7 +49,7 @@ EXTRACT: dict[str, Callable[[str], Any]] = {
         {"screen_name": mention.login, "indices": list(mention.indices)} for mention in extract_entities(text).mentions
     ],
     "mentions_or_lists_with_indices": _lists,
-    "replies": leading_mention,
+    "replies": _reply,
     "urls": _urls,
     "urls_with_indices": _placed_urls,
     "urls_with_directional_markers": _placed_urls,
@@ -196,7 +202,6 @@ def test_no_text_makes_extraction_slow(piece: str) -> None:
     """
     text = piece * (LONG // len(piece))
     entities = extract_entities(text)
-    leading_mention(text)
     for family in entities:
         ends = [index for entity in family for index in entity.indices]
         assert ends == sorted(ends)

@@ -46,8 +46,8 @@ def test_entities_that_overlap_or_lie_outside_the_text_do_no_harm() -> None:
 
 def test_keys_hold_terms_people_and_squares() -> None:
     """An event is found by what it says, whom it concerns and where it is; a point outranks a place."""
-    here = post("hello", people=frozenset({"7"}), point=(13.4, 52.5))
-    both = post("hello", people=frozenset({"7"}), point=(13.4, 52.5), box=(0.0, 0.0, 90.0, 80.0))
+    here = post("hello", user_ids=frozenset({"7"}), point=(13.4, 52.5))
+    both = post("hello", user_ids=frozenset({"7"}), point=(13.4, 52.5), box=(0.0, 0.0, 90.0, 80.0))
     assert here.index_keys > {"hello", user_key("7")}
     assert here.index_keys == both.index_keys
     assert post("hello").common_keys == {"hello"}

@@ -8,8 +8,8 @@ from filters.follow import Follow
 from filters.index_keys import user_key
 from tests.filters.texts import post
 
-BY_SEVEN = post(people=frozenset({"7"}))
-BY_EIGHT = post(people=frozenset({"8", "9"}))
+BY_SEVEN = post(user_ids=frozenset({"7"}))
+BY_EIGHT = post(user_ids=frozenset({"8", "9"}))
 
 
 def test_follow_matches_whom_it_names() -> None:
@@ -72,15 +72,15 @@ def test_5000_ids_are_taken_and_5001_are_too_many() -> None:
 @pytest.mark.parametrize(
     ("event", "users"),
     [
-        (post(author="7", people=frozenset({"7"})), {"7": "author"}),
-        (post(author="7", people=frozenset({"7"}), reply_to="7"), {"7": "author"}),
-        (post(author="1", people=frozenset({"1", "7"}), reply_to="7"), {"7": "reply"}),
-        (post(author="1", people=frozenset({"1", "7"}), reposted="7"), {"7": "repost"}),
-        (post("@seven yes", author="1", people=frozenset({"1", "7"})), {"7": "mention"}),
-        (post(author="9", people=frozenset({"7", "8", "9"}), reply_to="7"), {"7": "reply", "9": "author"}),
+        (post(author="7", user_ids=frozenset({"7"})), {"7": "author"}),
+        (post(author="7", user_ids=frozenset({"7"}), reply_to="7"), {"7": "author"}),
+        (post(author="1", user_ids=frozenset({"1", "7"}), reply_to="7"), {"7": "reply"}),
+        (post(author="1", user_ids=frozenset({"1", "7"}), reposted_author="7"), {"7": "repost"}),
+        (post("@seven yes", author="1", user_ids=frozenset({"1", "7"})), {"7": "mention"}),
+        (post(author="9", user_ids=frozenset({"7", "8", "9"}), reply_to="7"), {"7": "reply", "9": "author"}),
         (Event("follow", author="1", user_ids=frozenset({"1", "7"})), {"7": "target"}),
         (Event("like", author="7", user_ids=frozenset({"1", "7"})), {"7": "author"}),
-        (post(author="1", people=frozenset({"1"})), {}),
+        (post(author="1", user_ids=frozenset({"1"})), {}),
     ],
 )
 def test_it_says_of_whom_and_as_what(event: Event, users: dict[str, str]) -> None:

@@ -30,7 +30,7 @@ class Broken(Filter):
     """A filter that fails on some texts."""
 
     name: ClassVar[str] = "broken"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Fails."
 
     @classmethod
@@ -65,7 +65,7 @@ def filled() -> SubscriptionIndex[str]:
         (post("tea"), {"tea", "york", "all"}),
         (post("a leaf, green"), {"tea", "all"}),
         (post("a leaf"), {"all"}),
-        (post("", people=frozenset({"7", "8"})), {"seven", "all"}),
+        (post("", user_ids=frozenset({"7", "8"})), {"seven", "all"}),
         (post("tea", point=(-73.5, 40.5), lang="de"), {"tea", "york", "all", "whole"}),
         (post("", box=(-73.1, 40.9, -50.0, 60.0)), {"york", "all"}),
         (Event("like", text="tea", user_ids=frozenset({"7"})), {"likes"}),
@@ -102,7 +102,7 @@ def test_what_leaves_leaves_no_trace() -> None:
     for item in ("tea", "seven", "york", "all", "likes", "whole"):
         index.remove(item)
         assert item not in index
-    assert index.match(post("tea", people=frozenset({"7"}), point=(-73.5, 40.5))) == []
+    assert index.match(post("tea", user_ids=frozenset({"7"}), point=(-73.5, 40.5))) == []
     assert len(index) == index.scanned_count == 0
     assert not index._groups
     assert not index._group_of_item
@@ -115,7 +115,7 @@ def test_an_empty_posting_list_is_taken_away() -> None:
     index.add("two", Subscription([Track.parse("a b,c")]))
     index.remove("one")
     (room,) = index._groups.values()
-    assert not room.postings._live_keys
+    assert not room.postings._dynamic_keys
     assert not room.postings._verifiers
     assert not room.postings._boxes
     assert _leaves(room.postings._clauses) == {("b", "a"): ("two",), ("c",): ("two",)}
@@ -134,7 +134,7 @@ def test_a_living_set_is_followed_by_keys() -> None:
     following = {"8"}
     index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("me", Subscription([Follow.parse("7,@me").with_following(following)], [POSTS]))
-    seven, eight, nine = (post(people=frozenset({name})) for name in "789")
+    seven, eight, nine = (post(user_ids=frozenset({name})) for name in "789")
     following.add("9")
     index.add_key("me", user_key("9"))
     assert [index.match(event) for event in (seven, eight, nine)] == [["me"]] * 3

@@ -32,7 +32,7 @@ def test_a_partition_comes_with_the_firehose(registry: Registry) -> None:
 
 def test_me_is_resolved_where_it_is_known(registry: Registry) -> None:
     """With the set of those followed the subscription is complete."""
-    assert parse_subscription({"follow": "@me"}, registry, following={"8"}).matches(post(people=frozenset({"8"})))
+    assert parse_subscription({"follow": "@me"}, registry, following={"8"}).matches(post(user_ids=frozenset({"8"})))
     assert parse_subscription({"follow": "@me"}, registry).uses_me
 
 

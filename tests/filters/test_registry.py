@@ -21,7 +21,7 @@ from filters.base import Filter
 
 class Shout(Filter):
     name = "shout"
-    role = "any"
+    role = "combinable"
     help = "Posts in capitals."
 
     @classmethod
@@ -29,7 +29,7 @@ class Shout(Filter):
         return cls()
 
     @property
-    def key(self):
+    def canonical_form(self):
         return True
 
     def matches(self, event):
@@ -70,10 +70,14 @@ def test_an_installed_filter_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("broken:Shout", "raise RuntimeError('no luck')", "no luck"),
         ("broken:Missing", PLUGIN, "Missing"),
-        ("broken:number", "number = 5", "no class"),
-        ("broken:Shout", PLUGIN.replace('"shout"', '"whisper"'), "calls itself whisper"),
-        ("broken:Shout", PLUGIN.replace('"any"', '"weird"'), "has the role 'weird', not one of any, whole, narrow"),
-        ("broken:Shout", PLUGIN.replace('role = "any"', ""), "has the role None"),
+        ("broken:number", "number = 5", "not a class"),
+        ("broken:Shout", PLUGIN.replace('"shout"', '"whisper"'), "has the name whisper"),
+        (
+            "broken:Shout",
+            PLUGIN.replace('"combinable"', '"weird"'),
+            "has the role 'weird'; expected one of combinable, standalone, narrowing",
+        ),
+        ("broken:Shout", PLUGIN.replace('role = "combinable"', ""), "has the role None"),
     ],
 )
 def test_a_broken_filter_is_named(
@@ -90,7 +94,7 @@ def test_a_broken_filter_is_named(
 
 def test_two_filters_of_one_name_are_refused() -> None:
     """Which of the two a client gets must not depend on the order of a path."""
-    with pytest.raises(PluginError, match="two filters are called track"):
+    with pytest.raises(PluginError, match="two installed filters are named track"):
         Registry([*built_in(), EntryPoint("track", "elsewhere:Track", ENTRY_POINT_GROUP)])
 
 
@@ -100,9 +104,11 @@ def test_two_filters_of_one_name_are_refused() -> None:
 )
 def test_a_name_that_is_taken_is_refused(name: str, taken: str) -> None:
     """A filter of that name would be there, and never be asked."""
-    with pytest.raises(PluginError, match=f"filter {name} .elsewhere:Since, of .* never be reached: {name} is {taken}"):
+    with pytest.raises(
+        PluginError, match=f"filter {name} .elsewhere:Since, of .* cannot be used: {name} is the name of {taken}"
+    ):
         Registry([*built_in(), EntryPoint(name, "elsewhere:Since", ENTRY_POINT_GROUP)])
-    with pytest.raises(PluginError, match=f"filter {name} would never be reached: {name} is {taken}"):
+    with pytest.raises(PluginError, match=f"filter {name} cannot be used: {name} is the name of {taken}"):
         Registry().register(type("Taken", (Firehose,), {"name": name}))
 
 
@@ -123,7 +129,7 @@ def test_a_filter_can_be_registered_by_hand() -> None:
     registry = Registry()
     registry.register(Firehose)
     assert registry.get("firehose") is Firehose
-    with pytest.raises(PluginError, match="firehose already"):
+    with pytest.raises(PluginError, match="firehose is registered already"):
         registry.register(Firehose)
     with pytest.raises(PluginError, match="filter odd has the role 'weird'"):
         registry.register(type("Odd", (Firehose,), {"name": "odd", "role": "weird"}))

@@ -66,7 +66,7 @@ class Good(Filter):
     """Posts whose text has the value in it; what is broken below is broken in copies of this one."""
 
     name: ClassVar[str] = "good"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Keeps the contract."
 
     def __init__(self, value: str) -> None:
@@ -159,42 +159,45 @@ def _says(said: Any) -> Any:
 
 
 BREAKS: list[tuple[str, dict[str, Any]]] = [
-    ("no parameter's name", {"name": "Not a name"}),
-    ("would never be reached", {"name": "since"}),
-    ("would never be reached", {"name": "from"}),
+    ("not a valid parameter name", {"name": "Not a name"}),
+    ("name is reserved", {"name": "since"}),
+    ("name is reserved", {"name": "from"}),
     ("role is 'other'", {"role": "other"}),
     ("help is empty", {"help": " "}),
     ("scopes are not strings", {"scopes": frozenset({1})}),
-    ("needs itself", {"needs": frozenset({"good"})}),
+    ("requires itself", {"requires": frozenset({"good"})}),
     ("must refuse", {"parse": classmethod(_takes_all)}),
     ("KeyError", {"parse": classmethod(_raises)}),
-    ("blames 'other'", {"parse": classmethod(_blames_another)}),
-    ("as 'teapot'", {"parse": classmethod(_odd_code)}),
-    ("unequal filters", {"key": property(_key_of_its_own)}),
+    ("names the parameter 'other'", {"parse": classmethod(_blames_another)}),
+    ("unknown code 'teapot'", {"parse": classmethod(_odd_code)}),
+    ("unequal filters", {"canonical_form": property(_key_of_its_own)}),
     ("unequal hashes", {"__hash__": object.__hash__}),
     ("neither True nor False", {"matches": lambda _, event: event.text.count("hello")}),
-    ("changed its mind", {"matches": _forgetful}),
-    ("the index would miss it", {"keys": _wrong_keys}),
-    ("lies in one of its boxes", {"leads": _everywhere}),
-    ("none of its leads", {"leads": _nowhere}),
-    ("but no keys", {"clauses": _wrong_clauses}),
-    ("no frozenset", {"keys": lambda _: ["hello"]}),
-    ("keys that are no strings: frozenset", {"keys": lambda _: frozenset({"hello", 7})}),
-    ("changed its keys", {"keys": _changing}),
-    ("changed its leads", {"leads": _changing_leads}),
-    ("leads that no index can hold: leads are", {"leads": lambda _: 7}),
-    ("leads that no index can hold: a box is", {"leads": lambda _: IndexTerms((), boxes=[(0, 0, float("nan"), 1)])}),
+    ("gives different answers", {"matches": _forgetful}),
+    ("the index would miss it", {"candidate_keys": _wrong_keys}),
+    ("lies in one of its boxes", {"index_terms": _everywhere}),
+    ("none of its index terms", {"index_terms": _nowhere}),
+    ("but no candidate keys", {"exact_clauses": _wrong_clauses}),
+    ("not a frozenset", {"candidate_keys": lambda _: ["hello"]}),
+    ("keys that are not strings: frozenset", {"candidate_keys": lambda _: frozenset({"hello", 7})}),
+    ("gives different candidate keys", {"candidate_keys": _changing}),
+    ("gives different index terms", {"index_terms": _changing_leads}),
+    ("index terms that the index cannot hold: index_terms\\(\\) must return", {"index_terms": lambda _: 7}),
+    (
+        "cannot hold: a box must be",
+        {"index_terms": lambda _: IndexTerms((), boxes=[(0, 0, float("nan"), 1)])},
+    ),
     ("raised ZeroDivisionError", {"explain": _fails}),
-    ("raised ZeroDivisionError", {"matched": _fails}),
-    ("is None, no list", {"explain": _says(None)}),
-    ("is None, no list", {"matched": _says(None)}),
-    ("an item that is no dict", {"explain": _says(["hello"])}),
-    ("is no JSON", {"explain": _says([{"filter": "good", "why": object()}])}),
-    ("is no JSON", {"matched": _says([{"share": float("inf")}])}),
-    ("names no filter", {"explain": _says([{"why": "hello"}])}),
+    ("raised ZeroDivisionError", {"matched_items": _fails}),
+    ("is None, not a list", {"explain": _says(None)}),
+    ("is None, not a list", {"matched_items": _says(None)}),
+    ("an item that is not a dict", {"explain": _says(["hello"])}),
+    ("is not JSON", {"explain": _says([{"filter": "good", "why": object()}])}),
+    ("is not JSON", {"matched_items": _says([{"share": float("inf")}])}),
+    ("without the member filter", {"explain": _says([{"why": "hello"}])}),
     ("its reasons disagree", {"explain": _says([])}),
-    ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses}),
-    ("clauses disagree", {"keys": _hello, "clauses": _wrong_clauses, "matches": _never}),
+    ("clauses disagree", {"candidate_keys": _hello, "exact_clauses": _wrong_clauses}),
+    ("clauses disagree", {"candidate_keys": _hello, "exact_clauses": _wrong_clauses, "matches": _never}),
 ]
 
 
@@ -214,5 +217,7 @@ def test_what_breaks_the_contract_fails(complaint: str, members: dict[str, Any])
 def test_own_events_are_used() -> None:
     """Who gives events has the filter tried on these."""
     with pytest.raises(AssertionError, match="the index would miss it"):
-        check_filter(type("Broken", (Good,), {"keys": _wrong_keys}), ["odd"], events=[Event("post", text="oddly")])
-    check_filter(type("Broken", (Good,), {"keys": _wrong_keys}), ["odd"])
+        check_filter(
+            type("Broken", (Good,), {"candidate_keys": _wrong_keys}), ["odd"], events=[Event("post", text="oddly")]
+        )
+    check_filter(type("Broken", (Good,), {"candidate_keys": _wrong_keys}), ["odd"])

@@ -27,7 +27,7 @@ class Odd(Filter):
     """Asked for its leads, or its keys, it gives the next of ``answers``, raising what is an exception."""
 
     name: ClassVar[str] = "odd"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Odd."
     answers: ClassVar[list[Any]] = []
 
@@ -53,17 +53,17 @@ class Odd(Filter):
 
 def leading(*answers: Any) -> type[Odd]:
     """One that gives these as its leads."""
-    return type("Leading", (Odd,), {"answers": list(answers), "leads": lambda one: one.answer()})
+    return type("Leading", (Odd,), {"answers": list(answers), "index_terms": lambda one: one.answer()})
 
 
 def keyed(*answers: Any) -> type[Odd]:
     """One that gives these as its keys."""
-    return type("Keyed", (Odd,), {"answers": list(answers), "keys": lambda one: one.answer()})
+    return type("Keyed", (Odd,), {"answers": list(answers), "candidate_keys": lambda one: one.answer()})
 
 
 def clausal(*answers: Any) -> type[Odd]:
     """One that gives these as its clauses."""
-    return type("Clausal", (Odd,), {"answers": list(answers), "clauses": lambda one: one.answer()})
+    return type("Clausal", (Odd,), {"answers": list(answers), "exact_clauses": lambda one: one.answer()})
 
 
 def parsed(registry: Registry, odd: type[Odd], **more: str) -> Subscription:
@@ -137,7 +137,7 @@ def test_a_key_is_left_where_a_filter_does_not_say_whether_it_needs_it(registry:
     following.discard("7")
     index.remove_key("odd", user_key("7"))
     index.remove_key("odd", user_key("7"))
-    seven, eight = (post(people=frozenset({uid})) for uid in "78")
+    seven, eight = (post(user_ids=frozenset({uid})) for uid in "78")
     assert [index.match(event) for event in (post("tea"), seven, eight)] == [["odd"], [], ["odd"]]
     index.remove("odd")
     assert [index.match(event) for event in (post("tea"), seven, eight)] == [[], [], []]
@@ -148,18 +148,18 @@ def test_a_key_is_left_where_a_filter_does_not_say_whether_it_needs_it(registry:
 NAN = float("nan")
 
 LEADS: list[tuple[Any, str]] = [
-    (7, "leads are a filters.index_keys.IndexTerms"),
-    (((TEA,), ()), "leads are a filters.index_keys.IndexTerms"),
+    (7, "must return a filters.index_keys.IndexTerms"),
+    (((TEA,), ()), "must return a filters.index_keys.IndexTerms"),
     (ValueError("no luck"), "no luck"),
     (IndexTerms(5), "not iterable"),  # type: ignore[arg-type]  # unruly
-    (IndexTerms(["tea"]), "keys are a set of strings"),  # type: ignore[list-item]  # unruly
-    (IndexTerms((), [frozenset({"tea", 2})]), "keys are a set of strings"),  # type: ignore[arg-type]  # unruly
-    (IndexTerms((), [frozenset({"tea", "milk"})], dynamic=True), "a live hint has one key"),
-    (IndexTerms((), [frozenset()], dynamic=True), "a live hint has one key"),
+    (IndexTerms(["tea"]), "keys must be a set of strings"),  # type: ignore[list-item]  # unruly
+    (IndexTerms((), [frozenset({"tea", 2})]), "keys must be a set of strings"),  # type: ignore[arg-type]  # unruly
+    (IndexTerms((), [frozenset({"tea", "milk"})], dynamic=True), "must have exactly one key"),
+    (IndexTerms((), [frozenset()], dynamic=True), "must have exactly one key"),
     (IndexTerms((), boxes=[(0, 0, 1)]), "unpack"),  # type: ignore[list-item]  # unruly
     (IndexTerms((), boxes=[(0, 0, 1, "1")]), "bad operand"),  # type: ignore[list-item]  # unruly
     *(
-        (IndexTerms([TEA], boxes=[(0, 0, 1, 1), box]), "a box is west")
+        (IndexTerms([TEA], boxes=[(0, 0, 1, 1), box]), "a box must be west")
         for box in ((NAN, 0, 1, 1), (0, 0, 1, NAN), (-181, 0, 1, 1), (0, 0, 1e999, 1), (0, -91, 1, 1), (0, 0, 1, 91))
     ),
 ]
@@ -167,7 +167,7 @@ LEADS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("leads", "told"), LEADS)
-@pytest.mark.parametrize("role", ["any", "whole"])
+@pytest.mark.parametrize("role", ["combinable", "standalone"])
 def test_leads_that_cannot_be_held_are_a_refusal(registry: Registry, role: Role, leads: Any, told: str) -> None:
     """Of the parameter, before anybody has been let in."""
     odd = leading(leads)
@@ -269,4 +269,4 @@ def test_boxes_find_a_rule_as_they_find_a_parameter(registry: Registry) -> None:
     points = [(179.5, -17.0), (-179.0, -17.0), (13.4, 52.5)]
     assert [sorted(index.match(post(point=point))) for point in points] == [["odd", "rule"]] * 3
     assert index.match(post("tea", point=(20.0, 52.5))) == []
-    assert list(map(operator.attrgetter("costly"), index._subscriptions.values())) == [[], []]
+    assert list(map(operator.attrgetter("unindexed_bases"), index._subscriptions.values())) == [[], []]

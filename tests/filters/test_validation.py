@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from filters.validation import is_hashtag, is_list, is_login, is_url
 from tests.filters.data import sections
+from tests.filters.text_validation import is_hashtag, is_list, is_login, is_url
 
 VALIDATE: dict[str, Callable[[str], bool]] = {
     "usernames": is_login,

@@ -74,7 +74,8 @@ def test_a_patch_is_one_edit_that_something_has_to_see(tmp_path: Path, text: str
 
 def test_only_a_failed_assertion_counts(checkout: Checkout) -> None:
     """Neither tests that pass, nor what cannot be imported, nor what is not there."""
-    nonsense = Mutant("", (), "filters/track.py", "from filters import unspaced\n", "from filters import nothing\n")
+    old, new = "from filters import unspaced_scripts\n", "from filters import nothing\n"
+    nonsense = Mutant("", (), "filters/track.py", old, new)
     killers = ["tests/filters/test_track.py::test_more_of_the_matcher"]
     assert not checkout.run(killers).asserted
     assert not checkout.run(["tests/filters/test_track.py::test_of_nothing"]).asserted

@@ -15,8 +15,8 @@ from filters.event import Event
 from filters.registry import Registry
 from filters.rules.error import RuleError
 from filters.rules.parser import parse_rule
-from filters.rules.printer import format_node
 from filters.rules.rule import Rule
+from filters.rules.tree import format_node
 from filters.testing import example_events
 from tests import reference_rules
 from tests.property.laws import holds

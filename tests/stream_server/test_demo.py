@@ -1,4 +1,4 @@
-"""What the demo prints works when it is pasted."""
+"""The commands that the demo prints work when pasted."""
 
 import json
 import random
@@ -20,15 +20,15 @@ from tests.end_to_end.server import Server, environment
 pytestmark = pytest.mark.extended
 
 COMMANDS = 16
-"""The export of the token, the function, thirteen things to see, the post."""
+"""Number of lines: the token, the function, thirteen requests, the post."""
 
 STREAMS = 7
-"""Of those that are to be seen, how many go on; the others are one answer each."""
+"""Number of printed requests that are streams; the others have one answer."""
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A real server with the demo, which has printed all that it prints."""
+    """Start a real server with the demo, and wait until it has printed its guide."""
     folder = tmp_path_factory.mktemp("demo")
     with running(*COMMAND, "serve", "--demo", "--port", "0", folder=folder, env=environment()) as server:
         server.until(lambda: len(commands(server)) == COMMANDS, seconds=30)
@@ -38,12 +38,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def commands(server: Running) -> list[str]:
-    """The lines to paste: the export of the token, the function, then the others."""
+    """Return the lines to paste: the token, the function, then the others."""
     return re.findall(r"^(?:export|see|curl) ?.*$", server.out, re.MULTILINE)
 
 
 def first_answer(script: str, folder: Path) -> Any:
-    """The first line that a pasted command prints, as JSON; it is ended then, as its reader would."""
+    """Run a pasted command until its first line, and return that as JSON."""
     with running("bash", "-c", script, folder=folder, env=environment()) as pasted:
         try:
             pasted.until(lambda: "\n" in pasted.out)
@@ -55,7 +55,7 @@ def first_answer(script: str, folder: Path) -> Any:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the demo prints curl commands, and there is no curl")
 def test_everything_that_is_printed_can_be_pasted(shown: Running, tmp_path: Path) -> None:
-    """Each printed command answers: each stream with its hello, each list with what is on it, the post with itself."""
+    """Each printed command answers: a stream with hello, a list with its content, the post with itself."""
     export, function, *pasted = commands(shown)
     begin = f"{export}\n{function.replace('{ curl', '{ exec curl')}"  # so that the curl is the process that is ended
     answers = [first_answer(f"{begin}\n{line}", tmp_path / str(n)) for n, line in enumerate(pasted[:-1])]
@@ -72,14 +72,14 @@ def test_everything_that_is_printed_can_be_pasted(shown: Running, tmp_path: Path
 
 
 def test_what_is_said_of_a_command_means_nothing_to_a_shell(shown: Running) -> None:
-    """At its prompt zsh knows no comments: what stands there must be words to it."""
+    """An interactive zsh has no comments, so comment text must be harmless arguments."""
     said = [line.partition(" # ")[2] for line in commands(shown) if line.startswith("see ")]
     assert len(said) == STREAMS + 6
     assert all(re.fullmatch(r"[A-Za-z ,:-]+", one) for one in said)
 
 
 async def test_the_password_that_is_printed_opens_the_account(shown: Running) -> None:
-    """As pages do that people log in to, such as the one of the examples, which names it too."""
+    """The login page of the examples names the demo's login and password."""
     address, login, password = re.findall(r'http://\S+|(?<=You are ")\w+|(?<=password ")[^"]+', shown.out)[:3]
     async with ApiClient(address) as api:
         assert (await api.log_in(login, password))["user"]["login"] == login
@@ -88,7 +88,7 @@ async def test_the_password_that_is_printed_opens_the_account(shown: Running) ->
 
 
 def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
-    """The first line is the address, for programs; all fits a terminal of 24 lines, and a file has no colours."""
+    """The first line is the address, for programs. The guide fits 24 lines, and a file has no colours."""
     lines = shown.out.splitlines()
     assert re.fullmatch(r"stream-server listening on http://127\.0\.0\.1:\d+", lines[0])
     assert len(lines) <= 24
@@ -96,7 +96,7 @@ def test_it_is_one_screen_and_the_address_comes_first(shown: Running) -> None:
 
 
 def test_made_up_posts_are_valid() -> None:
-    """Whatever is drawn, a post is short enough, has a tag, and its point is on the globe."""
+    """Every random post is short enough, has a tag, and lies on the globe."""
     chance = random.Random(7)
     posts = [walkthrough.random_post(chance, "ada") for _ in range(500)]
     assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in posts)
@@ -108,18 +108,18 @@ def test_made_up_posts_are_valid() -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server without a world."""
+    """Start a server without demo content."""
     with Server(tmp_path / "server") as started:
         yield started
 
 
 def mint(uid: str, scopes: frozenset[str]) -> str:
-    """A token of that server."""
+    """Return a token of that server."""
     return signed(uid, " ".join(scopes))
 
 
 class Broken(ApiClient):
-    """A client that breaks down after some requests."""
+    """A client that fails after some requests."""
 
     left = 0
 
@@ -131,7 +131,7 @@ class Broken(ApiClient):
 
 
 async def things(api: ApiClient, world: demo_world.DemoWorld) -> dict[str, Any]:
-    """What Ada finds in the world, with what is hers alone; and how much Dora is asked."""
+    """Return what Ada sees of the demo content, and Dora's follow requests."""
     ada, dora = [mint(world.user_ids[login], frozenset({"read"})) for login in ("ada", "dora")]
     paths = (
         "users/me", "timelines/home?count=200", "notifications", "talks", "users/me/groups", "users/me/favorites",
@@ -144,7 +144,7 @@ async def things(api: ApiClient, world: demo_world.DemoWorld) -> dict[str, Any]:
 
 
 async def test_the_world_has_one_of_each_and_is_made_once(server: Server) -> None:
-    """Conversation, repost, quote, lists, group, talk, a request that waits; a second start changes nothing."""
+    """The content is complete, and a second start changes nothing."""
     async with ApiClient(server.address) as api:
         world = await demo_world.find_or_create_world(api, mint)
         found = await things(api, world)
@@ -162,7 +162,7 @@ async def test_the_world_has_one_of_each_and_is_made_once(server: Server) -> Non
 
 
 async def test_a_world_that_was_broken_off_is_made_to_its_end(server: Server) -> None:
-    """Wherever it was broken off: nothing is missing, and nothing is there twice."""
+    """After an interruption at any point, the next setup leaves nothing missing and nothing twice."""
     async with Broken(server.address) as api:
         for steps in range(0, 1000, 7):
             api.left = steps
@@ -180,7 +180,7 @@ async def test_a_world_that_was_broken_off_is_made_to_its_end(server: Server) ->
 
 
 async def test_nobody_else_is_made_to_speak(server: Server) -> None:
-    """Where somebody has the name already, the demo's person gets another one."""
+    """If another person has the login, the demo user gets a longer one."""
     async with ApiClient(server.address) as api:
         ada, bob = [
             await api.sign_up(login, "The real one", f"{login}@example.com", "correct horse")

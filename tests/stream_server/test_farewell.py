@@ -1,4 +1,4 @@
-"""A server that stops: who is answered, who is refused and who is told goodbye, at the moments that are hard to hit."""
+"""Shutdown: which requests the server answers, refuses or ends with goodbye, at difficult moments."""
 
 import asyncio
 import json
@@ -24,11 +24,11 @@ ASKED = {
     "/v1/stream": "track=x", "/v1/events": "track=x&wait=60", "/1.1/statuses/filter.json": "track=x",
     "/2/tweets/sample/stream": "",
 }  # fmt: skip
-"""A stream of each kind, and a poll, with what they are asked."""
+"""One stream of each kind and a poll, with their parameters."""
 
 
 class Stand:
-    """A server in this process whose end begins when a test says so, and a client of it."""
+    """A server in this process that shuts down when a test says so, and a client of it."""
 
     def __init__(self, app: web.Application, port: int, leave: asyncio.Event, ended: "asyncio.Task[None]") -> None:
         self.app = app
@@ -55,12 +55,12 @@ class Stand:
         return {"Authorization": f"Bearer {tokens.fresh(self.uid, 'read write stream firehose')}"}
 
     async def begin_to_stop(self) -> None:
-        """What SIGTERM does; returns when it has begun."""
+        """Do what SIGTERM does; return once the shutdown has begun."""
         self.leave.set()
         await eventually(lambda: self.app[app_keys.HUB].is_stopping)
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, aiohttp.ClientResponse, bytes]:
-        """One request over a connection of its own, so that it meets the listening socket."""
+        """Send one request over its own connection, so that it meets the listening socket."""
         async with (
             aiohttp.ClientSession(f"http://127.0.0.1:{self.port}") as fresh,
             fresh.request(method, path, headers=self.bearer, **more) as answer,
@@ -68,7 +68,7 @@ class Stand:
             return answer.status, answer, await answer.read()
 
     async def raw(self, head: str, body: str = "") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection on which this was sent, with the token and the body's length."""
+        """Open a connection and send this request, with token and body length."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         lines = [head, "Host: x", f"Authorization: {self.bearer['Authorization']}", "Content-Type: application/json"]
         writer.write(("\r\n".join(lines) + f"\r\n\r\n{body}").encode())
@@ -76,7 +76,7 @@ class Stand:
         return reader, writer
 
     async def stay(self) -> asyncio.StreamWriter:
-        """A stream whose client is there and takes nothing: the server waits for it, as long as it waits at all."""
+        """Open a stream whose client reads nothing, so that the server waits for it."""
         reader, writer = await self.raw("GET /v1/stream?track=x HTTP/1.1")
         await reader.readuntil(b"\n\r\n")
         await eventually(lambda: len(self.app[app_keys.HUB].registry) > 0)
@@ -92,13 +92,13 @@ class Stand:
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    """Settings that a test may override."""
+    """Return the settings; tests may override them."""
     return {}
 
 
 @pytest.fixture
 async def stand(redis_url: str, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> AsyncIterator[Stand]:
-    """A server that waits for its last clients until they leave."""
+    """Start a server that waits for its last clients."""
     monkeypatch.setattr(room, "GOODBYE_SECONDS", 60.0)
     given = {"redis_timeout_seconds": PATIENCE, "shutdown_seconds": 400.0, "limits": "off", **settings}
     config = tokens.config(redis=redis_url, password_memory_kib=8, password_rounds=1, **given)
@@ -119,7 +119,7 @@ async def _serve(config: Config, begun: "asyncio.Future[tuple[web.Application, i
 
 
 async def test_a_stopping_server_still_listens_and_says_so(stand: Stand) -> None:
-    """As long as goodbyes are on their way a new connection is answered: health, readiness, and a write."""
+    """While goodbyes are pending, the server answers new connections: health, readiness and writes."""
     client = await stand.stay()
     await stand.begin_to_stop()
     status, answer, body = await stand.ask("GET", "/readyz")
@@ -133,7 +133,7 @@ async def test_a_stopping_server_still_listens_and_says_so(stand: Stand) -> None
 
 @pytest.mark.parametrize("path", ASKED)
 async def test_a_stopping_server_refuses_what_would_stream(stand: Stand, path: str) -> None:
-    """503 before the first byte, in each protocol's own shape, with a time to come back."""
+    """New streams get 503 before the first byte, in the protocol's own shape, with a retry delay."""
     client = await stand.stay()
     await stand.begin_to_stop()
     status, answer, body = await stand.ask("GET", f"{path}?{ASKED[path]}")
@@ -142,7 +142,7 @@ async def test_a_stopping_server_refuses_what_would_stream(stand: Stand, path: s
 
 
 def assert_refused(path: str, status: int, headers: Any, body: bytes) -> None:
-    """It is the refusal of a stopping server, as this path's protocol says it."""
+    """Check that this is the shutdown error in the protocol of this path."""
     assert status == 503
     assert 1 <= int(headers["Retry-After"]) <= 5
     assert headers["Connection"] == "close"
@@ -152,7 +152,7 @@ def assert_refused(path: str, status: int, headers: Any, body: bytes) -> None:
 
 
 async def test_a_stopping_server_does_not_use_up_a_ticket(stand: Stand) -> None:
-    """What it refuses can be had with the same ticket from another server."""
+    """A refused stream does not consume its ticket, so another server accepts it."""
     async with stand.session.post("/v1/streams/ticket", headers=stand.bearer) as answer:
         ticket = (await answer.json())["ticket"]
     client = await stand.stay()
@@ -169,7 +169,7 @@ async def test_a_stopping_server_does_not_use_up_a_ticket(stand: Stand) -> None:
 async def test_a_stream_that_was_being_planned_is_refused(
     stand: Stand, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signal comes while Redis is asked about it: it is refused as well, not begun and ended."""
+    """A shutdown while the stream waits for Redis refuses it, instead of opening and ending it."""
     sessions, asked, answers = stand.app[app_keys.STORE].sessions, asyncio.Event(), asyncio.Event()
     real = sessions.get_token_status
     monkeypatch.setattr(sessions, "get_token_status", held(real, asked, answers))
@@ -185,7 +185,7 @@ async def test_a_stream_that_was_being_planned_is_refused(
 def held(
     real: Callable[..., Awaitable[Any]], asked: asyncio.Event, answers: asyncio.Event
 ) -> Callable[..., Awaitable[Any]]:
-    """``real``, which says that it was called and waits for leave."""
+    """Wrap ``real``: report each call, and wait for permission."""
 
     async def call(*arguments: Any, **more: Any) -> Any:
         asked.set()
@@ -196,7 +196,7 @@ def held(
 
 
 async def test_a_stream_that_has_just_begun_is_told_goodbye(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its head is out when the signal comes: there is no refusal any more, but an end in good order."""
+    """A stream whose head is already sent gets a goodbye instead of a refusal."""
     hub, asked, answers = stand.app[app_keys.HUB], asyncio.Event(), asyncio.Event()
     real = web.StreamResponse.write
     monkeypatch.setattr(web.StreamResponse, "write", held(real, asked, answers))
@@ -213,7 +213,7 @@ async def test_a_stream_that_has_just_begun_is_told_goodbye(stand: Stand, monkey
 
 
 async def test_a_gap_that_is_known_comes_in_one_write_with_hello(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both hello's cursor and the goodbye's lie behind it: who is cut there, or sent away, has heard of it."""
+    """The cursors of hello and goodbye lie behind the gap, so the gap must be sent with hello."""
     assert (await stand.ask("POST", "/v1/statuses", json={"message": "x"}))[0] == 201
     await eventually(lambda: stand.app[app_keys.HUB].head.n > 0)
     head = stand.app[app_keys.HUB].head
@@ -236,12 +236,12 @@ async def test_a_gap_that_is_known_comes_in_one_write_with_hello(stand: Stand, m
 
 
 async def size(reader: asyncio.StreamReader) -> int:
-    """How many bytes the next chunk has."""
+    """Return the size of the next chunk in bytes."""
     return int(await reader.readline(), 16)
 
 
 async def test_a_write_that_was_half_sent_is_answered(stand: Stand) -> None:
-    """The rest of its body comes after the signal; the answer closes the connection, the next request is not read."""
+    """A body that completes during shutdown gets an answer; then the connection closes."""
     body = json.dumps({"message": "half of it before, half of it after"})
     reader, writer = await stand.raw(f"POST /v1/statuses HTTP/1.1\r\nContent-Length: {len(body)}", body[:10])
     requests = stand.app[app_keys.METRICS].requests
@@ -258,7 +258,7 @@ async def test_a_write_that_was_half_sent_is_answered(stand: Stand) -> None:
 
 
 async def refused(port: int) -> bool:
-    """Whether nobody listens any more."""
+    """Whether the port no longer accepts connections."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:
@@ -270,7 +270,7 @@ async def refused(port: int) -> bool:
 @pytest.mark.parametrize("settings", [{"shutdown_seconds": 0.8}])
 @pytest.mark.parametrize("sent", ["POST /v1/statuses HT", "POST /v1/statuses HTTP/1.1\r\nContent-Length: 50\r\nX: "])
 async def test_what_never_comes_whole_does_not_hold_the_end(stand: Stand, sent: str) -> None:
-    """Half a head is nothing to wait for, half a body is waited for in vain and cut."""
+    """The server does not wait for half a head, and cuts an incomplete body after the timeout."""
     reader, writer = await asyncio.open_connection("127.0.0.1", stand.port)
     writer.write(sent.encode())
     whole = await stand.raw("POST /v1/statuses HTTP/1.1\r\nContent-Length: 50", "{")
@@ -284,7 +284,7 @@ async def test_what_never_comes_whole_does_not_hold_the_end(stand: Stand, sent: 
 
 
 async def test_polls_answer_with_what_they_have(stand: Stand) -> None:
-    """At once, long before their wait is over, with a goodbye and the cursor to go on with."""
+    """Polls end at once with a goodbye and a cursor."""
     polls = [
         asyncio.create_task(stand.ask("GET", f"/v1/events?wait=60&track=x{since}")) for since in ("", "&since=0-0.0")
     ]
@@ -301,7 +301,7 @@ async def test_polls_answer_with_what_they_have(stand: Stand) -> None:
 
 @pytest.mark.parametrize("many", [2, 10, 333, 2000])
 def test_the_times_to_return_fill_the_span(many: int) -> None:
-    """However many they are, each tenth of the span has its share, within one, and two processes tell other times."""
+    """Retry delays are spread evenly for any number of clients, and differ between processes."""
     spread = 5.0
     shutdowns = [ReconnectSpread(spread, random.Random(seed)) for seed in (1, 2)]
     told = [[shutdown.next_retry_after() for _ in range(many)] for shutdown in shutdowns]

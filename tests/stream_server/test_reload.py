@@ -59,9 +59,9 @@ class Kept:
         return self.hub.limits
 
     @property
-    def bounds(self) -> RetentionLimits:
-        bounds: RetentionLimits = self.trimmer.bounds
-        return bounds
+    def retention(self) -> RetentionLimits:
+        limits: RetentionLimits = self.trimmer.limits
+        return limits
 
 
 def _owner(task: "asyncio.Task[Any]") -> Any:
@@ -81,8 +81,8 @@ USED: dict[str, Callable[[Kept], object]] = {
     "ring_bytes": lambda kept: kept.hub.ring._max_bytes,
     "ring_seconds": lambda kept: kept.hub.ring._max_age_ms / 1000,
     "canary_seconds": lambda kept: kept.feed.canary_seconds,
-    "log_max_seconds": lambda kept: kept.bounds.max_seconds,
-    "log_max_bytes": lambda kept: kept.bounds.max_bytes,
+    "log_max_seconds": lambda kept: kept.retention.max_seconds,
+    "log_max_bytes": lambda kept: kept.retention.max_bytes,
     "retry_spread_seconds": lambda kept: kept.app[app_keys.SHUTDOWN].spread_seconds,
     "retry_ms": lambda kept: kept.app[app_keys.CONFIG].retry_ms,
     "limits": lambda kept: kept.app[app_keys.CONFIG].limits,

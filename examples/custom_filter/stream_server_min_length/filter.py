@@ -1,4 +1,4 @@
-"""The filter ``min_length=100``: only events whose text has at least 100 characters."""
+"""The filter ``min_length``: ``min_length=100`` passes only events whose text has 100 characters or more."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Self
@@ -7,36 +7,35 @@ from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
 
-MOST = 10_000
-"""Largest length that a client may ask for."""
+MAX_CHARACTERS = 10_000
+"""Maximum value of the parameter."""
 
 
 class MinLength(Filter):
     """Narrows a stream to long texts.
 
-    A delete passes exactly if its post did, because the event carries the post's text.
+    The event of a delete carries the text of its post, so the delete passes if and only if the post passed.
     """
 
     name: ClassVar[str] = "min_length"
-    role: ClassVar[Role] = "narrow"
-    help: ClassVar[str] = "A number: only texts with at least this many characters."
+    role: ClassVar[Role] = "narrowing"
+    help: ClassVar[str] = "A number: only texts of at least this many characters."
 
     def __init__(self, characters: int) -> None:
-        """Require at least ``characters`` characters."""
         self.characters = characters
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        """Parse a decimal number from 1 to :data:`MOST`. Raises ParameterError for any other text."""
-        if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 5 and 1 <= int(value) <= MOST):
-            raise ParameterError(f"min_length takes a number from 1 to {MOST}", param="min_length")
+        """Make the filter from a decimal number from 1 to :data:`MAX_CHARACTERS`."""
+        if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 5 and 1 <= int(value) <= MAX_CHARACTERS):
+            raise ParameterError(f"min_length takes a number from 1 to {MAX_CHARACTERS}", param="min_length")
         return cls(int(value))
 
     @property
     def canonical_form(self) -> Hashable:
-        """The length. Streams with an equal length share the work."""
+        """The minimum length. Streams with equal values share the work."""
         return self.characters
 
     def matches(self, event: Event) -> bool:
-        """Whether the text is long enough."""
+        """Whether the text has at least the minimum length."""
         return len(event.text) >= self.characters

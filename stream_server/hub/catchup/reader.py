@@ -164,7 +164,7 @@ class CatchUpReader:
         """Return the page of those ``entries`` that the client receives.
 
         The page ends early where the client's filters change, where the client needs a `gap` for a rollback, and when
-        the time is over. Otherwise it ends at the last entry, or at ``scanned_to`` if no other entry up to there can match.
+        the time is over. Otherwise it ends at the last entry, or at ``scanned_to`` if no other entry before can match.
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys

@@ -1,4 +1,5 @@
 -- parts: idempotent
--- A client's key is taken for a batch, before any part of it is done: parts have keys of their own, and those that a
--- longer batch under the same key has more of would be done, though the batch as a whole is another request.
-return answer('begun')
+-- Claim a client's idempotency key for a batch, before any part of the batch runs.
+-- Each part has a key of its own. Without this claim, a longer batch under the same key would run its additional parts.
+-- ARGV: none beyond the prelude's. Reply: `begun`.
+return keep_reply('begun')

@@ -1,36 +1,38 @@
 -- parts: idempotent users actor visibility statuses reactions notification_subjects mentions notifications
--- A new comment: who, under which status, its message as it is and encoded, and what the part mentions takes.
+-- Comment on a status.
+-- ARGV: 3 user, 4 status, 5 message, 6 message as JSON, from 7 on the arguments of the part mentions.
+-- Reply: position; JSON of the comment.
 local status = ARGV[4]
 local row
-row, refused = open_to(actor.id, status)
+row, refused = find_reactable_status(actor.id, status)
 if refused then
   return refused
 end
-local entities, mentioned = mentions(actor.id, 7)
-local ms, seq, n = tick()
-local id = id_at(ms, seq)
+local entities, mentioned = resolve_mentions(actor.id, 7)
+local ms, seq, n = next_position()
+local id = make_id(ms, seq)
 local json = '{"id":"' .. id .. '","uid":"' .. actor.id .. '","login":"' .. actor.login .. '","status":"' .. status
-  .. '","message":' .. ARGV[6] .. ',"posted":"' .. iso(ms) .. '","entities":' .. entities .. '}'
-moved(row, 'comments', 1)
-local body = '{"wire":{"comment":' .. json .. ',"status":' .. inner_json(row) .. '}}'
-local audience = deed_audience(actor.id, row)
-local position = append('comment', audience, body, ms, seq, n)
+  .. '","message":' .. ARGV[6] .. ',"posted":"' .. to_iso8601(ms) .. '","entities":' .. entities .. '}'
+with_counter_changed(row, 'comments', 1)
+local body = '{"wire":{"comment":' .. json .. ',"status":' .. embedded_json(row) .. '}}'
+local audience = reaction_audience(actor.id, row)
+local position = append_entry('comment', audience, body, ms, seq, n)
 redis.call('HSET', KEY.comment .. id, 'id', id, 'uid', actor.id, 'login', actor.login, 'status', status, 'message',
-  ARGV[5], 'posted', text(ms), 'json', json, 'mentioned', table.concat(mentioned, ' '), 'audience', audience)
+  ARGV[5], 'posted', to_text(ms), 'json', json, 'mentioned', table.concat(mentioned, ' '), 'audience', audience)
 redis.call('ZADD', KEY.comments .. status, id, id)
 redis.call('HINCRBY', KEY.status .. status, 'comments', 1)
 
--- Those concerned are told, each once, if they may see it and want to hear of it.
-local function tell(who, kind, subject)
-  local about = about_comment(who, id)
+-- Notifies each user once, if the user may see the comment.
+local function notify_if_visible(who, kind, subject)
+  local about = comment_subject_json(who, id)
   if about then
     ms, seq, n = notify(who, kind, actor, subject, about, ms, seq, n)
   end
 end
-tell(row.uid, 'comment', id)
+notify_if_visible(row.uid, 'comment', id)
 for _, who in ipairs(mentioned) do
   if who ~= row.uid then
-    tell(who, 'mention', 'c' .. id)
+    notify_if_visible(who, 'mention', 'c' .. id)
   end
 end
-return answer(position, json)
+return keep_reply(position, json)

@@ -1,7 +1,8 @@
 -- parts: idempotent users actor visibility statuses comments notifications
--- A comment is taken back: who asks, and its id. One's own always, another's under a status of one's own if it is seen.
--- It is told to those to whom the comment was told, whatever has become protected since.
-local comment, row, under = comment_row(actor.id, ARGV[4])
+-- Delete a comment: one's own, or one that the user sees under a status of their own.
+-- The entry goes to the audience of the comment's own entry, even if a user has become protected since.
+-- ARGV: 3 user, 4 comment. Reply: position.
+local comment, row, under = find_comment(actor.id, ARGV[4])
 local own = comment and comment.uid == actor.id
 if not comment or (not own and under == HIDDEN) then
   return refuse('NOT_FOUND comment')
@@ -9,15 +10,15 @@ elseif not own and row.uid ~= actor.id then
   return refuse('NOT_YOURS comment')
 end
 local id, status = comment.id, row.id
-moved(row, 'comments', -1)
+with_counter_changed(row, 'comments', -1)
 local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. status
-  .. '","deleted":true},"status":' .. inner_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
-local position = append('uncomment', comment.audience, body, tick())
+  .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
+local position = append_entry('uncomment', comment.audience, body, next_position())
 redis.call('DEL', KEY.comment .. id)
 redis.call('ZREM', KEY.comments .. status, id)
 redis.call('HINCRBY', KEY.status .. status, 'comments', -1)
-unnotify(row.uid, 'comment', comment.uid, id)
+withdraw_notification(row.uid, 'comment', comment.uid, id)
 for who in comment.mentioned:gmatch('%S+') do
-  unnotify(who, 'mention', comment.uid, 'c' .. id)
+  withdraw_notification(who, 'mention', comment.uid, 'c' .. id)
 end
-return answer(position)
+return keep_reply(position)

@@ -1,4 +1,5 @@
 -- parts: visibility statuses comments
--- One comment as JSON, or nothing where a viewer may not see it: read only. Viewer, comment.
-local comment, _, under = comment_row(ARGV[3], ARGV[4])
+-- Read one comment. Read only.
+-- ARGV: 3 viewer, 4 comment. Reply: JSON, or nil if the viewer may not see it.
+local comment, _, under = find_comment(ARGV[3], ARGV[4])
 return comment and under ~= HIDDEN and comment.json or false

@@ -1,12 +1,13 @@
 -- parts: visibility statuses paging
--- A piece of the comments under a status, each as JSON, without those of people whom the viewer does not see or does not
--- want to hear: read only. After the walk's arguments: viewer, status.
+-- Read a page of the comments under a status, without those that are hidden or by users whom the viewer mutes. Read
+-- only.
+-- ARGV: 3 to 8 those of the part paging, 9 viewer, 10 status. Reply: that of the part paging, comments as JSON.
 local viewer = ARGV[9]
-local row = seen(viewer, ARGV[10])
+local row = find_visible_status(viewer, ARGV[10])
 if not row then
   return refuse('NOT_FOUND status')
 end
-return walk(function(member)
+return read_page(function(member)
   local kept = redis.call('HMGET', KEY.comment .. member, 'uid', 'json')
-  return kept[1] and status_sight(viewer, kept[1], row.group) == SHOWN and kept[2]
+  return kept[1] and status_visibility(viewer, kept[1], row.group) == VISIBLE and kept[2]
 end)

@@ -1,37 +1,39 @@
 -- parts: users visibility paging
--- A piece of what two sets of users have in common, in the order of the first and with its `since`: read only. After
--- the walk's arguments: viewer, the two users whom the sets belong to, and the second set.
-local viewer, one, other, second = ARGV[9], ARGV[10], ARGV[11], ARGV[12]
-local WHOLE = 4096
-local refused = not_two(viewer, one, other)
+-- Read a page of the intersection of two sets of users, in the order of the first and with its `since`. Read only.
+-- ARGV: 3 to 8 those of the part paging, 9 viewer, 10 and 11 the users who own the sets, 12 key of the second set.
+-- Reply: that of the part paging, users as JSON.
+local viewer, first_uid, second_uid, second_key = ARGV[9], ARGV[10], ARGV[11], ARGV[12]
+local MAX_MEMBERS = 4096
+local refused = refuse_unless_two_visible(viewer, first_uid, second_uid)
 if refused then
   return refused
 end
 
-local function show(member, score)
-  return knows(viewer, member) and person_json(person(member)):sub(1, -2) .. ',"since":"' .. iso(tonumber(score)) .. '"}'
+local function show_member(member, score)
+  return can_see_user(viewer, member) and user_json(find_user(member)):sub(1, -2) .. ',"since":"'
+    .. to_iso8601(tonumber(score)) .. '"}'
 end
 
-local down = WALK_DIRECTION == 'before'
-if math.min(redis.call('ZCARD', WALK_KEY), redis.call('ZCARD', second)) > WHOLE then
-  -- Neither is small: the first is walked, so many in one step, and each member looked up in the second.
-  WALK_BUDGET = WHOLE
-  return walk(function(member, score)
-    return redis.call('ZSCORE', second, member) and show(member, score)
+local down = PAGE_DIRECTION == 'before'
+if math.min(redis.call('ZCARD', PAGE_KEY), redis.call('ZCARD', second_key)) > MAX_MEMBERS then
+  -- Both are large: examine MAX_MEMBERS of the first set in one step, and look each member up in the second.
+  SCAN_MAX = MAX_MEMBERS
+  return read_page(function(member, score)
+    return redis.call('ZSCORE', second_key, member) and show_member(member, score)
   end)
 end
 
--- What they have in common is small: it is walked, from the place on, in place of the first.
-local both = redis.call('ZINTER', 2, WALK_KEY, second, 'WEIGHTS', 1, 0, 'WITHSCORES')
+-- The intersection is small: page through it, from the start position on, instead of the first set.
+local both = redis.call('ZINTER', 2, PAGE_KEY, second_key, 'WEIGHTS', 1, 0, 'WITHSCORES')
 local ahead = {}
 for at = down and #both - 1 or 1, down and 1 or #both - 1, down and -2 or 2 do
-  local beyond = WALK_MEMBER ~= '' and tonumber(both[at + 1]) - tonumber(WALK_SCORE) or 0
+  local beyond = PAGE_AFTER_MEMBER ~= '' and tonumber(both[at + 1]) - tonumber(PAGE_AFTER_SCORE) or 0
   if (down and beyond <= 0) or (not down and beyond >= 0) then
     ahead[#ahead + 1] = both[at]
     ahead[#ahead + 1] = both[at + 1]
   end
 end
-walk_batch = function(_, offset)
-  return {unpack(ahead, 2 * offset + 1, math.min(2 * (offset + WALK_BATCH), #ahead))}
+read_batch = function(_, offset)
+  return {unpack(ahead, 2 * offset + 1, math.min(2 * (offset + SCAN_BATCH), #ahead))}
 end
-return walk(show)
+return read_page(show_member)

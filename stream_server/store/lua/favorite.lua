@@ -1,8 +1,9 @@
 -- parts: idempotent users actor visibility statuses
--- Someone keeps a status for themselves: who, and its id. Nobody is told, so there is no entry.
-if not seen(actor.id, ARGV[4]) then
+-- Add a status to a user's favorites. Favorites are private, so there is no log entry.
+-- ARGV: 3 user, 4 status. Reply: `kept`.
+if not find_visible_status(actor.id, ARGV[4]) then
   return refuse('NOT_FOUND status')
 end
-local ms = tick()
-redis.call('ZADD', KEY.favorites .. actor.id, 'NX', text(ms), ARGV[4])
-return answer('kept')
+local ms = next_position()
+redis.call('ZADD', KEY.favorites .. actor.id, 'NX', to_text(ms), ARGV[4])
+return keep_reply('kept')

@@ -1,12 +1,14 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
--- Source begins to follow target, or asks to, and puts them on a list of their own ('' for none). Already so: nothing
--- happens, and nobody is told. The answer's last word says whether it is a request.
+-- Follow a user, or request it if the user is protected. A repeated follow changes nothing and sends no notification.
+-- ARGV: 3 source, 4 target, 5 a list of the source that the target is added to ('' for none).
+-- Reply: position or `unchanged`, followed by ` requested` if it is a request; fence of the home timeline's job, fence
+-- of the list timeline's job ('' for none), the target's newest statuses.
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return refuse('BLOCKED id')
 end
 local list
 if ARGV[5] ~= '' then
-  list, refused = own_list(source.id, ARGV[5], 'list', target.id)
+  list, refused = find_owned_list(source.id, ARGV[5], 'list', target.id)
   if refused then
     return refused
   end
@@ -14,16 +16,16 @@ end
 local following = redis.call('ZSCORE', KEY.following .. source.id, target.id)
 local asking = not following and target.protected
 local position, fence, list_fence = 'unchanged', '', ''
-local ms, seq, n = tick()
-if asking and not asks(source, target) then
-  position = ask(source, target, ms, seq, n)
+local ms, seq, n = next_position()
+if asking and not has_requested(source, target) then
+  position = add_follow_request(source, target, ms, seq, n)
 elseif not following and not asking then
-  position, fence, ms, seq, n = join(source, target, ms, seq, n)
-  forget_ask(source, target)
+  position, fence, ms, seq, n = add_follow(source, target, ms, seq, n)
+  clear_follow_request(source, target)
   notify(target.id, 'follow', source, '', '', ms, seq, n)
 end
 if list then
-  position, list_fence = also(enlist, list, target, position)
+  position, list_fence = change_list_too(add_list_member, list, target, position)
 end
-return answer(position .. (asking and ' requested' or ''), fence, list_fence,
-  fence .. list_fence ~= '' and recent(target.id) or {})
+return keep_reply(position .. (asking and ' requested' or ''), fence, list_fence,
+  fence .. list_fence ~= '' and newest_statuses(target.id) or {})

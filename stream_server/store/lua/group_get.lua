@@ -1,4 +1,5 @@
 -- parts: visibility groups
--- A group as JSON: read only. Viewer, and its id.
-local group = seen_group(ARGV[3], ARGV[4])
+-- Read a group. Read only.
+-- ARGV: 3 viewer, 4 group. Reply: JSON.
+local group = find_visible_group(ARGV[3], ARGV[4])
 return group and group_json(group) or refuse('NOT_FOUND group id')

@@ -1,8 +1,9 @@
 -- parts: idempotent users actor visibility groups
--- A user comes into a group: who asks, its id, and the user. Into a private one its owner puts people; into others they
--- go by themselves. In it already: nothing happens, and nobody is told.
+-- Add a member to a group. The owner adds members to a private group; users join other groups themselves.
+-- Adding a member again changes nothing and makes no entry.
+-- ARGV: 3 user who acts, 4 group, 5 new member. Reply: position or `unchanged`, and JSON of the group.
 local uid, other, user = actor.id, ARGV[5], actor
-local group, within = seen_group(uid, ARGV[4])
+local group, within = find_visible_group(uid, ARGV[4])
 if not group then
   return refuse('NOT_FOUND group id')
 end
@@ -10,7 +11,7 @@ if uid ~= other then
   if group.uid ~= uid then
     return refuse('NOT_YOURS group id')
   end
-  user = reaches(uid, other) and person(other)
+  user = can_contact(uid, other) and find_user(other)
   if not user then
     return refuse('NOT_FOUND user uid')
   end
@@ -20,11 +21,11 @@ if uid ~= other then
   end
 end
 if within then
-  return answer('unchanged ' .. group_json(group))
+  return keep_reply('unchanged ' .. group_json(group))
 end
-local full = no_room(group, user)
+local full = refuse_if_full(group, user)
 if full then
   return full
 end
-local position = enter(group, user, tick())
-return answer(position .. ' ' .. group_json(group))
+local position = add_group_member(group, user, next_position())
+return keep_reply(position .. ' ' .. group_json(group))

@@ -1,8 +1,9 @@
 -- parts: idempotent users actor visibility groups
--- A user goes out of a group: who asks, its id, and the user. The owner takes out whom they like, and stays. Not in
--- it: nothing happens, and nobody is told.
+-- Remove a member from a group. The owner may remove any other member; a member may leave; the owner cannot leave.
+-- Removing a user who is not a member changes nothing and makes no entry.
+-- ARGV: 3 user who acts, 4 group, 5 member. Reply: position or `unchanged`, and JSON of the group.
 local uid, other = actor.id, ARGV[5]
-local group = seen_group(uid, ARGV[4])
+local group = find_visible_group(uid, ARGV[4])
 if not group then
   return refuse('NOT_FOUND group id')
 elseif uid ~= other and group.uid ~= uid then
@@ -11,10 +12,10 @@ elseif other == group.uid then
   return refuse('OWNER uid')
 end
 if not redis.call('ZSCORE', KEY.joined .. group.id, other) then
-  if not knows(uid, other) then
+  if not can_see_user(uid, other) then
     return refuse('NOT_FOUND user uid')
   end
-  return answer('unchanged ' .. group_json(group))
+  return keep_reply('unchanged ' .. group_json(group))
 end
-local position = depart(group, person(other), tick())
-return answer(position .. ' ' .. group_json(group))
+local position = remove_group_member(group, find_user(other), next_position())
+return keep_reply(position .. ' ' .. group_json(group))

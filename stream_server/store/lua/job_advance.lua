@@ -1,51 +1,54 @@
 -- parts: notifications jobs job_passes dependents
--- A pass has done its writes: job, fence, the place behind its page (phase, score and member), '1' if there is no page
--- behind it, how long to hold the job (ms), the author's version up to which it was looked who left ('' for that of
--- the page), and how many statuses the timeline has ('' if that does not matter). Gives the word for what is next:
--- 'stale' (the job is another's), 'moved' (the truth is not any more what the page said), 'more', 'again' or 'done'.
-local job = held(ARGV[3], ARGV[4])
+-- Record that a pass of a job has done its writes, and decide what comes next.
+-- ARGV: 3 job, 4 fence, 5 to 7 the position after the page (phase, score, member), 8 '1' if this was the last page, 9
+-- how long to hold the job (ms), 10 the author's `left` version up to which former readers were checked ('' for that of
+-- the page), 11 how many statuses the timeline holds ('' if it does not matter).
+-- Reply: 'stale' (another worker holds the job), 'moved' (the data changed since the page was read), 'more', 'again' or
+-- 'done'.
+local job = find_held_job(ARGV[3], ARGV[4])
 if not job then
   return 'stale'
 end
 local phase, score, member, last, hold_ms = ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1', tonumber(ARGV[9])
 local looked, size = ARGV[10], ARGV[11]
 
-local function moved()
+local function has_changed()
   if job.mode == 'spread' then
-    return versions(job.author) ~= (looked ~= '' and looked or job.left)
+    return author_versions(job.author) ~= (looked ~= '' and looked or job.left)
   elseif job.mode == 'merge' then
-    local _, deleted = versions(job.author)
+    local _, deleted = author_versions(job.author)
     return deleted ~= job.deleted
   elseif job.mode ~= 'refill' then
     return false
   end
   local deleted = 0
   for author in job.authors:gmatch('%S+') do
-    if author ~= job.owner and not redis.call('ZSCORE', sources(job.timelines, job.owner), author) then
+    if author ~= job.owner and not redis.call('ZSCORE', timeline_sources_key(job.timelines, job.owner), author) then
       return true
     end
-    local _, gone = versions(author)
+    local _, gone = author_versions(author)
     deleted = deleted + tonumber(gone)
   end
-  return text(deleted) ~= (job.authors == '' and '0' or job.deleted)
+  return to_text(deleted) ~= (job.authors == '' and '0' or job.deleted)
 end
 
-if moved() then
+if has_changed() then
   if job.mode == 'refill' then
-    go_on(job, '', '', '', hold_ms)
+    continue_job(job, '', '', '', hold_ms)
   end
   return 'moved'
 end
 if not last then
-  go_on(job, phase, score, member, hold_ms)
+  continue_job(job, phase, score, member, hold_ms)
   return 'more'
 elseif job.mode == 'refill' and job.phase == '' then
-  go_on(job, 'merge', '', '', hold_ms)
+  continue_job(job, 'merge', '', '', hold_ms)
   return 'more'
 elseif job.mode == 'clean' then
-  return lighten(job, hold_ms)  -- in the same step, since what hung on a status is seldom more than that
+  -- In the same step, because one page usually holds all likes and comments of a status.
+  return continue_status_cleanup(job, hold_ms)
 end
-if job.mode == 'remove' and size ~= '' and tonumber(size) < CAP * 3 / 4 then
-  leave('refill-' .. job.timelines .. '-' .. job.owner, 'refill', now_ms(), 'owner', job.owner)
+if job.mode == 'remove' and size ~= '' and tonumber(size) < TIMELINE_MAX * 3 / 4 then
+  enqueue_job('refill-' .. job.timelines .. '-' .. job.owner, 'refill', now_ms(), 'owner', job.owner)
 end
-return finish(job)
+return finish_job(job)

@@ -1,40 +1,41 @@
 -- parts: jobs job_passes expected_statuses
--- A pass of a job begins (ARGV 3: its id, 4: the fence): notes the versions of the truth that it reads, and gives mode,
--- phase, timelines ('home' or 'list'), the status or the owner, the author, and the page of truth: people and their
--- scores, what is newest of the author or of these people, and lists with theirs, which come along with the last of the
--- followers. Nothing if the job is another's by now.
-local job = held(ARGV[3], ARGV[4])
+-- Begin a pass of a job: record the versions of the data it reads, and read its page.
+-- ARGV: 3 job, 4 fence.
+-- Reply: mode, phase, kind of timeline ('home' or 'list'), status or owner, author, score after which the page begins,
+-- users with their scores, the newest statuses of the author or of these users, and lists with their scores (they come
+-- with the last of the followers). Empty if another worker holds the job.
+local job = find_held_job(ARGV[3], ARGV[4])
 if not job then
   return {}
 end
 
--- The next of those from whom a timeline is filled, and the newest CAP statuses of them all.
-local function followed()
-  local page, newest, authors = newest_of(job.timelines, job.owner, job.score, job.member)
+-- The next authors of a timeline, and their newest statuses.
+local function read_followed_page()
+  local page, newest, authors = newest_of_sources(job.timelines, job.owner, job.score, job.member)
   local deleted = 0
   for _, author in ipairs(authors) do
-    local _, gone = versions(author)
+    local _, gone = author_versions(author)
     deleted = deleted + tonumber(gone)
   end
-  return page, newest, table.concat(authors, ' '), text(deleted)
+  return page, newest, table.concat(authors, ' '), to_text(deleted)
 end
 
 local page, newest, lists, authors, left, deleted = {}, {}, {}, '', '0', '0'
 if job.author ~= '' then
-  left, deleted = versions(job.author)
+  left, deleted = author_versions(job.author)
 end
 if job.status ~= '' and job.phase ~= 'rest' then
   local score, member = job.score, job.member
   if job.phase == '' then
-    page, score, member = page_after(KEY.followers .. job.uid, score, member, PASS), '', ''
+    page, score, member = page_after(KEY.followers .. job.uid, score, member, FANOUT_BATCH_SIZE), '', ''
   end
-  if #page < 2 * PASS then
-    lists = page_after(KEY.listed .. job.uid, score, member, PASS - #page / 2)
+  if #page < 2 * FANOUT_BATCH_SIZE then
+    lists = page_after(KEY.listed .. job.uid, score, member, FANOUT_BATCH_SIZE - #page / 2)
   end
 elseif job.mode == 'merge' or job.mode == 'remove' then
-  newest = recent(job.author)
+  newest = newest_statuses(job.author)
 elseif job.mode == 'refill' and job.phase == 'merge' then
-  page, newest, authors, deleted = followed()
+  page, newest, authors, deleted = read_followed_page()
 end
 redis.call('HSET', job.key, 'begun', '1', 'left', left, 'deleted', deleted, 'authors', authors)
 return {job.mode, job.phase, job.timelines, job.status ~= '' and job.status or job.owner, job.author, job.score, page,

@@ -1,8 +1,9 @@
 -- parts: jobs
--- Claims up to so many due jobs (ARGV 3), each for LEASE_MS: gives their ids and fences. A refill whose last pass was
--- begun and not ended starts over: it may have put in what must be taken out again.
+-- Claim due jobs, each for JOB_LEASE_MS. If the last pass of a refill began and did not end, the refill starts again,
+-- because it may have added statuses that must be removed.
+-- ARGV: 3 how many at most. Reply: ids and fences of the claimed jobs, alternating.
 local claimed, now = {}, now_ms()
-for _, id in ipairs(redis.call('ZRANGE', KEY.due, '-inf', text(now), 'BYSCORE', 'LIMIT', 0, ARGV[3])) do
+for _, id in ipairs(redis.call('ZRANGE', KEY.due, '-inf', to_text(now), 'BYSCORE', 'LIMIT', 0, ARGV[3])) do
   local key = KEY.job .. id
   local kept = redis.call('HMGET', key, 'mode', 'begun')
   if not kept[1] then
@@ -13,7 +14,7 @@ for _, id in ipairs(redis.call('ZRANGE', KEY.due, '-inf', text(now), 'BYSCORE', 
     if kept[1] == 'refill' and kept[2] == '1' then
       redis.call('HSET', key, 'phase', '', 'score', '', 'member', '')
     end
-    redis.call('ZADD', KEY.due, text(now + LEASE_MS), id)
+    redis.call('ZADD', KEY.due, to_text(now + JOB_LEASE_MS), id)
     claimed[#claimed + 1] = id
     claimed[#claimed + 1] = fence
   end

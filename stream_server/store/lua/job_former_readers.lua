@@ -1,10 +1,11 @@
 -- parts: jobs
--- Who of these has a status no more to come: read only. Its id, its author, how many followers, them, then lists. Gives
--- the author's version of those who left, the followers and the lists; of a status that is gone, all.
+-- Find users and lists that must not receive a status, because they no longer follow or contain its author. Read only.
+-- ARGV: 3 status, 4 author, 5 number of followers, from 6 on these followers, then lists.
+-- Reply: the author's `left` version, the former followers, the former lists. If the status is deleted, all of them.
 local status, author, followers = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local alive = redis.call('EXISTS', KEY.status .. status) == 1
 
-local function lost(key, from, upto)
+local function no_longer_in(key, from, upto)
   local found = {}
   for at = from, upto do
     if not alive or not redis.call('ZSCORE', key, ARGV[at]) then
@@ -14,5 +15,6 @@ local function lost(key, from, upto)
   return found
 end
 
-local left = versions(author)
-return {left, lost(KEY.followers .. author, 6, 5 + followers), lost(KEY.listed .. author, 6 + followers, #ARGV)}
+local left = author_versions(author)
+return {left, no_longer_in(KEY.followers .. author, 6, 5 + followers), no_longer_in(KEY.listed .. author,
+  6 + followers, #ARGV)}

@@ -1,12 +1,12 @@
--- parts: jobs
--- A parked job gets another chance: its id. Gives 1 if it was parked. What names no job is forgotten.
+-- Make a parked job due again. An id without a job is only removed.
+-- ARGV: 3 job. Reply: 1 if it was parked, otherwise 0.
 local id = ARGV[3]
 if not redis.call('ZSCORE', KEY.parked, id) then
   return 0
 end
 if redis.call('EXISTS', KEY.job .. id) == 1 then
   redis.call('HSET', KEY.job .. id, 'failures', '0')
-  redis.call('ZADD', KEY.due, text(now_ms()), id)
+  redis.call('ZADD', KEY.due, to_text(now_ms()), id)
 end
 redis.call('ZREM', KEY.parked, id)
 return 1

@@ -1,24 +1,24 @@
 -- parts: idempotent users actor visibility statuses reactions notification_subjects notifications
--- Someone likes a status: who, and its id. Already so: nothing happens, and nobody is told. The answer's last word is
--- how many like it now.
+-- Like a status. A repeated like changes nothing and sends no notification.
+-- ARGV: 3 user, 4 status. Reply: position or `unchanged`, and the number of likes.
 local id = ARGV[4]
 local row
-row, refused = open_to(actor.id, id)
+row, refused = find_reactable_status(actor.id, id)
 if refused then
   return refused
 end
 if redis.call('ZSCORE', KEY.likes .. id, actor.id) then
-  return answer('unchanged ' .. row.likes)
+  return keep_reply('unchanged ' .. row.likes)
 end
-local ms, seq, n = tick()
-local when = text(ms)
-moved(row, 'likes', 1)
-local position = append('like', deed_audience(actor.id, row), deed_body(actor, row), ms, seq, n)
+local ms, seq, n = next_position()
+local when = to_text(ms)
+with_counter_changed(row, 'likes', 1)
+local position = append_entry('like', reaction_audience(actor.id, row), reaction_body(actor, row), ms, seq, n)
 redis.call('ZADD', KEY.likes .. id, when, actor.id)
 redis.call('ZADD', KEY.liked .. actor.id, when, id)
 redis.call('HINCRBY', KEY.status .. id, 'likes', 1)
-local about = about_status(row.uid, id)
+local about = status_subject_json(row.uid, id)
 if about then
   notify(row.uid, 'like', actor, id, about, ms, seq, n)
 end
-return answer(position .. ' ' .. row.likes)
+return keep_reply(position .. ' ' .. row.likes)

@@ -1,14 +1,14 @@
 -- parts: idempotent users actor visibility jobs lists
--- A list is gone: who asks, and its id. From this step on nobody sees it anywhere; its timeline, its members and their
--- `listed` go by the job.
-local list, denied = own_list(ARGV[3], ARGV[4], 'id')
+-- Delete a list. It is invisible from this step on. A job deletes its timeline, its members and their `listed` sets.
+-- ARGV: 3 user, 4 list. Reply: position.
+local list, denied = find_owned_list(ARGV[3], ARGV[4], 'id')
 if denied then
   return denied
 end
-local ms, seq, n = tick()
-local position = append('list_delete', 'users:' .. list.uid, '{"wire":{"list":{"id":"' .. list.id .. '","uid":"'
+local ms, seq, n = next_position()
+local position = append_entry('list_delete', 'users:' .. list.uid, '{"wire":{"list":{"id":"' .. list.id .. '","uid":"'
   .. list.uid .. '","deleted":true}}}', ms, seq, n)
 redis.call('ZREM', KEY.lists .. list.uid, list.id)
 redis.call('DEL', KEY.list .. list.id)
-leave('drop-list-' .. list.id, 'drop', ms, 'owner', list.id)
-return answer(position)
+enqueue_job('drop-list-' .. list.id, 'drop', ms, 'owner', list.id)
+return keep_reply(position)

@@ -1,11 +1,12 @@
 -- parts: visibility lists paging
--- A piece of a sorted set of lists, those that a viewer may see: read only. After the walk's arguments: viewer, and
--- the user whose lists they are, or who is on them.
+-- Read a page of a sorted set of lists, without those that the viewer may not see. Read only.
+-- ARGV: 3 to 8 those of the part paging, 9 viewer, 10 the user who owns the lists or is on them.
+-- Reply: that of the part paging, lists as JSON.
 local viewer, uid = ARGV[9], ARGV[10]
-if not knows(viewer, uid) then
+if not can_see_user(viewer, uid) then
   return refuse('NOT_FOUND user id')
 end
-return walk(function(member)
-  local list = seen_list(viewer, member)
+return read_page(function(member)
+  local list = find_visible_list(viewer, member)
   return list and list_json(list)
 end)

@@ -1,20 +1,20 @@
--- Takes one slice off the front of the log: what is older than ARGV 3 ms (0 is no bound), and what is more than ARGV 4
--- entries (0 is no bound), about ARGV 5 entries at most of each. Redis drops whole nodes only, so what shares one with an
--- entry that stays, stays too. The newest entry always stays: cursors at the head name it.
--- Gives what was taken, the entries that are left, and for how many ms the first of them has been there; -1 for none.
+-- Remove one slice from the front of the log. Redis removes whole nodes only, so older entries that share a node with a
+-- kept entry stay too. The newest entry always stays, because cursors at the head name it.
+-- ARGV: 3 maximum age in ms (0 for no limit), 4 maximum number of entries (0 for no limit), 5 about how many entries to
+-- remove at most for each limit.
+-- Reply: number of removed entries, number of entries left, age of the first entry in ms (-1 if the log is empty).
 local most = ARGV[5]
 local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
 if not newest then
   return {0, 0, -1}
 end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+local now = now_ms()
 local taken = 0
 if ARGV[3] ~= '0' then
   local oldest = now - tonumber(ARGV[3])
   local place = newest[1]
   if oldest < tonumber(place:match('^%d+')) then
-    place = text(oldest > 0 and oldest or 0) .. '-0'
+    place = to_text(oldest > 0 and oldest or 0) .. '-0'
   end
   taken = redis.call('XTRIM', KEY.log, 'MINID', '~', place, 'LIMIT', most)
 end

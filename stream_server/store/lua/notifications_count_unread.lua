@@ -1,3 +1,4 @@
 -- parts: visibility statuses notification_subjects notifications
--- How many notifications of a user are not read: read only. The user.
-return unread(ARGV[3], read_mark(ARGV[3]))
+-- Count the unread notifications of a user. Read only.
+-- ARGV: 3 user. Reply: the count.
+return count_unread(ARGV[3], get_read_mark(ARGV[3]))

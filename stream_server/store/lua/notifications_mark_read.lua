@@ -1,14 +1,14 @@
 -- parts: idempotent users actor visibility statuses notification_subjects notifications
--- A user has read the notifications up to an id: user, id. The mark never goes back. Not an event: nobody is told. The
--- answer is how many are not read then.
+-- Mark the notifications up to an id as read. The mark never moves back. There is no log entry.
+-- ARGV: 3 user, 4 id. Reply: how many notifications remain unread.
 local id, made = tonumber(ARGV[4]), redis.call('HMGET', KEY.meta, 'ms', 'seq')
 -- A mark before its time would take what is not written yet for read.
-if not made[1] or id > tonumber(id_at(tonumber(made[1]), tonumber(made[2]))) then
+if not made[1] or id > tonumber(make_id(tonumber(made[1]), tonumber(made[2]))) then
   return refuse('NOT_FOUND notification id')
 end
-local mark = read_mark(actor.id)
+local mark = get_read_mark(actor.id)
 if id > tonumber(mark) then
-  mark = text(id)
+  mark = to_text(id)
   redis.call('HSET', KEY.user .. actor.id, 'notices_read', mark)
 end
-return answer(text(unread(actor.id, mark)))
+return keep_reply(to_text(count_unread(actor.id, mark)))

@@ -1,12 +1,14 @@
--- parts: notifications jobs dependents
--- What is left of things that are gone. First word: 'jobs' for jobs that are neither due nor parked, 'statuses' for
--- statuses of which likes, comments, replies or reposts are kept and no job will see to it, 'users' or 'lists' for
--- owners of timelines who are not there. Second: '1' mends: the jobs are due, what hung on the statuses goes (up to
--- PASS of each set; the rest the next time); timelines are derived, so not here. Then ids. Gives those found.
-local kind, mend = ARGV[3], ARGV[4] == '1'
+-- parts: notifications dependents
+-- Find what remains of deleted things, and repair it if asked.
+-- Kinds: 'jobs' for jobs that are neither due nor parked; 'statuses' for deleted statuses that have likes, comments,
+-- replies or reposts and no job that will delete them; 'users' and 'lists' for owners of timelines that do not exist.
+-- A repaired job is due again. Of a status, up to FANOUT_BATCH_SIZE of each set are deleted; the next call deletes
+-- more. This script does not touch timelines, because they are derived data.
+-- ARGV: 3 kind, 4 '1' to repair, from 5 on ids. Reply: the ids that were found.
+local kind, repair = ARGV[3], ARGV[4] == '1'
 local found = {}
 
-local lost = {
+local is_orphan = {
   jobs = function(id)
     return redis.call('EXISTS', KEY.job .. id) == 1 and not redis.call('ZSCORE', KEY.due, id)
       and not redis.call('ZSCORE', KEY.parked, id)
@@ -24,12 +26,12 @@ local lost = {
 }
 for at = 5, #ARGV do
   local id = ARGV[at]
-  if lost[kind](id) then
+  if is_orphan[kind](id) then
     found[#found + 1] = id
-    if mend and kind == 'jobs' then
-      redis.call('ZADD', KEY.due, text(now_ms()), id)
-    elseif mend and kind == 'statuses' then
-      unburden(id, '')
+    if repair and kind == 'jobs' then
+      redis.call('ZADD', KEY.due, to_text(now_ms()), id)
+    elseif repair and kind == 'statuses' then
+      delete_status_dependents(id, '')
     end
   end
 end

@@ -1,20 +1,26 @@
--- Before every script. Above it stand lines that Python makes: KEY, the names of the keys that it uses (store/keys.py);
--- LIMIT, about how many entries the log keeps; CAP and PASS, how long a timeline is and how many people a pass takes;
--- GRACE_MS, LEASE_MS and FOLLOWED of store/scripts.py; SIGHT, the answers of sight.py. Between it and a verb stand the parts that the verb's first line names, in order.
--- A script declares one key, its request key: all that it touches carries the same hash tag, so it is on the same
--- shard. ARGV 1 and 2 are the request's fingerprint and how long its answer is kept (ms); the verb's own follow.
-local REQUEST, FINGERPRINT, KEPT_MS = KEYS[1], ARGV[1], ARGV[2]
-local PUBLIC, NOBODY = 'public', '-'
+-- This text stands before every script. Above it stand lines that store/redis/scripts.py makes: KEY, the names of the
+-- keys that the script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX and FANOUT_BATCH_SIZE, which are settings;
+-- JOB_GRACE_MS, JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; VISIBILITY_TABLE, the answers of events/visibility.py.
+-- Between the prelude and a script stand the parts that the script's first line names, in that order.
+-- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys that a script touches have the same hash
+-- tag, so they are on the same shard.
+-- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists its own from 3
+-- on.
+-- Reply of a write: 0, a value that is kept, and values for the first call only. A repeated call gets 1 and the kept
+-- value.
+-- A refusal is an error `<WORD> <noun> [<parameter>]`; store/redis/refusals.py makes the API's errors of it.
+local REQUEST_KEY, FINGERPRINT, KEEP_REPLY_MS = KEYS[1], ARGV[1], ARGV[2]
+local PUBLIC, AUDIENCE_NONE = 'public', '-'
 local format, floor = string.format, math.floor
 
 local function refuse(why)
   return redis.error_reply(why)
 end
 
--- The answer of the same request made before, or nil. Looked at before anything else: the second asking must not be
--- refused because of what the first one did.
-local function answered()
-  local kept = redis.call('GET', REQUEST)
+-- The kept reply of the same request, or nil. A write looks for it first, because the repetition must not be refused on
+-- account of what the first call changed.
+local function earlier_reply()
+  local kept = redis.call('GET', REQUEST_KEY)
   if not kept then
     return nil
   end
@@ -25,21 +31,26 @@ local function answered()
   return {1, answer}
 end
 
--- Keeps the answer and gives it; what comes after it is for the first asking only.
-local function answer(value, ...)
-  redis.call('SET', REQUEST, FINGERPRINT .. ' ' .. value, 'PX', KEPT_MS)
+-- Keeps the reply and returns it. The values behind `value` are for the first call only.
+local function keep_reply(value, ...)
+  redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS)
   return {0, value, ...}
 end
 
--- Numbers become text here only: Lua's own conversion writes ids as 3.7e+14.
-local function text(number)
+-- Only this function makes text of numbers. Lua's own conversion would write ids as 3.7e+14.
+local function to_text(number)
   return format('%d', number)
 end
 
--- The pair after (ms, seq): never below it, whatever the clock says; 4,096 in a millisecond, then the next one.
-local function after(ms, seq)
+-- Redis's clock in ms since 1970.
+local function now_ms()
   local time = redis.call('TIME')
-  local now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+  return tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+end
+
+-- The pair after (ms, seq), never lower, even if the clock was set back. A millisecond has 4,096 pairs.
+local function next_time_and_seq(ms, seq)
+  local now = now_ms()
   if now > ms then
     return now, 0
   elseif seq < 4095 then
@@ -48,20 +59,20 @@ local function after(ms, seq)
   return ms + 1, 0
 end
 
--- The next (ms, seq) and the next number on the log. Reads only: whoever uses them writes them back.
-local function tick()
+-- The next (ms, seq) and the next number of the log. Reads only; append_entry stores them.
+local function next_position()
   local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n')
-  local ms, seq = after(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
+  local ms, seq = next_time_and_seq(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
   return ms, seq, tonumber(last[3] or '0') + 1
 end
 
 -- The id made at (ms, seq): 53 bits, counted from 2024-01-01.
-local function id_at(ms, seq)
-  return text((ms - 1704067200000) * 4096 + seq)
+local function make_id(ms, seq)
+  return to_text((ms - 1704067200000) * 4096 + seq)
 end
 
--- ISO 8601 in UTC with milliseconds; the days become a date by Howard Hinnant's civil_from_days.
-local function iso(ms)
+-- ISO 8601 in UTC with milliseconds. The date is computed by Howard Hinnant's civil_from_days.
+local function to_iso8601(ms)
   local seconds = floor(ms / 1000)
   local days = floor(seconds / 86400)
   local rest = seconds - days * 86400
@@ -78,26 +89,26 @@ local function iso(ms)
     floor(rest / 60) % 60, rest % 60, ms - seconds * 1000)
 end
 
--- The first write of every script that makes an event: where Redis is full or read-only, it fails here, and nothing
--- was changed. Gives the position, which is also the answer. Where Redis forbids to publish, the write stands all the
--- same, and is whole: it is on the log, where whoever does not hear of it reads it.
-local function append(kind, audience, body, ms, seq, n)
-  local ms_text, seq_text, n_text = text(ms), text(seq), text(n)
+-- The first write of every script that makes an event. If Redis is full or read-only, it fails here and nothing has
+-- changed. Returns the position, which is also the kept reply. If Redis forbids PUBLISH, the write is complete all the
+-- same: feeds read the entry from the log.
+local function append_entry(kind, audience, body, ms, seq, n)
+  local ms_text, seq_text, n_text = to_text(ms), to_text(seq), to_text(n)
   local id = ms_text .. '-' .. seq_text
-  redis.call('XADD', KEY.log, 'MAXLEN', '~', LIMIT, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
+  redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   local position = id .. ' ' .. n_text
   redis.pcall('PUBLISH', 'events:' .. kind, position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body)
   return position
 end
 
--- The place for one more entry of the same step. (`append` writes it down.)
-local function another(ms, seq, n)
-  local later, place = after(ms, seq)
+-- The position of one more entry in the same step; append_entry stores it.
+local function following_position(ms, seq, n)
+  local later, place = next_time_and_seq(ms, seq)
   return later, place, n + 1
 end
 
--- An id as JSON; '' is null.
-local function quoted(id)
+-- An id as JSON; '' becomes null.
+local function json_id_or_null(id)
   return id == '' and 'null' or '"' .. id .. '"'
 end

@@ -1,6 +1,7 @@
 -- parts: idempotent
--- A refresh token is used up: its SHA-256, and the jti of its session. Answers the user's id, with ` revoked` behind it
--- where that session was ended, or nothing where there is no such token. While its user is suspended it is kept.
+-- Use a refresh token up. The token of a suspended user is kept.
+-- ARGV: 3 SHA-256 of the token, 4 jti of its session.
+-- Reply: the user's id, followed by ` revoked` if the session was revoked; '' if the token is unknown.
 local key = KEY.refresh .. ARGV[3]
 local uid = redis.call('GET', key)
 if not uid then
@@ -10,7 +11,7 @@ if redis.call('HGET', KEY.user .. uid, 'suspended') == '1' then
   return refuse('SUSPENDED user')
 end
 local revoked = redis.call('EXISTS', KEY.revoked .. uid .. ':' .. ARGV[4]) == 1
--- First what a full Redis refuses, then what it lets through.
-local told = answer(uid .. (revoked and ' revoked' or ''))
+-- SET comes before DEL, because a full Redis refuses SET and executes DEL.
+local reply = keep_reply(uid .. (revoked and ' revoked' or ''))
 redis.call('DEL', key)
-return told
+return reply

@@ -1,9 +1,10 @@
 -- parts: idempotent users actor suspension
--- A user is suspended no more: administrator, user. Already so: nothing happens.
-local user = person(ARGV[4])
+-- End a user's suspension. For a user who is not suspended it changes nothing.
+-- ARGV: 3 administrator, 4 user. Reply: position or `unchanged`.
+local user = find_user(ARGV[4])
 if not user then
   return refuse('NOT_FOUND user id')
 elseif not user.suspended then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-return answer(reinstate(user.id, tick()))
+return keep_reply(reinstate_user(user.id, next_position()))

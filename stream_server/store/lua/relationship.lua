@@ -1,19 +1,20 @@
 -- parts: visibility
--- How one user stands to another: read only. Viewer, the one, the other. Answers 1 or 0 for each of: follows, is
--- followed, asks, is asked by, and of the viewer towards the other person: blocks, mutes. What only the two are told
--- (who asks whom) is nothing to a third.
+-- Read how one user relates to another. Read only.
+-- ARGV: 3 viewer, 4 first user, 5 second user.
+-- Reply: 1 or 0 for each of: the first follows the second, is followed by the second, requests to follow, is requested
+-- by; the viewer blocks the other, mutes the other. If the viewer is neither of the two, only the first two values.
 local viewer, one, other = ARGV[3], ARGV[4], ARGV[5]
-local refused = not_two(viewer, one, other)
+local refused = refuse_unless_two_visible(viewer, one, other)
 if refused then
   return refused
 end
-local function is(key, member)
+local function has_member(key, member)
   return redis.call('ZSCORE', key, member) and 1 or 0
 end
-local found = {is(KEY.following .. one, other), is(KEY.following .. other, one)}
+local found = {has_member(KEY.following .. one, other), has_member(KEY.following .. other, one)}
 if viewer == one or viewer == other then
   local opposite = viewer == one and other or one
-  found[3], found[4] = is(KEY.asked .. one, other), is(KEY.asked .. other, one)
-  found[5], found[6] = is(KEY.blocks .. viewer, opposite), is(KEY.mutes .. viewer, opposite)
+  found[3], found[4] = has_member(KEY.asked .. one, other), has_member(KEY.asked .. other, one)
+  found[5], found[6] = has_member(KEY.blocks .. viewer, opposite), has_member(KEY.mutes .. viewer, opposite)
 end
 return found

@@ -1,41 +1,44 @@
 -- parts: idempotent users actor
--- Rules of a user are made: user; '1' if none is made where one of them is there, '1' if none is made at all; then of
--- each the JSON members that make it another: its text and its tag. Answers in their order `+<id>` for one that is made
--- and `=<id>` for one that is there, behind the position of the entry, or behind `unchanged`: then nothing was made.
-local MOST_RULES = 1000
-local key, whole, dry = KEY.rules .. actor.id, ARGV[4] == '1', ARGV[5] == '1'
-local kept, known, wires, outcomes, made, rows = redis.call('HGETALL', key), {}, {}, {}, {}, {}
+-- Save rules of a user. Rules with the same text and tag as a stored rule are duplicates.
+-- ARGV: 3 user, 4 '1' to save none if one is a duplicate, 5 '1' for a dry run, from 6 on for each rule the JSON members
+-- of its text and tag.
+-- Reply: position or `unchanged`, then for each rule `+<id>` if it is new and `=<id>` if it is a duplicate. After
+-- `unchanged` no rule was saved.
+local MAX_RULES = 1000
+local key, all_or_nothing, dry_run = KEY.rules .. actor.id, ARGV[4] == '1', ARGV[5] == '1'
+local kept, known, wires, outcomes, new_ids, rows = redis.call('HGETALL', key), {}, {}, {}, {}, {}
 for i = 1, #kept, 2 do
   known[kept[i + 1]:match('^{"id":"%d+",(.*),"created":"[^"]*"}$')] = kept[i]
 end
 local repeated = false
-local ms, seq, n = tick()
+local ms, seq, n = next_position()
 for i = 6, #ARGV do
   local there = known[ARGV[i]]
   repeated = repeated or there ~= nil
   if there then
     outcomes[#outcomes + 1] = '=' .. there
   else
-    -- The entry stands at the last of the ids, so none of them is made again, and ids are in the order of the log.
-    if #made > 0 then
-      ms, seq = after(ms, seq)
+    -- The entry takes the last of these ids, so no id is issued twice and ids keep the order of the log.
+    if #new_ids > 0 then
+      ms, seq = next_time_and_seq(ms, seq)
     end
-    local id = id_at(ms, seq)
-    made[#made + 1], wires[#wires + 1] = id, '{"id":"' .. id .. '",' .. ARGV[i] .. '}'
-    rows[#rows + 1] = '{"id":"' .. id .. '",' .. ARGV[i] .. ',"created":"' .. iso(ms) .. '"}'
+    local id = make_id(ms, seq)
+    new_ids[#new_ids + 1], wires[#wires + 1] = id, '{"id":"' .. id .. '",' .. ARGV[i] .. '}'
+    rows[#rows + 1] = '{"id":"' .. id .. '",' .. ARGV[i] .. ',"created":"' .. to_iso8601(ms) .. '"}'
     known[ARGV[i]], outcomes[#outcomes + 1] = id, '+' .. id
   end
 end
-if #kept / 2 + #made > MOST_RULES then
+if #kept / 2 + #new_ids > MAX_RULES then
   return refuse('TOO_MANY rules rules')
 end
-local told = table.concat(outcomes, ' ')
-if #made == 0 or dry or (whole and repeated) then
-  return answer('unchanged ' .. told)
+local outcome_words = table.concat(outcomes, ' ')
+if #new_ids == 0 or dry_run or (all_or_nothing and repeated) then
+  return keep_reply('unchanged ' .. outcome_words)
 end
-local position = append('rules', NOBODY, '{"wire":{"uid":"' .. actor.id .. '","added":[' .. table.concat(wires, ',')
+local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. actor.id .. '","added":['
+  .. table.concat(wires, ',')
   .. '],"removed":[]}}', ms, seq, n)
-for i = 1, #made do
-  redis.call('HSET', key, made[i], rows[i])
+for i = 1, #new_ids do
+  redis.call('HSET', key, new_ids[i], rows[i])
 end
-return answer(position .. ' ' .. told)
+return keep_reply(position .. ' ' .. outcome_words)

@@ -1,3 +1,4 @@
--- The rules of a user, and the head of the log at that moment: read only, in one step, so that they agree.
-local head = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
-return {redis.call('HVALS', KEY.rules .. ARGV[3]), head and head[1] or '0-0', head and head[2][2] or '0'}
+-- parts: log_head
+-- Read the rules of a user, and the head of the log at the same moment. Read only.
+-- ARGV: 3 user. Reply: rules as JSON, id and n of the head.
+return {redis.call('HVALS', KEY.rules .. ARGV[3]), log_head()}

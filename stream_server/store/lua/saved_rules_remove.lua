@@ -1,18 +1,18 @@
 -- parts: idempotent users actor
--- Rules of a user are gone: user, '1' if they only would be, then their ids. Answers those that are there, behind the
--- position of the entry, or behind `unchanged`.
-local key, gone = KEY.rules .. actor.id, {}
+-- Remove saved rules of a user.
+-- ARGV: 3 user, 4 '1' for a dry run, from 5 on ids. Reply: position or `unchanged`, then the ids that exist.
+local key, ids = KEY.rules .. actor.id, {}
 for i = 5, #ARGV do
   if redis.call('HEXISTS', key, ARGV[i]) == 1 then
-    gone[#gone + 1] = ARGV[i]
+    ids[#ids + 1] = ARGV[i]
   end
 end
-local told = table.concat(gone, ' ')
-if #gone == 0 or ARGV[4] == '1' then
-  return answer('unchanged ' .. told)
+local found_ids = table.concat(ids, ' ')
+if #ids == 0 or ARGV[4] == '1' then
+  return keep_reply('unchanged ' .. found_ids)
 end
-local ms, seq, n = tick()
-local position = append('rules', NOBODY, '{"wire":{"uid":"' .. actor.id .. '","added":[],"removed":["'
-  .. table.concat(gone, '","') .. '"]}}', ms, seq, n)
-redis.call('HDEL', key, unpack(gone))
-return answer(position .. ' ' .. told)
+local ms, seq, n = next_position()
+local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. actor.id .. '","added":[],"removed":["'
+  .. table.concat(ids, '","') .. '"]}}', ms, seq, n)
+redis.call('HDEL', key, unpack(ids))
+return keep_reply(position .. ' ' .. found_ids)

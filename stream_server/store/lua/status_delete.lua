@@ -1,11 +1,13 @@
 -- parts: idempotent users actor visibility statuses notifications jobs status_removal
--- A status is taken back: who asks, and its id.
+-- Delete a status.
+-- ARGV: 3 user, 4 status.
+-- Reply: position; fence of the clean-up job, the first followers and the first lists that may have it.
 local uid, id = actor.id, ARGV[4]
-local row = status_row(id)
-if not row or status_sight(uid, row.uid, row.group) == HIDDEN then
+local row = find_status(id)
+if not row or status_visibility(uid, row.uid, row.group) == HIDDEN then
   return refuse('NOT_FOUND status')
 end
 if row.uid ~= uid then
   return refuse('NOT_YOURS status')
 end
-return answer(take_back(row, tick()))
+return keep_reply(remove_status(row, next_position()))

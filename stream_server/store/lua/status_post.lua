@@ -1,14 +1,17 @@
 -- parts: idempotent users actor visibility statuses groups notification_subjects mentions notifications jobs
--- A new status: its author; what it replies to, what it reposts, its group ('' for none); its message encoded, its
--- language, the JSON members after the time and those after the origin; the folded tags, each followed by a blank; what
--- the part mentions takes; then fields and values of the hash.
+-- Post a status.
+-- ARGV: 3 author, 4 answered status, 5 reposted status, 6 group ('' for none), 7 message as JSON, 8 language, 9 JSON
+-- members of the location, 10 JSON members of the attachments, 11 folded hashtags, each followed by a blank, from 12 on
+-- the arguments of the part mentions, then fields and values of the hash.
+-- Reply: position; JSON of the status, fence of the fan-out job ('' in a group), the author's first followers and first
+-- lists.
 local uid, in_reply_to, origin, group = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local message, lang, where, more, tags = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 
--- What it answers: its group and conversation are those of the answered.
+-- The answered status. A reply takes its group and its conversation.
 local answered_row
 if in_reply_to ~= '' then
-  answered_row = seen(uid, in_reply_to)
+  answered_row = find_visible_status(uid, in_reply_to)
   if not answered_row then
     return refuse('NOT_FOUND status in_reply_to')
   elseif group ~= '' and group ~= answered_row.group then
@@ -17,7 +20,7 @@ if in_reply_to ~= '' then
   group = answered_row.group
 end
 if group ~= '' then
-  local place, within = seen_group(uid, group)
+  local place, within = find_visible_group(uid, group)
   if not place then
     return refuse('NOT_FOUND group group')
   elseif not within or (place.kind == 'announcement' and place.uid ~= uid) then
@@ -25,12 +28,13 @@ if group ~= '' then
   end
 end
 
--- What it reposts. A repost of a repost is one of its original, and speaks its language: `language` goes by that.
+-- The reposted status. A repost of a plain repost is a repost of the original. A plain repost has its original's
+-- language.
 local original_row, shown = nil, ''
 if origin ~= '' then
-  original_row = seen(uid, origin)
+  original_row = find_visible_status(uid, origin)
   if original_row and original_row.wordless then
-    original_row = seen(uid, original_row.origin)
+    original_row = find_visible_status(uid, original_row.origin)
   end
   if not original_row then
     return refuse('NOT_FOUND status origin')
@@ -38,47 +42,49 @@ if origin ~= '' then
     return refuse('ELSEWHERE origin')
   elseif original_row.uid ~= uid and original_row.audience ~= PUBLIC and original_row.group == '' then
     return refuse('PROTECTED origin')
-  elseif original_row.uid ~= uid and protects(original_row.uid) then
+  elseif original_row.uid ~= uid and is_protected(original_row.uid) then
     return refuse('PROTECTED origin')
   end
   origin = original_row.id
   lang = message == '""' and original_row.lang or lang
 end
 
--- What filters and other renderings know of it beside its words, as it is now: who wrote it, whom it answers, and who
--- wrote what it shows. Its delete is matched by the same.
-local function known_of(author, answered, original)
-  local known = '"author":' .. person_json(author)
+-- What filters and renderings use beside the status itself: its author, the answered login, the original's author. The
+-- delete of the status is matched by the same facts.
+local function filter_facts(author, answered, original)
+  local known = '"author":' .. user_json(author)
   if answered then
     known = known .. ',"reply_to_login":"' .. redis.call('HGET', KEY.status .. answered.id, 'login') .. '"'
   end
   if original then
-    known = known .. ',"original_author":' .. person_json(person(original.uid))
+    known = known .. ',"original_author":' .. user_json(find_user(original.uid))
   end
   return known
 end
 
 local wordless = origin ~= '' and message == '""'
 
-local entities, mentioned, fields_at = mentions(uid, 12)
+local entities, mentioned, fields_at = resolve_mentions(uid, 12)
 
-local ms, seq, n = tick()
-local id = id_at(ms, seq)
+local ms, seq, n = next_position()
+local id = make_id(ms, seq)
 local conversation = answered_row and answered_row.conversation or id
 if original_row then
-  shown = inner_json(moved(original_row, 'reposts', 1))
+  shown = embedded_json(with_counter_changed(original_row, 'reposts', 1))
 end
 local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","message":' .. message
-  .. ',"posted":"' .. iso(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
-  .. ',"in_reply_to":' .. quoted(in_reply_to) .. ',"in_reply_to_uid":'
-  .. quoted(answered_row and answered_row.uid or '') .. ',"origin":' .. quoted(origin) .. ',' .. more .. ',"group":'
-  .. quoted(group) .. ',"conversation":"' .. conversation .. '"'
-local status = head .. (original_row and ',"original":' .. shown or '') .. counted('0', '0', '0')
+  .. ',"posted":"' .. to_iso8601(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
+  .. ',"in_reply_to":' .. json_id_or_null(in_reply_to) .. ',"in_reply_to_uid":'
+  .. json_id_or_null(answered_row and answered_row.uid or '') .. ',"origin":' .. json_id_or_null(origin) .. ','
+    .. more .. ',"group":'
+  .. json_id_or_null(group) .. ',"conversation":"' .. conversation .. '"'
+local status = head .. (original_row and ',"original":' .. shown or '') .. counters_json('0', '0', '0')
 local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
-local facts = known_of(actor, answered_row, original_row)
-local position = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}', ms, seq, n)
+local facts = filter_facts(actor, answered_row, original_row)
+local position = append_entry('post', audience, '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}', ms,
+  seq, n)
 
-redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', text(ms), 'audience',
+redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', to_text(ms), 'audience',
   audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
   entities, 'head', head, 'facts', facts, unpack(ARGV, fields_at))
 local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
@@ -89,48 +95,48 @@ end
 redis.call('HSET', KEY.status .. id, unpack(tie))
 redis.call('ZADD', KEY.thread .. conversation, id, id)
 if origin ~= '' then
-  -- Kept as it was: a delete is matched by it, also when the original is gone by then.
+  -- Kept as it was at posting, because a delete is matched by it even if the original is gone.
   redis.call('HSET', KEY.status .. id, 'origin', origin, 'original', shown, 'wordless', wordless and '1' or '0')
   redis.call('HINCRBY', KEY.status .. origin, 'reposts', 1)
   redis.call('ZADD', KEY.reposts .. origin, id, id)
 end
--- Neither mentions nor tags are capped: what their readers may not see would crowd out what they may.
+-- Mentions and tags are not capped, because hidden statuses would crowd out visible ones.
 for _, who in ipairs(mentioned) do
   redis.call('ZADD', KEY.mentions .. who, id, id)
 end
 
--- What is in a group stays there: no profile, no tag, no home.
+-- A status in a group enters no profile, no tag and no home timeline.
 local fence, people, lists = '', {}, {}
 if group ~= '' then
   redis.call('HSET', KEY.status .. id, 'group', group)
   redis.call('ZADD', KEY.grouped .. group, id, id)
-  redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(CAP + 1))
+  redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
 else
   redis.call('ZADD', KEY.profile .. uid, id, id)
   actor.posts = redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
   for tag in tags:gmatch('%S+') do
     redis.call('ZADD', KEY.tag .. tag, id, id)
   end
-  fence = leave('status-' .. id, 'spread', ms, 'uid', uid, 'status', id)
+  fence = enqueue_job('status-' .. id, 'spread', ms, 'uid', uid, 'status', id)
   people, lists = first_readers(uid)
 end
 
--- Those concerned are told, each once, if they may see it and want to hear of it.
-local function tell(who, kind)
-  local about = about_status(who, id)
+-- Notifies each user once, if the user may see the status.
+local function notify_if_visible(who, kind)
+  local about = status_subject_json(who, id)
   if about then
     ms, seq, n = notify(who, kind, actor, id, about, ms, seq, n)
   end
 end
 if original_row then
-  tell(original_row.uid, wordless and 'repost' or 'quote')
+  notify_if_visible(original_row.uid, wordless and 'repost' or 'quote')
 end
 if answered_row then
-  tell(answered_row.uid, 'reply')
+  notify_if_visible(answered_row.uid, 'reply')
 end
 for _, who in ipairs(mentioned) do
   if not (answered_row and answered_row.uid == who) then
-    tell(who, 'mention')
+    notify_if_visible(who, 'mention')
   end
 end
-return answer(position, status, fence, people, lists)
+return keep_reply(position, status, fence, people, lists)

@@ -1,15 +1,16 @@
 -- parts: visibility statuses lists
--- Of these statuses those that a viewer sees, as id and JSON: read only. Viewer, how much sight is needed, the list on
--- whose timeline they stand ('' for none), how many at most, how many to pass over, then ids. Behind them, how many ids
--- were looked at, and how many passed over.
+-- Read those of the given statuses that a viewer sees. Read only.
+-- ARGV: 3 viewer, 4 lowest visibility, 5 the list whose timeline has them ('' for none), 6 how many at most, 7 how many
+-- to skip, from 8 on ids.
+-- Reply: ids and JSON, alternating; how many ids were examined; how many were skipped.
 local viewer, least, list, most, skip = ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-if list ~= '' and not seen_list(viewer, list) then
+if list ~= '' and not find_visible_list(viewer, list) then
   return refuse('NOT_FOUND list id')
 end
 local found, looked, skipped = {}, 0, 0
 for at = 8, #ARGV do
   looked = looked + 1
-  local json = show(viewer, ARGV[at], least)
+  local json = find_visible_json(viewer, ARGV[at], least)
   if json and skipped < skip then
     skipped = skipped + 1
   elseif json then

@@ -1,11 +1,12 @@
 -- parts: idempotent users actor suspension
--- A user is suspended: administrator, user. Already so: nothing happens.
-local user = person(ARGV[4])
+-- Suspend a user. Suspending a suspended user changes nothing.
+-- ARGV: 3 administrator, 4 user. Reply: position or `unchanged`.
+local user = find_user(ARGV[4])
 if not user then
   return refuse('NOT_FOUND user id')
 elseif user.id == actor.id then
   return refuse('ONESELF id')
 elseif user.suspended then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-return answer(suspend(user.id, tick()))
+return keep_reply(suspend_user(user.id, next_position()))

@@ -1,5 +1,6 @@
 -- parts: users paging
--- A piece of the suspended users, each with `since`, for an administrator: read only. The walk's arguments.
-return walk(function(uid, score)
-  return person_json(person(uid)):sub(1, -2) .. ',"since":"' .. iso(tonumber(score)) .. '"}'
+-- Read a page of the suspended users with `since`, for an administrator. Read only.
+-- ARGV: 3 to 8 those of the part paging. Reply: that of the part paging, users as JSON.
+return read_page(function(uid, score)
+  return user_json(find_user(uid)):sub(1, -2) .. ',"since":"' .. to_iso8601(tonumber(score)) .. '"}'
 end)

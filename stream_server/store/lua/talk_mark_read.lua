@@ -1,11 +1,12 @@
 -- parts: idempotent users actor visibility talks
--- A talk was read up to a message: who reads, the talk, and the message's id. The mark never goes back. Not an event.
+-- Mark a talk as read up to a message. The mark never moves back. There is no log entry.
+-- ARGV: 3 user, 4 talk, 5 message. Reply: JSON with `read` and `unread`.
 local uid, talk, id = actor.id, ARGV[4], ARGV[5]
-if not seen_talk(uid, talk) then
+if not find_own_talk(uid, talk) then
   return refuse('NOT_FOUND talk id')
 end
 local author = redis.call('ZSCORE', KEY.messages .. talk, id) and redis.call('HGET', KEY.message .. id, 'uid')
-if not author or message_sight(uid, author) == HIDDEN then
+if not author or message_visibility(uid, author) == HIDDEN then
   return refuse('NOT_FOUND message id')
 end
 local mark = redis.call('HGET', KEY.marks .. talk, uid)
@@ -13,4 +14,4 @@ if not mark or tonumber(id) > tonumber(mark) then
   redis.call('HSET', KEY.marks .. talk, uid, id)
   mark = id
 end
-return answer('{"read":"' .. mark .. '"' .. format(',"unread":%d}', unread(uid, talk)))
+return keep_reply('{"read":"' .. mark .. '"' .. format(',"unread":%d}', count_unread(uid, talk)))

@@ -1,11 +1,12 @@
 -- parts: visibility talks
--- A message as JSON: read only. Viewer, the talk, and its id.
+-- Read a message. Read only.
+-- ARGV: 3 viewer, 4 talk, 5 message. Reply: JSON.
 local viewer, talk, id = ARGV[3], ARGV[4], ARGV[5]
-if not seen_talk(viewer, talk) then
+if not find_own_talk(viewer, talk) then
   return refuse('NOT_FOUND talk id')
 end
 local kept = redis.call('HMGET', KEY.message .. id, 'uid', 'json', 'talk')
-if kept[3] ~= talk or message_sight(viewer, kept[1]) == HIDDEN then
+if kept[3] ~= talk or message_visibility(viewer, kept[1]) == HIDDEN then
   return refuse('NOT_FOUND message message')
 end
 return kept[2]

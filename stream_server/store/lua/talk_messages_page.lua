@@ -1,10 +1,11 @@
 -- parts: visibility talks paging
--- A piece of a talk's messages, those that a viewer sees: read only. After the walk's arguments: viewer, and the talk.
+-- Read a page of a talk's messages that the viewer sees. Read only.
+-- ARGV: 3 to 8 those of the part paging, 9 viewer, 10 talk. Reply: that of the part paging, messages as JSON.
 local viewer = ARGV[9]
-if not seen_talk(viewer, ARGV[10]) then
+if not find_own_talk(viewer, ARGV[10]) then
   return refuse('NOT_FOUND talk id')
 end
-return walk(function(member)
+return read_page(function(member)
   local kept = redis.call('HMGET', KEY.message .. member, 'uid', 'json')
-  return message_sight(viewer, kept[1]) >= QUIET and kept[2]
+  return message_visibility(viewer, kept[1]) >= ON_REQUEST and kept[2]
 end)

@@ -1,9 +1,10 @@
 -- parts: idempotent users actor visibility talks
--- A talk is opened: who asks, its name encoded ('null' for none) and as it is, then the others. With one other person
--- it is the one talk of the two, whoever asked first. Not an event: nobody is told before there is a message, so it
--- takes an id from the clock and no number on the log.
+-- Open a talk. Two users have only one talk with each other, whoever opens it. There is no log entry before the first
+-- message, so the talk takes an id from the clock and no number on the log.
+-- ARGV: 3 user, 4 name as JSON ('null' for none), 5 name, from 6 on the other users.
+-- Reply: `opened` or `unchanged`, and JSON of the talk.
 for at = 6, #ARGV do
-  if not reaches(actor.id, ARGV[at]) then
+  if not can_contact(actor.id, ARGV[at]) then
     return refuse('NOT_FOUND user people')
   end
 end
@@ -16,18 +17,18 @@ if #ARGV == 6 then
   pair = KEY.pair .. one .. ':' .. other
   local there = redis.call('GET', pair)
   if there then
-    return answer('unchanged ' .. talk_json(actor.id, seen_talk(actor.id, there)))
+    return keep_reply('unchanged ' .. talk_json(actor.id, find_own_talk(actor.id, there)))
   end
 end
-local ms, seq = tick()
-local id, people = id_at(ms, seq), {actor.id, unpack(ARGV, 6)}
-redis.call('HSET', KEY.meta, 'ms', text(ms), 'seq', text(seq))
+local ms, seq = next_position()
+local id, people = make_id(ms, seq), {actor.id, unpack(ARGV, 6)}
+redis.call('HSET', KEY.meta, 'ms', to_text(ms), 'seq', to_text(seq))
 redis.call('HSET', KEY.talk .. id, 'id', id, 'uid', actor.id, 'people', table.concat(people, ' '), 'name_json', ARGV[4],
-  'name', ARGV[5], 'created', text(ms))
+  'name', ARGV[5], 'created', to_text(ms))
 for _, uid in ipairs(people) do
   redis.call('ZADD', KEY.talks .. uid, id, id)
 end
 if pair then
   redis.call('SET', pair, id)
 end
-return answer('opened ' .. talk_json(actor.id, seen_talk(actor.id, id)))
+return keep_reply('opened ' .. talk_json(actor.id, find_own_talk(actor.id, id)))

@@ -1,6 +1,7 @@
 -- parts: visibility talks paging
--- A piece of a user's talks: read only. After the walk's arguments: the user.
+-- Read a page of a user's talks. Read only.
+-- ARGV: 3 to 8 those of the part paging, 9 user. Reply: that of the part paging, talks as JSON.
 local uid = ARGV[9]
-return walk(function(member)
-  return talk_json(uid, seen_talk(uid, member))
+return read_page(function(member)
+  return talk_json(uid, find_own_talk(uid, member))
 end)

@@ -1,5 +1,6 @@
 -- parts: job_passes expected_statuses
--- What belongs on a timeline, a page of authors at a time: read only. 'home' or 'list', its owner, and the place behind
--- which the page begins (score and member, '' and '' for the beginning). Gives the page and the newest of what they wrote.
-local page, newest = newest_of(ARGV[3], ARGV[4], ARGV[5], ARGV[6])
+-- Read what belongs on a timeline, one page of authors at a time. Read only.
+-- ARGV: 3 'home' or 'list', 4 owner, 5 and 6 score and member after which the page begins ('' and '' for the start).
+-- Reply: the page of authors with scores, and their newest statuses.
+local page, newest = newest_of_sources(ARGV[3], ARGV[4], ARGV[5], ARGV[6])
 return {page, newest}

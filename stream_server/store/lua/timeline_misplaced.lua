@@ -1,17 +1,18 @@
 -- parts: job_passes
--- What does not belong on a timeline: read only. 'home' or 'list', its owner, then ids of statuses; gives those that
--- are gone, are in a group, or are by somebody who is not followed, or not on the list.
+-- Find statuses that do not belong on a timeline: deleted ones, ones in a group, and ones whose author is not followed
+-- or not on the list. Read only.
+-- ARGV: 3 'home' or 'list', 4 owner, from 5 on ids of statuses. Reply: the ids found.
 local timelines, owner = ARGV[3], ARGV[4]
-local key = sources(timelines, owner)
+local key = timeline_sources_key(timelines, owner)
 local there = timelines == 'home' or redis.call('EXISTS', KEY.list .. owner) == 1
-local found, welcome = {}, {}
+local found, is_source = {}, {}
 for at = 5, #ARGV do
   local kept = redis.call('HMGET', KEY.status .. ARGV[at], 'uid', 'group')
   local author = kept[1]
-  if author and welcome[author] == nil then
-    welcome[author] = there and (timelines == 'home' and author == owner or redis.call('ZSCORE', key, author))
+  if author and is_source[author] == nil then
+    is_source[author] = there and (timelines == 'home' and author == owner or redis.call('ZSCORE', key, author))
   end
-  if not author or kept[2] or not welcome[author] then
+  if not author or kept[2] or not is_source[author] then
     found[#found + 1] = ARGV[at]
   end
 end

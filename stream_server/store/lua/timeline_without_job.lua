@@ -1,5 +1,5 @@
--- Of these statuses, which are on a timeline against the truth, or are not on it against the truth, those for which no
--- job is left that will see to it: read only. 'home' or 'list', the owner, then ids.
+-- Of statuses that are wrongly on or missing from a timeline, find those that no job will correct. Read only.
+-- ARGV: 3 'home' or 'list', 4 owner, from 5 on ids of statuses. Reply: the ids found.
 local timelines, owner = ARGV[3], ARGV[4]
 local found = {}
 if redis.call('EXISTS', KEY.job .. 'refill-' .. timelines .. '-' .. owner, KEY.job .. 'drop-list-' .. owner) > 0 then

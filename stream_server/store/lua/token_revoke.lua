@@ -1,10 +1,11 @@
 -- parts: idempotent
--- A token is taken back: user, jti, when it would have ended (ms), and the body of the entry. Twice is once.
+-- Revoke a token. Revoking it again changes nothing.
+-- ARGV: 3 user, 4 jti, 5 the token's own expiry (ms since 1970), 6 body of the entry. Reply: position or `unchanged`.
 local key = KEY.revoked .. ARGV[3] .. ':' .. ARGV[4]
 if redis.call('EXISTS', key) == 1 then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-local ms, seq, n = tick()
-local position = append('revoke', NOBODY, ARGV[6], ms, seq, n)
+local ms, seq, n = next_position()
+local position = append_entry('revoke', AUDIENCE_NONE, ARGV[6], ms, seq, n)
 redis.call('SET', key, '1', 'PXAT', ARGV[5])
-return answer(position)
+return keep_reply(position)

@@ -1,10 +1,11 @@
 -- parts: idempotent users visibility actor source_and_target
--- Source does not block target any more. What the block has cut stays cut. Not so before: nothing happens.
+-- End a block. The follows that the block ended do not come back. Without a block it changes nothing.
+-- ARGV: 3 source, 4 target. Reply: position or `unchanged`.
 if not redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-local ms, seq, n = tick()
-local position = append('unblock', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
+local ms, seq, n = next_position()
+local position = append_entry('unblock', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
 redis.call('ZREM', KEY.blocks .. source.id, target.id)
 redis.call('ZREM', KEY.blockers .. target.id, source.id)
-return answer(position)
+return keep_reply(position)

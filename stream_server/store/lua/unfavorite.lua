@@ -1,13 +1,14 @@
 -- parts: idempotent users actor visibility statuses
--- Someone keeps a status no longer: who, and its id. What is kept can be dropped also when it is not to be seen any
--- more, or gone.
+-- Remove a status from a user's favorites, also if the status is deleted or hidden.
+-- ARGV: 3 user, 4 status. Reply: `dropped`.
 local kept = redis.call('ZSCORE', KEY.favorites .. actor.id, ARGV[4])
-if not kept and not seen(actor.id, ARGV[4]) then
+if not kept and not find_visible_status(actor.id, ARGV[4]) then
   return refuse('NOT_FOUND status')
 end
 if kept then
-  -- Changes nothing, and is what a full Redis refuses: it would let the removal through, and not the answer's keeping.
+  -- This ZADD changes nothing, but a full Redis refuses it. Otherwise it would remove the favorite and not keep the
+  -- reply.
   redis.call('ZADD', KEY.favorites .. actor.id, 'XX', kept, ARGV[4])
   redis.call('ZREM', KEY.favorites .. actor.id, ARGV[4])
 end
-return answer('dropped')
+return keep_reply('dropped')

@@ -1,21 +1,23 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
--- Source no longer follows target, nor asks to, and takes them off a list of their own ('' for none). Already so:
--- nothing happens, and nobody is told.
+-- End a follow or withdraw a follow request. Without either it changes nothing.
+-- ARGV: 3 source, 4 target, 5 a list of the source that the target is removed from ('' for none).
+-- Reply: position or `unchanged`; fence of the home timeline's job, fence of the list timeline's job ('' for none), the
+-- target's newest statuses.
 local list
 if ARGV[5] ~= '' then
-  list, refused = own_list(source.id, ARGV[5], 'list')
+  list, refused = find_owned_list(source.id, ARGV[5], 'list')
   if refused then
     return refused
   end
 end
 local position, fence, list_fence = 'unchanged', '', ''
-local ms, seq, n = tick()
+local ms, seq, n = next_position()
 if redis.call('ZSCORE', KEY.following .. source.id, target.id) then
-  position, fence = cut(source, target, ms, seq, n)
-elseif asks(source, target) then
-  position = unask(source, target, ms, seq, n)
+  position, fence = remove_follow(source, target, ms, seq, n)
+elseif has_requested(source, target) then
+  position = remove_follow_request(source, target, ms, seq, n)
 end
 if list then
-  position, list_fence = also(delist, list, target, position)
+  position, list_fence = change_list_too(remove_list_member, list, target, position)
 end
-return answer(position, fence, list_fence, fence .. list_fence ~= '' and recent(target.id) or {})
+return keep_reply(position, fence, list_fence, fence .. list_fence ~= '' and newest_statuses(target.id) or {})

@@ -1,20 +1,20 @@
 -- parts: idempotent users actor visibility statuses reactions notifications
--- Someone likes a status no longer: who, and its id. One's own like can be taken back as long as the status is there,
--- whatever has come between since. Not so before: nothing happens. The answer's last word is how many like it now.
+-- Take a like back, also if the status has been hidden from the user since. Without a like it changes nothing.
+-- ARGV: 3 user, 4 status. Reply: position or `unchanged`, and the number of likes.
 local id = ARGV[4]
-local row = status_row(id)
+local row = find_status(id)
 local liked = row and redis.call('ZSCORE', KEY.likes .. id, actor.id)
-if not liked and not seen(actor.id, id) then
+if not liked and not find_visible_status(actor.id, id) then
   return refuse('NOT_FOUND status')
 end
 if not liked then
-  return answer('unchanged ' .. row.likes)
+  return keep_reply('unchanged ' .. row.likes)
 end
-local ms, seq, n = tick()
-moved(row, 'likes', -1)
-local position = append('unlike', deed_audience(actor.id, row), deed_body(actor, row), ms, seq, n)
+local ms, seq, n = next_position()
+with_counter_changed(row, 'likes', -1)
+local position = append_entry('unlike', reaction_audience(actor.id, row), reaction_body(actor, row), ms, seq, n)
 redis.call('ZREM', KEY.likes .. id, actor.id)
 redis.call('ZREM', KEY.liked .. actor.id, id)
 redis.call('HINCRBY', KEY.status .. id, 'likes', -1)
-unnotify(row.uid, 'like', actor.id, id)
-return answer(position .. ' ' .. row.likes)
+withdraw_notification(row.uid, 'like', actor.id, id)
+return keep_reply(position .. ' ' .. row.likes)

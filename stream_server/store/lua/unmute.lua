@@ -1,9 +1,10 @@
 -- parts: idempotent users visibility actor source_and_target
--- Source wants to hear of target again. Not muted before: nothing happens.
+-- End a mute. Without a mute it changes nothing.
+-- ARGV: 3 source, 4 target. Reply: position or `unchanged`.
 if not redis.call('ZSCORE', KEY.mutes .. source.id, target.id) then
-  return answer('unchanged')
+  return keep_reply('unchanged')
 end
-local ms, seq, n = tick()
-local position = append('unmute', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
+local ms, seq, n = next_position()
+local position = append_entry('unmute', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
 redis.call('ZREM', KEY.mutes .. source.id, target.id)
-return answer(position)
+return keep_reply(position)

@@ -1,6 +1,8 @@
 -- parts: idempotent
--- A new user: login, its lower case, e-mail's lower case ('' for none), card, then fields and values of the hash.
--- Not an event: nobody is told, so it takes an id from the clock and no number on the log.
+-- Create a user. There is no log entry, so the user takes an id from the clock and no number on the log.
+-- ARGV: 3 login, 4 login in lower case, 5 e-mail in lower case ('' for none), 6 profile card, from 7 on fields and
+-- values of the hash.
+-- Reply: the user's id; time of sign-up (ms since 1970).
 local login, lower, email, card = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if redis.call('HEXISTS', KEY.logins, lower) == 1 then
   return refuse('TAKEN login')
@@ -8,13 +10,13 @@ end
 if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then
   return refuse('TAKEN email')
 end
-local ms, seq = tick()
-local id, signup = id_at(ms, seq), text(ms)
+local ms, seq = next_position()
+local id, signup = make_id(ms, seq), to_text(ms)
 redis.call('HSET', KEY.logins, lower, id)
-redis.call('HSET', KEY.meta, 'ms', signup, 'seq', text(seq))
+redis.call('HSET', KEY.meta, 'ms', signup, 'seq', to_text(seq))
 if email ~= '' then
   redis.call('HSET', KEY.emails, email, id)
 end
 redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'followers', '0', 'following', '0', 'posts', '0',
   'signup', signup, 'protected', '0', 'card', card, unpack(ARGV, 7))
-return answer(id, signup)
+return keep_reply(id, signup)

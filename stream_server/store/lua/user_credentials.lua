@@ -1,5 +1,6 @@
--- Who a login or an e-mail, in lower case, is: read only. Which of the two ('login' or 'email'), and its text. Answers
--- the id, the hash of the password ('' for none) and whether the user is suspended, or nothing.
+-- Find a user by login or e-mail address. Read only.
+-- ARGV: 3 'login' or 'email', 4 its value in lower case.
+-- Reply: id, password hash ('' for none), 1 if the user is suspended, otherwise 0; nil for an unknown user.
 local uid = redis.call('HGET', ARGV[3] == 'email' and KEY.emails or KEY.logins, ARGV[4])
 if not uid then
   return false

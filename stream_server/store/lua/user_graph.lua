@@ -1,9 +1,12 @@
--- What streams must know of a user: whom they follow, block, are blocked by, mute, and their groups, each with when it
--- began; and the head of the log at that moment. Read only, in one step, so that all of it agrees.
+-- parts: log_head
+-- Read what streams must know of a user, and the head of the log at the same moment. Read only.
+-- ARGV: 3 user.
+-- Reply: followed users, blocked users, users who block this one, muted users, groups, each with the time of its start;
+-- id and n of the head.
 local uid = ARGV[3]
-local head = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
-local function since(key)
+local function members_with_start(key)
   return redis.call('ZRANGE', key .. uid, 0, -1, 'WITHSCORES')
 end
-return {since(KEY.following), since(KEY.blocks), since(KEY.blockers), since(KEY.mutes), since(KEY.groups),
-  head and head[1] or '0-0', head and head[2][2] or '0'}
+return {members_with_start(KEY.following), members_with_start(KEY.blocks), members_with_start(KEY.blockers),
+  members_with_start(KEY.mutes), members_with_start(KEY.groups),
+  log_head()}

@@ -1,29 +1,31 @@
 -- parts: idempotent users actor
--- What users say about themselves: user; name, bio, url, place, lang and protected, each as JSON, '' for what stays;
--- then fields and values of the hash, '' for what is taken away. Nothing new: nobody is told.
+-- Change a user's profile. Values that do not change make no entry.
+-- ARGV: 3 user; 4 to 9 name, bio, url, place, lang and protected as JSON ('' to keep a value); from 10 on fields and
+-- values of the hash ('' to remove a field).
+-- Reply: position or `unchanged`; the user's fields id, login, card, followers, following, posts, signup, email.
 local uid, key = actor.id, KEY.user .. actor.id
 
 -- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one.
-local said = {actor.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)$')}
-local was_told, was_protected = table.concat(said, ',', 1, 5), actor.protected
+local new_values = {actor.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)$')}
+local old_values, was_protected = table.concat(new_values, ',', 1, 5), actor.protected
 for at = 1, 6 do
-  said[at] = ARGV[3 + at] ~= '' and ARGV[3 + at] or said[at]
+  new_values[at] = ARGV[3 + at] ~= '' and ARGV[3 + at] or new_values[at]
 end
-actor.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s', unpack(said))
-actor.protected = said[6] == 'true'
+actor.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s', unpack(new_values))
+actor.protected = new_values[6] == 'true'
 
 local position = 'unchanged'
-local function tell(kind)
-  local ms, seq, n = tick()
-  position = append(kind, PUBLIC, '{"wire":{"user":' .. person_json(actor) .. '}}', ms, seq, n)
+local function append_user_event(kind)
+  local ms, seq, n = next_position()
+  position = append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(actor) .. '}}', ms, seq, n)
 end
--- Protection first: what is said from then on is said under it.
+-- Protection changes first, so that later entries are made under it.
 if actor.protected ~= was_protected then
-  tell(actor.protected and 'protect' or 'unprotect')
+  append_user_event(actor.protected and 'protect' or 'unprotect')
   redis.call(actor.protected and 'SADD' or 'SREM', KEY.protected, uid)
 end
-if table.concat(said, ',', 1, 5) ~= was_told then
-  tell('user_update')
+if table.concat(new_values, ',', 1, 5) ~= old_values then
+  append_user_event('user_update')
 end
 if position ~= 'unchanged' then
   redis.call('HSET', key, 'card', actor.card)
@@ -35,5 +37,5 @@ if position ~= 'unchanged' then
     end
   end
 end
-return answer(position, redis.call('HMGET', key, 'id', 'login', 'card', 'followers', 'following', 'posts', 'signup',
+return keep_reply(position, redis.call('HMGET', key, 'id', 'login', 'card', 'followers', 'following', 'posts', 'signup',
   'email'))

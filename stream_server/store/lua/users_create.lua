@@ -1,7 +1,8 @@
 -- parts: idempotent
--- Users without password or e-mail, made by an administrator: login, lower case, name and card of each, in turn.
--- A login that exists gives its id. Answers `<id>+` for each that was made and `<id>=` for each that was there.
-local ms, seq = tick()
+-- Create users without password and e-mail address, for an administrator. An existing login returns its user.
+-- ARGV: from 3 on login, login in lower case, name and profile card of each user.
+-- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
+local ms, seq = next_position()
 local outcomes = {}
 for i = 3, #ARGV, 4 do
   local login, lower, name, card = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
@@ -9,13 +10,13 @@ for i = 3, #ARGV, 4 do
   if there then
     outcomes[#outcomes + 1] = there .. '='
   else
-    local id, signup = id_at(ms, seq), text(ms)
+    local id, signup = make_id(ms, seq), to_text(ms)
     redis.call('HSET', KEY.logins, lower, id)
-    redis.call('HSET', KEY.meta, 'ms', signup, 'seq', text(seq))
+    redis.call('HSET', KEY.meta, 'ms', signup, 'seq', to_text(seq))
     redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'name', name, 'followers', '0', 'following', '0',
       'posts', '0', 'signup', signup, 'protected', '0', 'card', card)
     outcomes[#outcomes + 1] = id .. '+'
-    ms, seq = after(ms, seq)
+    ms, seq = next_time_and_seq(ms, seq)
   end
 end
-return answer(table.concat(outcomes, ' '))
+return keep_reply(table.concat(outcomes, ' '))

@@ -260,10 +260,11 @@ def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits
     )
     head = (
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
-        f"local LIMIT,CAP,PASS='{size_limits.log_max_entries}',{size_limits.timeline_max},"
-        f"{size_limits.fanout_batch_size}\n"
-        f"local GRACE_MS,LEASE_MS,FOLLOWED={JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"
-        f"local SIGHT='{visibility.visibility_table()}'\n"
+        f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"
+        f"{size_limits.timeline_max},{size_limits.fanout_batch_size}\n"
+        f"local JOB_GRACE_MS,JOB_LEASE_MS,REFILL_AUTHORS_PER_PASS="
+        f"{JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"
+        f"local VISIBILITY_TABLE='{visibility.visibility_table()}'\n"
     )
     text = head + body
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

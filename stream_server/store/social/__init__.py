@@ -1,1 +1,34 @@
-"""TODO contract."""
+"""The nouns of the social API: users, statuses, follows, lists and so on, read and written in Redis.
+
+The one decision: **a method is one Lua script**. A write method passes its arguments to the script of the same verb
+(``lua/status_post.lua``) together with an :class:`~stream_server.store.idempotency.IdempotencyKey`. The script checks
+everything, appends the log entry, and changes the data in one atomic step. Read methods return JSON bytes that the
+scripts have put together, so Python decodes no stored JSON. Where a write changes timelines, the method then runs the
+first pass of the job that the script has enqueued (:mod:`stream_server.store.timelines.syndication`).
+
+Rules common to all methods:
+
+* ``viewer`` is the user who reads and ``uid`` the user who writes. The caller has authenticated them.
+* What the viewer may not see is answered as if it did not exist: NotFound.
+* Every call raises Unavailable while Redis does not answer. A write raises OutcomeUnknown if its reply was lost twice.
+* A write raises Forbidden ``suspended`` for a suspended user, and Conflict ``duplicate`` if its idempotency key was
+  used for another request.
+
+``users``          sign-up, profiles, look-up by id and login, credentials
+``sessions``       revoked tokens, refresh tokens, and one-time tickets
+``statuses``       drafts; posting, reading and deleting statuses
+``mentions``       how mentions are passed to scripts
+``stored_json``    JSON that stands in replies, hashes and the log
+``likes``          likes (public, counted) and favorites (private)
+``comments``       comments under a status
+``follows``        the follow graph, and requests to follow protected users
+``blocks``         blocks and mutes
+``relations``      how two users relate, and which users they have in common
+``user_graph``     what streams keep in memory of the graph
+``lists``          lists of users, each with a timeline
+``groups``         groups whose members post among themselves
+``talks``          direct messages
+``notifications``  notifications and their read mark
+``reports``        reports, the decisions of administrators, and suspensions
+``saved_rules``    the filter rules that a user saves for their streams
+"""

@@ -1,4 +1,4 @@
-"""Groups: people who post among themselves; open to all, closed, or for announcements of the owner."""
+"""Groups: users who post among themselves. A group is public, private, or for announcements of its owner."""
 
 from collections.abc import Mapping
 
@@ -8,80 +8,81 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest, read_page
 from stream_server.store.redis.scripts import Scripts
-from stream_server.store.social import text_fields
+from stream_server.store.social.stored_json import hash_fields_with_json, json_of_reply
 
 _encode = msgspec.json.encode
 
 
 class Groups:
-    """The groups of one store: at most 5,000 members each, a user in at most 1,000.
+    """Changes and reads groups. A group has at most 5,000 members, and a user is in at most 1,000 groups.
 
-    All that name a group raise NotFound for one that the user may not see: a private one of which they are no
-    member, or one of somebody who blocks them or is suspended, unless they are a member. What is the owner's to do
-    raises Forbidden ``not_yours`` for others.
+    Methods that name a group raise NotFound if the user may not see it. Members see their groups. Other users see a
+    group unless it is private, or its owner blocks them or is suspended. Methods reserved for the owner raise Forbidden
+    ``not_yours`` for other users.
     """
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def create(self, uid: str, name: str, kind: str, description: str, idempotency_key: IdempotencyKey) -> bytes:
-        """A new group, ``public``, ``private`` or ``announcement``, with its owner in it, as JSON.
+        """Create a group with its owner as first member. Returns it as JSON.
 
-        Raises TooLarge ``too_many`` for who is in too many.
+        ``kind`` is ``public``, ``private`` or ``announcement``. Raises TooLarge ``too_many`` if the owner is in too
+        many groups.
         """
-        answer = await self._scripts.write(
+        reply = await self._scripts.write(
             "group_create", idempotency_key, uid, kind, name, description, _encode(name), _encode(description)
         )
-        return text_fields.json_of_reply(answer)
+        return json_of_reply(reply)
 
     async def update(self, uid: str, group: str, changes: Mapping[str, str], idempotency_key: IdempotencyKey) -> bytes:
-        """Change ``name`` or ``description``, as JSON; what is so already is no event.
+        """Change ``name`` or ``description``. Returns the group as JSON. Values that do not change make no log entry.
 
-        A kind never changes: what was written among few would be open to all.
+        A group's kind never changes, because a change could publish what its members wrote in private.
         """
-        answer = await self._scripts.write(
-            "group_update", idempotency_key, uid, group, *text_fields.hash_fields_with_json(**changes)
-        )
-        return text_fields.json_of_reply(answer)
+        fields = hash_fields_with_json(**changes)
+        return json_of_reply(await self._scripts.write("group_update", idempotency_key, uid, group, *fields))
 
     async def delete(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> None:
-        """It is gone for all members; its statuses are left to their authors alone."""
+        """Delete a group for all members. Only their authors can still see the statuses that were posted in it."""
         await self._scripts.write("group_delete", idempotency_key, uid, group)
 
     async def get(self, viewer: str, group: str) -> bytes:
-        """A group as JSON."""
+        """Return a group as JSON."""
         found: bytes = await self._scripts.call("group_get", keys.META, viewer, group)
         return found
 
     async def list_joined(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """The groups that a user is in, the latest first, as far as the viewer sees them.
+        """Return the groups of which a user is a member and that the viewer may see, last joined first.
 
-        Raises NotFound, InvalidCursor.
+        Raises NotFound and InvalidCursor.
         """
         return await read_page(self._scripts, "groups_page", keys.key_for("groups", uid), page_request, viewer, uid)
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Come into a group that is not private; gives it as JSON. Raises TooLarge ``too_many``."""
+        """Join a group that is not private. Returns it as JSON. Raises TooLarge ``too_many``."""
         return await self.add_member(uid, group, uid, idempotency_key)
 
     async def leave(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Go out of a group; gives it as JSON. Raises BadRequest for its owner."""
+        """Leave a group. Returns it as JSON. Raises BadRequest for the owner."""
         return await self.remove_member(uid, group, uid, idempotency_key)
 
     async def add_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Put a user into one's private group; gives it as JSON.
+        """Add a user to a private group, as its owner. Returns the group as JSON.
 
-        Raises NotFound ``uid`` for whom one may not know of or blocks, BadRequest where people come by themselves,
-        TooLarge ``too_many``.
+        Raises NotFound ``uid`` if the member is unknown or suspended, or if one of the two blocks the other. Raises
+        BadRequest for a group that is not private, because users join it themselves. Raises TooLarge ``too_many``.
         """
-        return text_fields.json_of_reply(await self._scripts.write("group_join", idempotency_key, uid, group, member))
+        return json_of_reply(await self._scripts.write("group_join", idempotency_key, uid, group, member))
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Take a user out of one's group; gives it as JSON. Raises NotFound ``uid``, BadRequest for the owner."""
-        return text_fields.json_of_reply(await self._scripts.write("group_leave", idempotency_key, uid, group, member))
+        """Remove a user from a group, as its owner. Returns the group as JSON.
+
+        Raises NotFound ``uid``, and BadRequest if the member is the owner.
+        """
+        return json_of_reply(await self._scripts.write("group_leave", idempotency_key, uid, group, member))
 
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
-        """Who is in a group, as JSON with ``since``, the latest first; raises InvalidCursor."""
-        return await read_page(
-            self._scripts, "users_page", keys.key_for("joined", group), page_request, viewer, "group", group
-        )
+        """Return the members of a group, as JSON with ``since``, last joined first. Raises InvalidCursor."""
+        key = keys.key_for("joined", group)
+        return await read_page(self._scripts, "users_page", key, page_request, viewer, "group", group)

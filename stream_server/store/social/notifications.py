@@ -1,4 +1,4 @@
-"""Notifications: what others did that concerns a user, and up to where the user has read it."""
+"""Notifications: what other users did that concerns a user, and the mark up to which the user has read them."""
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
@@ -7,37 +7,43 @@ from stream_server.store.redis.scripts import Scripts
 
 
 class Notifications:
-    """The notifications of one store. They are made by the writes that they tell of, in the same step."""
+    """Reads notifications and moves the read mark.
+
+    The script of a write also makes its notifications, in the same atomic step.
+    """
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def list_notifications(self, uid: str, page_request: PageRequest) -> Page:
-        """A user's notifications as JSON, newest first, in one round trip; raises InvalidCursor.
+        """Return a user's notifications as JSON, newest first, in one round trip. Raises InvalidCursor.
 
-        Each has the same bytes as its entry on the log, but for what has changed since: counters, and ``read``.
-        Left out is what may not be seen now: statuses and comments that are gone or hidden, and the deeds of who is
-        blocked, muted or suspended.
+        Each has the same bytes as its log entry, except for what has changed since: the counters and ``read``. A
+        notification is left out while its status or comment is deleted or hidden, and while its source is blocked,
+        muted or suspended.
         """
         return await read_page(self._scripts, "notifications_page", keys.key_for("notices", uid), page_request, uid)
 
     async def list_with_unread_count(self, uid: str, page_request: PageRequest) -> tuple[Page, int]:
-        """Both :meth:`list_notifications` and :meth:`count_unread`, of one moment and in one round trip."""
+        """Return :meth:`list_notifications` and :meth:`count_unread`, read in one step and one round trip."""
         page, (count,) = await read_page_with_extra(
             self._scripts, "notifications_page", keys.key_for("notices", uid), page_request, uid
         )
         return page, count
 
     async def count_unread(self, uid: str) -> int:
-        """How many of them are above the read mark: exact up to 100, beyond that hidden ones are counted too."""
+        """Return how many notifications are above the read mark.
+
+        Of the newest 100, hidden notifications are not counted. Beyond these, all are counted.
+        """
         count: int = await self._scripts.call("notifications_count_unread", keys.META, uid)
         return count
 
     async def mark_read(self, uid: str, notification_id: str, idempotency_key: IdempotencyKey) -> int:
-        """All up to this id are read; gives how many are not. A smaller id than before changes nothing.
+        """Mark all notifications up to an id as read. Returns how many remain unread.
 
-        Any id that was made by now will do, since a notification may be taken back while it is read. Raises
-        NotFound for an id that was not.
+        The mark never moves back. The id need not be of an existing notification, because a notification can be
+        withdrawn while the user reads it. Raises NotFound for an id that lies in the future.
         """
-        answer = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
-        return int(answer.value)
+        reply = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
+        return int(reply.value)

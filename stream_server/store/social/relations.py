@@ -1,4 +1,4 @@
-"""How two users stand to each other, and whom they have in common."""
+"""How two users relate to each other, and which users they have in common."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,15 @@ from stream_server.store.redis.scripts import Scripts
 
 
 class Relationship(NamedTuple):
-    """How one user stands to another; None is what a third person is not told.
+    """How one user relates to another. Private members are None unless the viewer is one of the two.
 
-    ``blocking`` and ``muting`` are what the viewer, who is one of the two, does to the other person: of what is done
-    to the viewer nobody is told.
+    Attributes:
+        following: Whether the first user follows the second.
+        followed_by: Whether the second user follows the first.
+        requested: Whether the first user requests to follow the second. Private.
+        requested_by: Whether the second user requests to follow the first. Private.
+        blocking: Whether the viewer blocks the other user. Private; the blocks of the other user are never shown.
+        muting: Whether the viewer mutes the other user. Private; the mutes of the other user are never shown.
     """
 
     following: bool
@@ -23,38 +28,43 @@ class Relationship(NamedTuple):
 
     @property
     def is_mutual(self) -> bool:
-        """Whether each follows the other."""
+        """Whether each of the two users follows the other."""
         return self.following and self.followed_by
 
 
 class Relations:
-    """What can be asked about two users of one store."""
+    """Reads what concerns two users."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def get_relationship(self, viewer: str, uid: str, other: str) -> Relationship:
-        """How ``uid`` stands to ``other``; raises NotFound for either, and BadRequest for the same user twice."""
-        found = [bool(one) for one in await self._scripts.call("relationship", keys.META, viewer, uid, other)]
-        return Relationship(*found, *[None] * (6 - len(found)))
+        """Return how ``uid`` relates to ``other``. Raises NotFound for either, BadRequest if the two are the same."""
+        flags = [bool(flag) for flag in await self._scripts.call("relationship", keys.META, viewer, uid, other)]
+        return Relationship(*flags, *[None] * (6 - len(flags)))
 
     async def list_common_following(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
-        """Whom both follow, as JSON with ``since`` when ``uid`` does, newest first.
+        """Return the users whom both follow, as JSON, newest first. ``since`` is the time at which ``uid`` followed.
 
-        Where one of the sets has 4,096 members or fewer it is one round trip, and costs Redis one intersection (a few
-        milliseconds at most). Else each round trip looks at 4,096 of the first set, up to sixteen times: a piece may be
-        short then, or empty, its cursor goes on. Raises NotFound for either, InvalidCursor, and BadRequest for the
-        same user twice.
+        If one of the two sets has at most 4,096 members, this takes one round trip and one intersection in Redis (a few
+        milliseconds at most). Otherwise each round trip examines 4,096 members of the first set, up to sixteen times.
+        The page may then be short or even empty; its cursor continues the search.
+
+        Raises NotFound for either user, InvalidCursor, and BadRequest if the two are the same.
         """
         return await self._list_common("following", viewer, uid, other, page_request)
 
     async def list_common_followers(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
-        """Who follows both, as :meth:`list_common_following`; ``since`` is when they began to follow ``uid``."""
+        """Return the users who follow both, in the form of :meth:`list_common_following`.
+
+        ``since`` is the time at which the follower followed ``uid``.
+        """
         return await self._list_common("followers", viewer, uid, other, page_request)
 
     async def _list_common(self, relation: str, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
-        key, second = keys.key_for(relation, uid), keys.key_for(relation, other)
+        """Return a page of the intersection of two sets of users, in the order of the first set."""
+        key, second_key = keys.key_for(relation, uid), keys.key_for(relation, other)
         name = f"common-{relation}:{uid}:{other}"
         return await read_page(
-            self._scripts, "common_users_page", key, page_request, viewer, uid, other, second, list_name=name
+            self._scripts, "common_users_page", key, page_request, viewer, uid, other, second_key, list_name=name
         )

@@ -1,4 +1,4 @@
-"""Rules that a user keeps: their streams go by them, and change with them where the log says so."""
+"""The filter rules that a user saves. The user's streams match by them, and switch at the log entry of a change."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -14,20 +14,22 @@ from stream_server.store.redis.positions import make_position
 from stream_server.store.redis.scripts import Scripts
 
 MAX_RULES_PER_USER = 1000
-"""Rules of one user; ``lua/rule_add.lua`` counts."""
+"""Most saved rules of one user. ``lua/saved_rules_add.lua`` enforces the same number."""
 
 
 class StoredRule(entry.SavedRule, frozen=True):
-    """The same in its canonical text, and when it was made (ISO 8601)."""
+    """A saved rule with its canonical text. ``created`` is its time of creation (ISO 8601)."""
 
     created: str = ""
 
 
 class AddRuleOutcome(NamedTuple):
-    """What became of a rule that was to be added.
+    """What happened to one rule of :meth:`StoredRules.add`.
 
-    ``saved`` is the rule that is there now; None where it was not made, on trial or because of another of the same
-    call. ``is_duplicate`` says that it was there before, or stands in the same call before this one.
+    Attributes:
+        saved: The rule as it is stored now, or None if it was not stored: in a dry run, or because another rule of
+            the same call was a duplicate.
+        is_duplicate: Whether the same rule was stored before, or occurs earlier in the same call.
     """
 
     saved: StoredRule | None
@@ -35,19 +37,20 @@ class AddRuleOutcome(NamedTuple):
 
 
 class StoredRules:
-    """The saved rules of one store: at most :data:`MAX_RULES_PER_USER` of a user, no two of the same text and tag.
+    """Changes and reads saved rules. Two rules of a user never have the same text and tag.
 
-    Each write that changes something puts one entry of the kind ``rules`` on the log, by which streams change.
+    A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
+    the log, by which the user's streams change.
     """
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def get_all(self, uid: str) -> tuple[list[StoredRule], Position]:
-        """A user's rules, the oldest first, and the head of the log at which they are these; in one step."""
+        """Return a user's rules, oldest first, and the head of the log at the same moment."""
         rows, entry_id, n = await self._scripts.call("saved_rules_get", keys.META, uid)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
-        return sorted(saved, key=lambda one: int(one.id)), make_position(entry_id, n)
+        return sorted(saved, key=lambda rule: int(rule.id)), make_position(entry_id, n)
 
     async def add(
         self,
@@ -58,41 +61,41 @@ class StoredRules:
         all_or_nothing: bool = False,
         dry_run: bool = False,
     ) -> list[AddRuleOutcome]:
-        """Keep these (canonical text, tag); gives what became of each, in their order. Raises TooLarge ``too_many``.
+        """Save rules, given as (canonical text, tag). Returns an outcome for each, in the same order.
 
-        A rule that is there already stays as it is; with ``all_or_nothing`` no other is made then either.
+        A rule that is already stored stays as it is. With ``all_or_nothing``, one such duplicate prevents all others
+        from being stored; with ``dry_run``, no rule is stored. Raises TooLarge ``too_many``.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))
-        answer = await self._scripts.write("saved_rules_add", idempotency_key, uid, *flags, *members)
-        unchanged, words = _parse_outcome_words(answer.value)
-        unmade = {word[1:] for word in words if unchanged and word.startswith("+")}
-        return [_make_outcome(word, rule, unmade) for word, rule in zip(words, rules, strict=True)]
+        reply = await self._scripts.write("saved_rules_add", idempotency_key, uid, *flags, *members)
+        unchanged, words = _parse_outcome_words(reply.value)
+        not_created = {word[1:] for word in words if unchanged and word.startswith("+")}
+        return [_make_outcome(word, rule, not_created) for word, rule in zip(words, rules, strict=True)]
 
     async def remove(
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
     ) -> list[str]:
-        """Keep these no longer; gives the ids of those that were there."""
-        answer = await self._scripts.write(
-            "saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids)
-        )
-        return _parse_outcome_words(answer.value)[1]
+        """Remove rules by id. Returns the ids that existed. With ``dry_run``, no rule is removed."""
+        reply = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
+        return _parse_outcome_words(reply.value)[1]
 
     async def remove_one(self, uid: str, rule_id: str, idempotency_key: IdempotencyKey) -> None:
-        """Keep this one no longer; raises NotFound where it is not there."""
+        """Remove one rule. Raises NotFound if the user has no rule with this id."""
         if not await self.remove(uid, [rule_id], idempotency_key):
-            raise NotFound("there is no such rule", param="id")
+            raise NotFound("unknown rule", param="id")
 
 
-def _parse_outcome_words(reply: bytes) -> tuple[bool, list[str]]:
-    """Whether nothing was changed, and the words of an answer behind its position."""
-    head, *words = reply.decode().split()
-    unchanged = head == "unchanged"
+def _parse_outcome_words(value: bytes) -> tuple[bool, list[str]]:
+    """Return whether a write changed nothing, and the words of its reply behind the position."""
+    first_word, *words = value.decode().split()
+    unchanged = first_word == "unchanged"
     return unchanged, words if unchanged else words[1:]
 
 
 def _make_outcome(word: str, rule: tuple[str, str], not_created: Collection[str]) -> AddRuleOutcome:
-    duplicate, rule_id = word.startswith("="), word[1:]
+    """Return the outcome of one rule from its word in the reply: ``+<id>`` if it is new, ``=<id>`` if a duplicate."""
+    is_duplicate, rule_id = word.startswith("="), word[1:]
     if rule_id in not_created:
-        return AddRuleOutcome(None, duplicate)
-    return AddRuleOutcome(StoredRule(rule_id, *rule, created=format_iso_time(created_ms(int(rule_id)))), duplicate)
+        return AddRuleOutcome(None, is_duplicate)
+    return AddRuleOutcome(StoredRule(rule_id, *rule, created=format_iso_time(created_ms(int(rule_id)))), is_duplicate)

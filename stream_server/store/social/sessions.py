@@ -1,4 +1,8 @@
-"""Sessions: which tokens still stand. A token itself is kept nowhere; only that one was taken back is."""
+"""Sessions: revoked tokens, refresh tokens and one-time tickets.
+
+Access tokens themselves are not stored; Redis keeps only the ids of the revoked ones. Of refresh tokens and tickets,
+Redis keeps only the SHA-256.
+"""
 
 from typing import NamedTuple
 
@@ -9,11 +13,11 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts
-from stream_server.store.social.user_json import USER_FIELDS, UserRow
+from stream_server.store.social.users import USER_FIELDS, UserRow
 
 
 class TokenStatus(NamedTuple):
-    """Whether the token's user exists, whether the token was taken back, and whether the user is suspended."""
+    """Whether a token's user exists, whether the token was revoked, and whether the user is suspended."""
 
     user_exists: bool
     revoked: bool
@@ -21,53 +25,80 @@ class TokenStatus(NamedTuple):
 
 
 class UsedRefreshToken(NamedTuple):
-    """Whose refresh token was used up, and whether the session it belongs to was ended before."""
+    """The user of a refresh token that was just used, and whether its session had been revoked before."""
 
     uid: str
     session_revoked: bool
 
 
 class Sessions:
-    """The sessions of one store."""
+    """Revokes access tokens, and stores and uses refresh tokens."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
         self._scripts = scripts
 
     async def get_token_status(self, uid: str, jti: str) -> TokenStatus:
-        """How the token ``jti`` of a user stands, in one round trip."""
-        (known, suspended), revoked = await self._redis.execute(
+        """Return the status of the user's token whose id is ``jti``, in one round trip."""
+        (user_id, suspended), revoked = await self._redis.execute(
             ("HMGET", keys.key_for("user", uid), "id", "suspended"), ("EXISTS", keys.key_for("revoked", uid, jti))
         )
-        return TokenStatus(known is not None, bool(revoked), suspended == b"1")
+        return TokenStatus(user_id is not None, bool(revoked), suspended == b"1")
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
-        """Take a token back; the entry on the log ends its streams everywhere. ``expires_ms`` since 1970."""
+        """Revoke a token. Its entry on the log ends the token's streams on all workers.
+
+        ``expires_ms`` is the token's own expiry in milliseconds since 1970; Redis forgets the revocation then.
+        """
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
         await self._scripts.write("token_revoke", idempotency_key, uid, jti, expires_ms, body)
 
     async def store_refresh_token(self, digest: str, uid: str, ttl_seconds: int) -> bytes:
-        """Let the refresh token with this SHA-256 stand for a user, once, within ``ttl_seconds``.
+        """Store the SHA-256 of a user's refresh token, which can be used once within ``ttl_seconds``.
 
-        Gives the user as JSON for oneself; raises NotFound where there is none, for whom the token then means nothing.
+        Returns the user as JSON for the user alone. Raises NotFound for an unknown user; the token is useless then.
         """
         row, _ = await self._redis.execute_write(
             ("HMGET", keys.key_for("user", uid), *USER_FIELDS),
             ("SET", keys.key_for("refresh", digest), uid, "EX", ttl_seconds),
         )
         if row[0] is None:
-            raise NotFound("there is no such user")
+            raise NotFound("unknown user")
         return UserRow(*row).own_json()
 
     async def use_refresh_token(
         self, digest: str, jti: str, idempotency_key: IdempotencyKey
     ) -> UsedRefreshToken | None:
-        """The user of an unused refresh token, which is used by this; None if there is none.
+        """Use a refresh token up. Returns its user, or None if the token is unknown, used or expired.
 
-        Raises Forbidden ``suspended``, and then it is not used: the user may be reinstated.
+        ``jti`` is the id of the access token of its session. Raises Forbidden ``suspended`` for a suspended user and
+        keeps the token, because the user may be reinstated.
         """
-        answer = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
-        if not answer.value:
+        reply = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
+        if not reply.value:
             return None
-        uid, _, revoked = answer.value.decode().partition(" ")
+        uid, _, revoked = reply.value.decode().partition(" ")
         return UsedRefreshToken(uid, bool(revoked))
+
+
+class Tickets:
+    """One-time tickets that a browser page shows in place of its token."""
+
+    def __init__(self, redis: RedisClient) -> None:
+        self._redis = redis
+
+    async def store(self, digest: str, claims: bytes, ttl_seconds: int) -> None:
+        """Store the SHA-256 of a ticket with the claims of its token. It can be used once within ``ttl_seconds``.
+
+        Raises OutcomeUnknown if Redis's reply was lost. A ticket that was stored but never handed out does no harm.
+        """
+        await self._redis.execute_write(("SET", keys.key_for("ticket", digest), claims, "EX", ttl_seconds))
+
+    async def redeem(self, digest: str) -> bytes | None:
+        """Use a ticket up. Returns its claims, or None if the ticket is unknown, used or expired.
+
+        Raises OutcomeUnknown if Redis's reply was lost. The ticket may be used up then, so the client must ask for a
+        new one.
+        """
+        (claims,) = await self._redis.execute_write(("GETDEL", keys.key_for("ticket", digest)))
+        return None if claims is None else bytes(claims)

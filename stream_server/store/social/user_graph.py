@@ -1,4 +1,7 @@
-"""What streams keep of the graph in memory, each read in one step with the head of the log at that moment."""
+"""The parts of the graph that streams keep in memory.
+
+One atomic step reads each part together with the head of the log, so a stream can apply all later entries to it.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +13,16 @@ from stream_server.store.redis.scripts import Scripts
 
 
 class UserGraph(NamedTuple):
-    """The graph around a user, ids with when each relation began (ms since 1970), true at ``head``."""
+    """The relations of one user at a position of the log: ids with the time of each start, in ms since 1970.
+
+    Attributes:
+        following: Users whom the user follows.
+        blocks: Users whom the user blocks.
+        blockers: Users who block the user.
+        mutes: Users whom the user mutes.
+        groups: Groups of which the user is a member.
+        head: Newest entry of the log that the sets include.
+    """
 
     following: dict[str, int]
     blocks: dict[str, int]
@@ -21,7 +33,7 @@ class UserGraph(NamedTuple):
 
 
 class RestrictedAccounts(NamedTuple):
-    """Who is protected and who is suspended at ``head``."""
+    """The ids of all protected and all suspended users when ``head`` was the newest entry of the log."""
 
     protected: frozenset[str]
     suspended: frozenset[str]
@@ -29,33 +41,35 @@ class RestrictedAccounts(NamedTuple):
 
 
 class UserGraphs:
-    """Reads viewers of one store."""
+    """Reads the graph for streams."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def get_graph(self, uid: str) -> UserGraph:
-        """The graph around a user, empty for one who does not exist; raises Unavailable.
+        """Return the relations of a user; they are empty for an unknown user. Raises Unavailable.
 
-        One step as long as these sets: a millisecond or two a thousand people. Nothing bounds whom somebody follows, or
-        who blocks them.
+        Redis does nothing else for one or two milliseconds per thousand users. The number of followed or blocking users
+        is not bounded.
         """
         *relations, entry_id, n = await self._scripts.call("user_graph", keys.META, uid)
         following, blocks, blockers, mutes, groups = map(_start_times_by_id, relations)
         return UserGraph(following, blocks, blockers, mutes, groups, make_position(entry_id, n))
 
     async def get_restricted_accounts(self) -> RestrictedAccounts:
-        """Everybody who is protected or suspended; raises Unavailable.
+        """Return all protected and all suspended users. Raises Unavailable.
 
-        One step as long as these sets, read when a worker starts and when it may have missed something.
+        Workers call this when they start and when they may have missed entries. The duration grows with the sets.
         """
         protected, suspended, entry_id, n = await self._scripts.call("restricted_accounts", keys.META)
         return RestrictedAccounts(_to_id_set(protected), _to_id_set(suspended), make_position(entry_id, n))
 
 
 def _start_times_by_id(pairs: Sequence[bytes]) -> dict[str, int]:
+    """Return Redis's flat list of members and scores as a map from id to start time (ms)."""
     return {member.decode(): int(score) for member, score in zip(pairs[::2], pairs[1::2], strict=True)}
 
 
 def _to_id_set(members: Sequence[bytes]) -> frozenset[str]:
+    """Return the members of a Redis set as ids."""
     return frozenset(member.decode() for member in members)

@@ -1,4 +1,7 @@
-"""Users: sign up, look up, change. Logins and e-mails are unique without regard to case; a login never changes."""
+"""Users: sign-up, profiles, look-up and credentials.
+
+Logins and e-mail addresses are unique without regard to case. A login never changes.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,18 +9,71 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_server.errors import NotFound
+from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts
-from stream_server.store.social.user_json import USER_FIELDS, ProfileCard, UserRow
+
+_encode = msgspec.json.encode
 
 USERS_PER_CALL = 200
-"""Users made by one call of a script: a few milliseconds, in which Redis does nothing else."""
+"""Users that one script call creates. The call takes a few milliseconds, in which Redis does nothing else."""
+
+USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
+"""Fields of a user's hash that make a :class:`UserRow`, in its order."""
+
+
+class ProfileCard(msgspec.Struct, frozen=True):
+    """The part of a profile that its user writes.
+
+    The hash keeps it as JSON in the field ``card``, because scripts copy JSON but do not build it.
+    """
+
+    name: str
+    bio: str | None = None
+    url: str | None = None
+    place: str | None = None
+    lang: str | None = None
+    protected: bool = False
+
+    def json_members(self) -> bytes:
+        """Return the members as JSON without the braces around them."""
+        return _encode(self)[1:-1]
+
+
+class UserRow(NamedTuple):
+    """The fields of a user's hash as Redis returns them.
+
+    ``email`` is None for a user without an e-mail address. ``lua/parts/users.lua`` builds the same JSON; a test
+    compares the two.
+    """
+
+    id: bytes
+    login: bytes
+    card: bytes
+    followers: bytes
+    following: bytes
+    posts: bytes
+    signup: bytes
+    email: bytes | None
+
+    def public_json(self) -> bytes:
+        """Return the user as JSON, as all other users see it."""
+        signup = format_iso_time(int(self.signup)).encode()
+        return (
+            b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"}'
+            % (self.id, self.login, self.card, self.followers, self.following, self.posts, signup)
+        )  # fmt: skip
+
+    def own_json(self) -> bytes:
+        """Return the user as JSON for the user alone: with ``email``, which may be null."""
+        email = None if self.email is None else self.email.decode()
+        return self.public_json()[:-1] + b',"email":' + _encode(email) + b"}"
 
 
 class CreatedUser(NamedTuple):
-    """One user of a batch; ``is_new`` is False for a login that was there before."""
+    """One user of :meth:`Users.create_many`. ``is_new`` is False if the login existed before the call."""
 
     id: str
     login: str
@@ -25,7 +81,7 @@ class CreatedUser(NamedTuple):
 
 
 class Credentials(NamedTuple):
-    """Who a login or e-mail is, the argon2 hash of the password, and whether the user is suspended."""
+    """A user's id, the argon2 hash of the password, and whether the user is suspended."""
 
     id: str
     password_hash: str
@@ -33,7 +89,7 @@ class Credentials(NamedTuple):
 
 
 class Users:
-    """The users of one store."""
+    """Creates, reads and changes users."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
@@ -42,76 +98,79 @@ class Users:
     async def create(
         self, login: str, name: str, email: str, password_hash: str, idempotency_key: IdempotencyKey
     ) -> bytes:
-        """A new user, as JSON for oneself; raises Conflict ``login_taken`` or ``email_taken``."""
+        """Create a user. Returns the JSON that the user sees of themselves.
+
+        Raises Conflict ``login_taken`` or ``email_taken``.
+        """
         card = ProfileCard(name).json_members()
-        more = ("name", name, "email", email, "password", password_hash)
-        answer = await self._scripts.write(
-            "user_create", idempotency_key, login, login.lower(), email.lower(), card, *more
+        more_fields = ("name", name, "email", email, "password", password_hash)
+        reply = await self._scripts.write(
+            "user_create", idempotency_key, login, login.lower(), email.lower(), card, *more_fields
         )  # fmt: skip
-        if answer.is_repeat:
-            return await self.get_own(answer.value.decode())
-        signup: bytes = answer.first_time_extra[0]
-        return UserRow(answer.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own_json()
+        if reply.is_repeat:
+            return await self.get_own(reply.value.decode())
+        signup: bytes = reply.first_time_extra[0]
+        return UserRow(reply.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own_json()
 
     async def create_many(self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey) -> list[CreatedUser]:
-        """Users without password or e-mail for (login, name) pairs; a login that exists gives its user.
+        """Create users without password and e-mail address from (login, name) pairs.
 
-        Each chunk is one step; a lost answer is asked for again by the same request.
+        For a login that exists, the result names the existing user. Each chunk of :data:`USERS_PER_CALL` is one atomic
+        step with an idempotency key of its own, so a lost reply can be repeated safely.
         """
-        made: list[CreatedUser] = []
+        created: list[CreatedUser] = []
         for start in range(0, len(users), USERS_PER_CALL):
-            made += await self._create_chunk(users[start : start + USERS_PER_CALL], idempotency_key.for_part(start))
-        return made
+            created += await self._create_chunk(users[start : start + USERS_PER_CALL], idempotency_key.for_part(start))
+        return created
 
     async def get(self, viewer: str, uid: str) -> bytes:
-        """A user as JSON; raises NotFound where there is none, or none whom the viewer may know of."""
+        """Return a user as JSON. Raises NotFound if the user is unknown, suspended, or blocks the viewer."""
         return await self._get_one(viewer, uid)
 
     async def get_own(self, uid: str) -> bytes:
-        """A user as JSON for oneself, with the e-mail; raises NotFound."""
+        """Return a user as JSON for the user alone, with the e-mail address. Raises NotFound."""
         row: list[Any]
         (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
         if row[0] is None:
-            raise NotFound("there is no such user")
+            raise NotFound("unknown user")
         return UserRow(*row).own_json()
 
     async def update(
         self, uid: str, changes: Mapping[str, str | bool | None], idempotency_key: IdempotencyKey
     ) -> bytes:
-        """Change what users say about themselves, and give the user as :meth:`get_own` does.
+        """Change a user's profile. Returns the user as :meth:`get_own` does.
 
-        ``changes`` holds any members of :class:`ProfileCard`; None takes one away. Protection that begins or ends is an
-        event of its own, before that of the rest; a change to what is so already is none.
+        ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value. The log gets a
+        ``protect`` or ``unprotect`` entry first, if protection changes, and then a ``user_update`` entry for the rest.
+        Values that do not change make no entry.
         """
-        said = [
-            msgspec.json.encode(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__
-        ]
+        members = [_encode(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
         fields = [part for name, value in changes.items() for part in (name, _to_hash_value(value))]
-        answer = await self._scripts.write("user_update", idempotency_key, uid, *said, *fields)
-        return await self.get_own(uid) if answer.is_repeat else UserRow(*answer.first_time_extra[0]).own_json()
+        reply = await self._scripts.write("user_update", idempotency_key, uid, *members, *fields)
+        return await self.get_own(uid) if reply.is_repeat else UserRow(*reply.first_time_extra[0]).own_json()
 
     async def get_by_login(self, viewer: str, login: str) -> bytes:
-        """A user as JSON, looked up by login; raises NotFound as :meth:`get` does."""
+        """Return the user with this login as JSON. Raises NotFound as :meth:`get` does."""
         return await self._get_one(viewer, f"@{login.lower()}")
 
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
-        """Those of these users whom the viewer may know of, as JSON, in this order, in one round trip."""
+        """Return these users as JSON, in this order, in one round trip. Leaves out those the viewer may not see."""
         found: list[bytes] = await self._scripts.call("users_get", keys.META, viewer, *ids)
         return found
 
     async def check_available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
-        """Whether each that is asked for could be signed up with now."""
+        """Return for each given value, under ``login`` or ``email``, whether a new user could take it now."""
         wanted = {"login": (keys.LOGINS, login), "email": (keys.EMAILS, email)}
-        asked = [(name, key, value.lower()) for name, (key, value) in wanted.items() if value is not None]
-        if not asked:
+        given = [(name, key, value.lower()) for name, (key, value) in wanted.items() if value is not None]
+        if not given:
             return {}
-        taken = await self._redis.execute(*(("HEXISTS", key, value) for _, key, value in asked))
-        return {name: not found for (name, _, _), found in zip(asked, taken, strict=True)}
+        taken = await self._redis.execute(*(("HEXISTS", key, value) for _, key, value in given))
+        return {name: not is_taken for (name, _, _), is_taken in zip(given, taken, strict=True)}
 
     async def find_credentials(self, login_or_email: str) -> Credentials | None:
-        """What a password is verified against; None where there is no such user, or none with a password.
+        """Return what a password is verified against, or None for an unknown user or a user without a password.
 
-        One round trip either way: no second one tells who exists.
+        Both cases take one round trip, so the response time does not reveal which users exist.
         """
         by = "email" if "@" in login_or_email else "login"
         found = await self._scripts.call("user_credentials", keys.META, by, login_or_email.lower())
@@ -120,7 +179,7 @@ class Users:
         return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
 
     async def resolve_logins(self, logins: Iterable[str]) -> dict[str, str]:
-        """Lower-cased login to user id, for those that exist."""
+        """Return a map from login, in lower case, to user id. Unknown logins are left out."""
         wanted = list(dict.fromkeys(login.lower() for login in logins))
         if not wanted:
             return {}
@@ -130,22 +189,24 @@ class Users:
     async def _create_chunk(
         self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey
     ) -> list[CreatedUser]:
+        """Create at most :data:`USERS_PER_CALL` users by one script call."""
         fields: list[str | bytes] = []
         for login, name in users:
             fields += (login, login.lower(), name, ProfileCard(name).json_members())
-        answer = await self._scripts.write("users_create", idempotency_key, *fields)
-        outcomes = answer.value.decode().split(" ")
+        reply = await self._scripts.write("users_create", idempotency_key, *fields)
+        outcomes = reply.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
 
     async def _get_one(self, viewer: str, id_or_login: str) -> bytes:
+        """Return one user as JSON, by id or by ``@login``. Raises NotFound."""
         found = await self.get_many(viewer, [id_or_login])
         if not found:
-            raise NotFound("there is no such user")
+            raise NotFound("unknown user")
         return found[0]
 
 
 def _to_hash_value(value: str | bool | None) -> str:  # noqa: FBT001 - a value, not a switch
-    """A member of the card as the hash has it beside the JSON; '' for one that is taken away."""
+    """Return a profile value as its hash field holds it: text, or "1" and "0"; empty to remove the field."""
     if isinstance(value, bool):
         return "1" if value else "0"
     return value or ""

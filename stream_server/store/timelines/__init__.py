@@ -1,1 +1,11 @@
-"""TODO contract."""
+"""Timelines: reading statuses in order, and keeping the derived timelines up to date after a write.
+
+The one decision: **home and list timelines are derived data**. They hold only ids, under keys of their own, and can be
+rebuilt from the follow graph and the profiles. So a script never writes them: it enqueues a job in the same step as
+the write, and the first pass of the job runs before the caller is answered. Reading asks a script which of the ids the
+viewer may see now, so blocks, mutes, protection and suspensions take effect at once without rewriting a timeline.
+
+``timelines``    pages of all timelines: home, list, profile, group, tag, mentions, thread, likes, favorites
+``importance``   the formula that orders a home timeline by importance
+``syndication``  the first pass of the job that a write has enqueued
+"""

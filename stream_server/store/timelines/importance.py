@@ -1,27 +1,38 @@
-"""The order of importance of a home timeline: one formula, pure.
+"""The order of a home timeline by importance: one pure formula.
 
     importance = interest · closeness · 2^(-age / 12 h)
 
-    interest   = 1 + log2(1 + likes + 2·comments + 3·reposts)      of the original, for a repost without words
-    closeness  = 1 + log2(1 + n) + (1 if both follow each other)   n: how many of the viewer's 100 newest likes are the
-                                                                   author's; 1 for one's own
+    interest   = 1 + log2(1 + likes + 2·comments + 3·reposts)      counters of the original for a plain repost
+    closeness  = 1 + log2(1 + n) + (1 if both follow each other)   n: how many of the viewer's 100 newest likes went to
+                                                                   the author; closeness is 1 for own statuses
 
-So what nobody reacted to loses half of its importance in twelve hours, and a status with 7 likes is level with a bare
-one two half-lives younger. Since everything ages at the same pace, the order does not change by waiting, only by what
-people do: a cursor holds.
+A status without reactions loses half of its importance every twelve hours. A status with 7 likes is as important as a
+status without likes that is two half-lives younger. All statuses age at the same rate, so the order changes only by
+what users do, not by waiting. Therefore a page cursor stays valid.
 """
 
 from math import exp2, log2
 from typing import NamedTuple
 
 HALF_LIFE_MS = 12 * 3_600_000
+"""Age in milliseconds at which a status has lost half of its importance."""
 
 RANK_STEPS_PER_DOUBLING = 1_000_000
-"""A rank is the logarithm of an importance in millionths, a whole number: equal ones are ordered by id."""
+"""Steps of :func:`rank` per doubling of importance. A rank is a whole number; equal ranks are ordered by id."""
 
 
 class RankingInputs(NamedTuple):
-    """What is known of a status; ``posted_ms`` since 1970, ``likes_given`` by the viewer to its author."""
+    """What the formula uses of a status.
+
+    Attributes:
+        posted_ms: Time of posting, in milliseconds since 1970.
+        likes: Likes of the status.
+        comments: Comments under the status.
+        reposts: Reposts and quotes of the status.
+        likes_given: How many of the viewer's newest likes went to the author.
+        is_mutual: Whether viewer and author follow each other.
+        is_own: Whether the viewer is the author.
+    """
 
     posted_ms: int
     likes: int = 0
@@ -33,16 +44,17 @@ class RankingInputs(NamedTuple):
 
 
 def importance(inputs: RankingInputs, now_ms: int) -> float:
-    """How important a status is at a moment, for comparing with others at that moment."""
-    return _timeless_weight(inputs) * exp2((inputs.posted_ms - now_ms) / HALF_LIFE_MS)
+    """Return the importance of a status at a time (ms since 1970), to compare with others at the same time."""
+    return _weight_without_age(inputs) * exp2((inputs.posted_ms - now_ms) / HALF_LIFE_MS)
 
 
 def rank(inputs: RankingInputs) -> int:
-    """A number that orders statuses as :func:`importance` does at any moment; zero or more."""
-    return round(RANK_STEPS_PER_DOUBLING * (log2(_timeless_weight(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
+    """Return a number, zero or more, that orders statuses as :func:`importance` does at any time."""
+    return round(RANK_STEPS_PER_DOUBLING * (log2(_weight_without_age(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
 
 
-def _timeless_weight(inputs: RankingInputs) -> float:
+def _weight_without_age(inputs: RankingInputs) -> float:
+    """Return interest times closeness."""
     interest = 1 + log2(1 + inputs.likes + 2 * inputs.comments + 3 * inputs.reposts)
     closeness = 1.0 if inputs.is_own else 1 + log2(1 + inputs.likes_given) + inputs.is_mutual
     return interest * closeness

@@ -1,6 +1,7 @@
-"""Timelines after a write: the first pass of the job that the write has left, in the same call.
+"""Timelines after a write: the first pass of the job that the write has enqueued, before the caller is answered.
 
-The write is done and acknowledged whatever becomes of this: a pass that fails is done again by whoever claims the job.
+The write is done and acknowledged, whatever happens here. If this pass fails, a job worker claims the job and repeats
+the pass.
 """
 
 import logging
@@ -15,9 +16,15 @@ logger = logging.getLogger(__name__)
 
 
 class TimelineChange(NamedTuple):
-    """An author's statuses enter (``merge``) or leave (``remove``) a ``home`` (of ``owner``) or a ``list``'s timeline.
+    """An author's statuses enter or leave one timeline.
 
-    ``fence`` is of the job that the write has left for it, empty where it left none.
+    Attributes:
+        timeline_kind: ``home`` or ``list``.
+        owner: Id of the home timeline's user, or of the list.
+        author: Id of the author.
+        mode: ``merge`` to add the statuses, ``remove`` to remove them.
+        fence: Fence of the job that the write has enqueued; empty if it enqueued none, and the change is skipped.
+        newest_status_ids: The author's newest statuses.
     """
 
     timeline_kind: str
@@ -29,7 +36,7 @@ class TimelineChange(NamedTuple):
 
 
 class Syndication:
-    """First passes; ``failed_passes`` counts those that were left to a receiver because they failed."""
+    """Runs first passes. ``failed_passes`` counts the passes that failed and were left to a job worker."""
 
     def __init__(self, queue: JobQueue, runner: JobRunner, size_limits: SizeLimits) -> None:
         self._queue = queue
@@ -38,19 +45,22 @@ class Syndication:
         self.failed_passes = 0
 
     async def fan_out(
-        self, uid: str, status_id: str, fence: bytes, people: Sequence[bytes], lists: Sequence[bytes]
+        self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """A status goes to its author's home and the first followers', and, if there are no more, to the lists."""
-        await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, people, lists))
+        """Add a status to the home timelines of its author and of the first followers, and to the first lists.
+
+        Lists are given only if ``followers`` holds all followers of the author.
+        """
+        await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, followers, lists))
 
     async def withdraw(
-        self, uid: str, status_id: str, fence: bytes, people: Sequence[bytes], lists: Sequence[bytes]
+        self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """A status leaves its first readers; then, if there are no more, what hung on it goes."""
-        await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, people, lists))
+        """Remove a status from its first readers' timelines. If these are all, delete its likes and comments too."""
+        await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, followers, lists))
 
     async def apply_changes(self, *changes: TimelineChange) -> None:
-        """Timelines of pairs follow what was written, all in the same round trips."""
+        """Apply the changes that a write made to timelines, all in the same round trips."""
         passes = [
             (
                 ClaimedJob(f"{each.timeline_kind}-{each.owner}-{each.author}", each.fence.decode()),
@@ -65,20 +75,25 @@ class Syndication:
             await self._run_and_log_failure(self._runner.merge_or_remove(passes, check_timeline=False))
 
     async def _run_first_pass(
-        self, mode: str, uid: str, status_id: str, fence: bytes, people: Sequence[bytes], lists: Sequence[bytes]
+        self, mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """The first page, and what follows if it was the only one; more than that would keep the caller waiting."""
+        """Run the first pass of a status's job, and the rest of the job if the first page holds all followers.
+
+        More passes would keep the caller waiting, so job workers do them.
+        """
         job = ClaimedJob(f"status-{status_id}", fence.decode())
-        about = JobPass(mode, "", "", status_id, uid, "", member_score_pairs(people), [], member_score_pairs(lists))
-        alone = len(about.people) < self._size_limits.fanout_batch_size
-        outcome = await self._runner.update_reader_timelines(job, about, hold_ms=JOB_GRACE_MS if alone else 0)
-        if alone and not outcome.is_final:
+        job_pass = JobPass(
+            mode, "", "", status_id, uid, "", member_score_pairs(followers), [], member_score_pairs(lists)
+        )
+        is_only_page = len(job_pass.people) < self._size_limits.fanout_batch_size
+        outcome = await self._runner.update_reader_timelines(job, job_pass, hold_ms=JOB_GRACE_MS if is_only_page else 0)
+        if is_only_page and not outcome.is_final:
             await self._runner.run_pass(job)
 
     async def _run_and_log_failure(self, work: Awaitable[object]) -> None:
-        """The caller's write stands: what fails here is no failure of it."""
+        """Await a pass. A failure is only counted and logged, because the caller's write is done."""
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - the answer is that of the write, which is done
+        except Exception as error:  # noqa: BLE001 - the write is done, so any failure here is left to a job worker
             self.failed_passes += 1
-            logger.warning("timelines are left to a receiver (%s: %s)", type(error).__name__, error)
+            logger.warning("updating timelines failed; a job worker will retry (%s: %s)", type(error).__name__, error)

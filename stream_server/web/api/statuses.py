@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest
-from stream_server.store.social.status_draft import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
 from stream_server.web.http.fields import (

@@ -78,8 +78,7 @@ async def resolve_start(
         now_ms: Returns the time of the log's clock in milliseconds.
         param: Name of the parameter that errors mention.
         is_received: Whether this server has received an entry at a position. Then the log needs no look-up. If the log
-            has
-            lost the entry since, the client gets the same notice as the clients that stayed connected.
+            has lost the entry since, the client gets the same notice as the clients that stayed connected.
 
     Raises:
         InvalidCursor: ``value`` has no valid form, or is a cursor above the head.

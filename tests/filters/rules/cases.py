@@ -26,15 +26,15 @@ def _quote(rule: str, text: str, quoted: str, *, matches: bool = True) -> Case:
 
 
 def _fact(rule: str, what: str, *, matches: bool = True, text: str = "tea", **facts: Any) -> Case:
-    return Case(rule, what, post(text, people=frozenset(_people(facts)), **facts), matches)
+    return Case(rule, what, post(text, user_ids=frozenset(_user_ids(facts)), **facts), matches)
 
 
-def _people(facts: dict[str, Any]) -> list[str]:
-    return [facts[name] for name in ("author", "reply_to", "reposted") if facts.get(name)]
+def _user_ids(facts: dict[str, Any]) -> list[str]:
+    return [facts[name] for name in ("author", "reply_to", "reposted_author") if facts.get(name)]
 
 
-ADA: dict[str, Any] = {"author": "7", "login": "Ada"}
-BOB: dict[str, Any] = {"author": "8", "login": "bob"}
+ADA: dict[str, Any] = {"author": "7", "author_login": "Ada"}
+BOB: dict[str, Any] = {"author": "8", "author_login": "bob"}
 PARIS, VERSAILLES, BERLIN = (2.35, 48.86), (2.13, 48.80), (13.4, 52.5)
 IN_PARIS, FRANCE = (2.30, 48.84, 2.40, 48.88), (-5.0, 42.0, 8.0, 51.0)
 CIRCLE, BOX = "point_radius:[2.35 48.86 10km]", "bounding_box:[2.2 48.8 2.5 48.95]"
@@ -98,9 +98,16 @@ PEOPLE = [
     _fact("to:ada", "by bob, to Ada", reply_to="7", reply_to_login="Ada", **BOB),
     _fact("to:ada", "by Ada, to bob", matches=False, reply_to="8", reply_to_login="bob", **ADA),
     _fact("to:ada", "by bob", matches=False, **BOB),
-    _fact("retweets_of:ada", "bob reposts Ada", reposted="7", reposted_login="Ada", forms=REPOST, **BOB),
-    _fact("reposts_of:7", "bob reposts Ada", reposted="7", reposted_login="Ada", forms=REPOST, **BOB),
-    _fact("retweets_of_user:bob", "bob reposts Ada", matches=False, reposted="7", reposted_login="Ada", **BOB),
+    _fact("retweets_of:ada", "bob reposts Ada", reposted_author="7", reposted_author_login="Ada", forms=REPOST, **BOB),
+    _fact("reposts_of:7", "bob reposts Ada", reposted_author="7", reposted_author_login="Ada", forms=REPOST, **BOB),
+    _fact(
+        "retweets_of_user:bob",
+        "bob reposts Ada",
+        matches=False,
+        reposted_author="7",
+        reposted_author_login="Ada",
+        **BOB,
+    ),
     _fact("retweets_of:ada", "bob quotes Ada", matches=False, forms=QUOTE, **BOB),
     _fact("bio:barista", "a barista posts", bio="Barista. Tea, too."),
     _fact('bio:"barista tea"', "a barista posts", bio="Barista. Tea, too."),

@@ -33,9 +33,12 @@ def test_a_minus_turns_an_operator_round(registry: Registry, case: Case) -> None
     """Whatever it finds it then does not, and the other way about."""
     event = case.event
     said = Event(
-        **{name: getattr(event, name) for name in ("kind", "author", "login", "people", "status_id", "lang", "point")},
+        **{
+            name: getattr(event, name)
+            for name in ("kind", "author", "author_login", "user_ids", "status_id", "lang", "point")
+        },
         **{name: getattr(event, name) for name in ("box", "forms", "media", "conversation", "place_name", "bio")},
-        **{name: getattr(event, name) for name in ("place_country", "reply_to", "reply_to_login", "reposted")},
+        **{name: getattr(event, name) for name in ("place_country", "reply_to", "reply_to_login", "reposted_author")},
         reposted_author_login=event.reposted_author_login,
         text=f"{event.text} zebra",
         entities=event.entities,
@@ -72,7 +75,7 @@ def test_names_and_aliases_are_one_operator(registry: Registry) -> None:
 def test_a_sample_is_a_fixed_share_that_lies_in_larger_ones(registry: Registry) -> None:
     """It is that of the parameter, and says nothing about who may see a status."""
     some, more = (Rule.parse(f"tea sample:{percent}", registry) for percent in ("10", "25.5"))
-    posts = [post("tea", status_id=str(nth), sampled=False, public=False) for nth in range(2_000)]
+    posts = [post("tea", status_id=str(nth), is_sampled=False, is_public=False) for nth in range(2_000)]
     small, large = ({event.status_id for event in posts if rule.matches(event)} for rule in (some, more))
     assert small < large
     assert (150 < len(small) < 250, 440 < len(large) < 580) == (True, True)

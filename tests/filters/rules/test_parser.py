@@ -9,8 +9,8 @@ from filters.error import ParameterError
 from filters.registry import Registry
 from filters.rules.error import RuleError
 from filters.rules.parser import MAX_DEPTH, MAX_RULE_CHARS, parse_rule
-from filters.rules.printer import format_node
 from filters.rules.rule import Rule
+from filters.rules.tree import format_node
 from filters.testing import example_events
 from tests.filters.conftest import built_in
 from tests.filters.rules.cases import CASES, REFUSED

@@ -18,7 +18,7 @@ class Shouts(Filter):
     """Posts in capitals: has no keys. ``boom`` raises where it is asked, ``bang`` where it is read."""
 
     name: ClassVar[str] = "shouts"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Posts in capitals."
 
     def __init__(self, value: str) -> None:
@@ -44,7 +44,7 @@ class Narrow(Shouts):
     """The same, to narrow with."""
 
     name: ClassVar[str] = "narrow"
-    role: ClassVar[Role] = "narrow"
+    role: ClassVar[Role] = "narrowing"
 
 
 class Scoped(Shouts):

@@ -12,8 +12,7 @@ from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rule import MAX_KEYS, MAX_RULES, Rules, SavedRules
 from filters.rules.error import RuleError
-from filters.rules.named_rule import NamedRule
-from filters.rules.rule import Rule
+from filters.rules.rule import NamedRule, Rule
 from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
 from tests.filters.rules.test_rule import Shouts
@@ -43,7 +42,7 @@ def test_operators_are_no_tags(registry: Registry) -> None:
     assert _marks(Rules.parse_with("-track:milk tea", registry), "tea") == [("r1", "")]
     for tag in ("breakfast", "two", "long", "lan", "too", "kind", "urls", "since", "explain"):
         assert _marks(Rules.parse_with(f"{tag}:tea", registry), "tea") == [("r1", tag)]
-    with pytest.raises(RuleError, match="there is no operator firehose:"):
+    with pytest.raises(RuleError, match="unknown operator firehose:"):
         Rules.parse_with("firehose:true", registry)
 
 

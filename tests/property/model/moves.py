@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from tests.property.model.ground import Comment, Status
 from tests.property.model.walk import LOGINS, UNKNOWN, Walk
 

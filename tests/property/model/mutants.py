@@ -28,14 +28,14 @@ ASKING = ("protect", "follow", "approve", "approve", "unfollow")
 MUTANTS = (
     Mutant("an unlike is not counted", "redis.call('HINCRBY', KEY.status .. id, 'likes', -1)", "", LIKING),
     Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, actor.id) then", "if false then", LIKING),
-    Mutant("an unlike is still told", "unnotify(row.uid, 'like', actor.id, id)", "", LIKING),
+    Mutant("an unlike is still told", "withdraw_notification(row.uid, 'like', actor.id, id)", "", LIKING),
     Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
     Mutant("a deleted repost is still counted", "'reposts', -1)", "'reposts', 0)", ("post", "repost", "delete")),
     Mutant("an unfollow is not counted", "redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)", "", GRAPH),
     Mutant(
         "a block cuts one way only",
-        "local fence, fence_back = part(source, target), part(target, source)",
-        "local fence, fence_back = part(source, target), ''",
+        "local fence, fence_back = end_relation(source, target), end_relation(target, source)",
+        "local fence, fence_back = end_relation(source, target), ''",
         GRAPH,
     ),
     Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
@@ -50,12 +50,17 @@ MUTANTS = (
     ),
     Mutant(
         "a follow merges nothing",
-        "return redis.call('ZRANGE', KEY.profile .. author, 0, CAP - 1, 'REV')",
+        "return redis.call('ZRANGE', KEY.profile .. author, 0, TIMELINE_MAX - 1, 'REV')",
         "return {}",
         TIMES,
     ),
-    Mutant("no timeline is refilled", "tonumber(size) < CAP * 3 / 4", "false", TIMES),
-    Mutant("a timeline is refilled too early", "tonumber(size) < CAP * 3 / 4", "tonumber(size) < CAP", TIMES),
+    Mutant("no timeline is refilled", "tonumber(size) < TIMELINE_MAX * 3 / 4", "false", TIMES),
+    Mutant(
+        "a timeline is refilled too early",
+        "tonumber(size) < TIMELINE_MAX * 3 / 4",
+        "tonumber(size) < TIMELINE_MAX",
+        TIMES,
+    ),
     Mutant("nobody is told of an approval", "notify(target.id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
     Mutant(
         "a private list is told to its members",

@@ -117,7 +117,10 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
     yield Reading("talks", store.talks.list_talks(viewer, ALL), IDS, lambda: world.talks.of(viewer))
     for tag in TAGS:
         yield Reading(
-            f"tag {tag}", timelines.read_tag(viewer, tag, ALL), IDS, lambda tag=tag: times.of_tag(viewer, tag.casefold())  # type: ignore[misc]  # as below
+            f"tag {tag}",
+            timelines.read_tag(viewer, tag, ALL),
+            IDS,
+            lambda tag=tag: times.of_tag(viewer, tag.casefold()),  # type: ignore[misc]  # as below
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A server that does what a test says: one answer for each request, in order."""
+"""A scripted server: one prepared answer for each request, in order."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from stream_server.client import Backoff
 
 @dataclass
 class Answer:
-    """``status``, ``headers`` and ``chunks`` of one answer; with ``cut`` the connection is broken after them."""
+    """Status, headers and chunks of one answer. With ``cut`` the server breaks the connection after them."""
 
     chunks: Sequence[bytes] = ()
     status: int = 200
@@ -25,7 +25,7 @@ class Answer:
 
 @dataclass
 class Asked:
-    """One request that came: its method, path, query, headers and body."""
+    """One received request: its method, path, query, headers and body."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class Asked:
 
 
 class Scripted:
-    """Plays ``answers``; what is asked after the last one is a 410, so that no test runs on by itself.
+    """Plays ``answers``; further requests get a 410, so that no test continues on its own.
 
     The first ``hold`` connections are kept open after their answer, until the client leaves.
     """
@@ -48,12 +48,12 @@ class Scripted:
         self._gone = asyncio.Event()
 
     async def left(self) -> None:
-        """Wait until a client has closed a connection that was held."""
+        """Wait until a client has closed a connection that the server held open."""
         async with asyncio.timeout(5):
             await self._gone.wait()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Note the request and play the next answer."""
+        """Record the request and play the next answer."""
         body = await request.read()
         self.asked.append(Asked(request.method, request.path, dict(request.query), dict(request.headers), body))
         answer = self.answers.pop(0) if self.answers else Answer([b"the script has ended"], 410)
@@ -74,7 +74,7 @@ class Scripted:
 
 @asynccontextmanager
 async def scripted(*answers: Answer) -> AsyncIterator[Scripted]:
-    """A running server with that script."""
+    """Start a server with this script."""
     script = Scripted(*answers)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", script.handle)
@@ -84,7 +84,7 @@ async def scripted(*answers: Answer) -> AsyncIterator[Scripted]:
 
 
 class Noted(Backoff):
-    """Waits for nothing, and notes what it was asked for: (failures in a row, the delay that the server named)."""
+    """A backoff without delays that records its arguments: failures in a row, and the server's delay."""
 
     __slots__ = ("waits",)
 
@@ -95,20 +95,20 @@ class Noted(Backoff):
     waits: list[tuple[int, float | None]]
 
     def delay(self, failures: int, server_delay: float | None = None) -> float:
-        """No time at all."""
+        """Return 0."""
         self.waits.append((failures, server_delay))
         return 0.0
 
 
 def message(kind: str, n: int, **members: Any) -> bytes:
-    """One message as the server writes it: event number ``n`` of its log."""
+    """Return one message as the server writes it: event number ``n`` of its log."""
     return msgspec.json.encode(
         {"kind": kind, "cursor": f"1700000000000-0.{n}", "at": "2026-01-31T12:00:00.000Z", **members}
     )
 
 
 def sse(kind: str, n: int, *, retry: int | None = None, **members: Any) -> bytes:
-    """The same, framed as Server-Sent Events."""
+    """Return the same message framed as a Server-Sent Event."""
     head = f"retry: {retry}\n" if retry is not None else ""
     return head.encode() + b"id: 1700000000000-0.%d\nevent: %s\ndata: %s\n\n" % (
         n,
@@ -118,10 +118,10 @@ def sse(kind: str, n: int, *, retry: int | None = None, **members: Any) -> bytes
 
 
 def post(n: int) -> bytes:
-    """A framed post with the text ``post n``."""
+    """Return a framed post with the text ``post n``."""
     return sse("post", n, status={"id": str(n), "message": f"post {n}"})
 
 
 def error(code: str, text: str = "because", **members: str) -> bytes:
-    """The body of a refusal."""
+    """Return the body of an error answer."""
     return msgspec.json.encode({"error": {"code": code, "message": text, **members}})

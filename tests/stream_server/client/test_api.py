@@ -1,4 +1,4 @@
-"""The calls that answer once: repeated where that is safe, and only there."""
+"""The calls with one answer: the client retries them only where that is safe."""
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ POSTED = Answer([b'{"id":"1","message":"hi"}'], 201)
 
 
 async def test_a_write_is_repeated_under_its_key() -> None:
-    """A write with an unknown outcome, and one whose connection broke, is sent again with the same key and body."""
+    """The client repeats a write with unknown outcome or broken connection, with the same key and body."""
     noted = Noted()
     unknown = Answer([error("outcome_unknown")], 503, {"Retry-After": "1"})
     async with (
@@ -26,7 +26,7 @@ async def test_a_write_is_repeated_under_its_key() -> None:
 
 
 async def test_two_writes_have_two_keys() -> None:
-    """The same words, said twice, are two posts; the same key, given by the caller, is one."""
+    """Two posts with the same text are two writes. A key given by the caller makes them one."""
     async with scripted(POSTED, POSTED, POSTED) as script, ApiClient(script.url, "jwt") as api:
         await api.post("hi")
         await api.post("hi")
@@ -38,7 +38,7 @@ async def test_two_writes_have_two_keys() -> None:
 
 
 async def test_a_refusal_is_final() -> None:
-    """What the caller did wrong is not tried again."""
+    """The client does not retry errors of the caller."""
     async with (
         scripted(Answer([error("invalid_parameter", "empty", param="message")], 400)) as script,
         ApiClient(script.url, "jwt") as api,
@@ -50,7 +50,7 @@ async def test_a_refusal_is_final() -> None:
 
 
 async def test_attempts_are_bounded() -> None:
-    """A server that stays unwell is given up, with its last word."""
+    """The client gives up if the server keeps failing, and raises the last error."""
     async with (
         scripted(*[Answer([error("unavailable")], 503)] * 3) as script,
         ApiClient(script.url, "jwt", attempts=3, backoff=Noted()) as api,
@@ -61,7 +61,7 @@ async def test_attempts_are_bounded() -> None:
 
 
 async def test_nobody_there_is_unreachable() -> None:
-    """No answer is an error of its own."""
+    """A missing answer raises Unreachable."""
     async with scripted() as script:
         url = script.url
     async with ApiClient(url, attempts=2, backoff=Noted()) as api:
@@ -70,7 +70,7 @@ async def test_nobody_there_is_unreachable() -> None:
 
 
 async def test_accounts_are_made_in_batches() -> None:
-    """2,500 people are three calls of at most a thousand, and one map of lower-case logins to ids."""
+    """Creating 2,500 users takes three calls of at most a thousand, and returns one map from login to id."""
     people = [(f"User{n}", f"User {n}") for n in range(2500)]
     batches = [people[:1000], people[1000:2000], people[2000:]]
     answers = [
@@ -84,7 +84,7 @@ async def test_accounts_are_made_in_batches() -> None:
 
 
 async def test_a_long_poll_gives_messages_and_the_next_cursor() -> None:
-    """The answer's events are messages as a stream's, and its cursor is what to ask from next."""
+    """The events of a poll are stream messages, and the cursor is the start of the next poll."""
     body = b'{"events":[%s],"cursor":"c9","more":false}' % message("post", 9, status={"message": "hi"})
     async with scripted(Answer([body])) as script, ApiClient(script.url, "jwt") as api:
         events, cursor = await api.poll_events({"track": "hi"}, since="c1", wait=0.5)
@@ -93,7 +93,7 @@ async def test_a_long_poll_gives_messages_and_the_next_cursor() -> None:
 
 
 async def test_an_answer_that_is_no_json_is_malformed() -> None:
-    """A page of somebody else's is not taken for an answer."""
+    """The client does not accept a page of another program as an answer."""
     async with scripted(Answer([b"<html>"])) as script, ApiClient(script.url, "jwt") as api:
         with pytest.raises(Malformed):
             await api.me()
@@ -101,7 +101,7 @@ async def test_an_answer_that_is_no_json_is_malformed() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":"no"}', b'{"error":{}}', b"\xff"])
 def test_any_error_page_is_a_refusal(body: bytes) -> None:
-    """A proxy's error page, of whatever shape, still is a refusal with the status, never an error of the parser."""
+    """A proxy's error page becomes RequestRefused with the status, never a parse error."""
     refused = parse_refusal(502, "soon", body)
     assert (refused.status, refused.code, refused.retry_after) == (502, "", None)
     assert refused.is_temporary

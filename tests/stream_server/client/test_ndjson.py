@@ -1,4 +1,4 @@
-"""The parser of JSON lines."""
+"""Tests of the parser of JSON lines."""
 
 from itertools import chain
 
@@ -10,7 +10,7 @@ from stream_server.client.ndjson import NdjsonParser
 
 
 def test_lines_are_frames_wherever_they_are_cut() -> None:
-    """A line comes out when its end is there; blank ones are signs of life and nothing else."""
+    """The parser yields a line once its end arrives, and skips empty lines."""
     parser = NdjsonParser()
     chunks = (b'{"a"', b":1}\n\r\n", b'{"b":2}\n{"c"', b":3}\n")
     assert [list(parser.feed(chunk)) for chunk in chunks] == [
@@ -19,7 +19,7 @@ def test_lines_are_frames_wherever_they_are_cut() -> None:
 
 
 def test_refuses_a_line_without_an_end() -> None:
-    """A line that goes on for ever is refused before it fills the memory."""
+    """The parser refuses an endless line before it fills the memory."""
     parser = NdjsonParser()
     chunks = [b"x" * 2**20] * (MAX_MESSAGE_BYTES // 2**20 + 1)
     with pytest.raises(Malformed):

@@ -1,4 +1,4 @@
-"""The parser of Server-Sent Events, against the examples and the fine print of WHATWG HTML."""
+"""Tests of the SSE parser with the examples and details of WHATWG HTML."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from stream_server.client.sse import SseParser
 
 
 def parse(*chunks: bytes) -> list[Frame]:
-    """All frames of one connection that brings these chunks."""
+    """Return all frames of one connection that receives these chunks."""
     parser = SseParser()
     return [frame for chunk in chunks for frame in parser.feed(chunk)]
 
@@ -38,13 +38,13 @@ def parse(*chunks: bytes) -> list[Frame]:
     ],
 )
 def test_reads_what_the_standard_says(stream: bytes, frames: list[Frame]) -> None:
-    """Each construct of the standard gives the frames that it defines."""
+    """Each construct of the standard yields the frames that it defines."""
     assert parse(stream) == frames
 
 
 @given(st.lists(st.sampled_from([b"data: x", b"id: 1", b"data: \xc3\xa9", b"", b": c"]), max_size=12), st.data())
 def test_cuts_of_the_network_do_not_matter(lines: list[bytes], data: st.DataObject) -> None:
-    """Wherever a stream is cut into chunks, inside a CRLF too, the frames are those of the whole."""
+    """Frames do not depend on where the stream is split into chunks, also inside a CRLF."""
     whole = b"".join(line + data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"])) for line in lines) + b"data: z\n\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
     bounds = [0, *cuts, len(whole)]
@@ -52,7 +52,7 @@ def test_cuts_of_the_network_do_not_matter(lines: list[bytes], data: st.DataObje
 
 
 def test_refuses_a_message_without_an_end() -> None:
-    """A line, or a message of many lines, that goes on for ever is refused before it fills the memory."""
+    """The parser refuses an endless line or an endless message before it fills the memory."""
     with pytest.raises(Malformed):
         parse(*([b"x" * 2**20] * (MAX_MESSAGE_BYTES // 2**20 + 1)))
     with pytest.raises(Malformed):
@@ -60,7 +60,7 @@ def test_refuses_a_message_without_an_end() -> None:
 
 
 def test_many_messages_are_no_long_message() -> None:
-    """What was read to its end does not count towards the bound."""
+    """Complete messages do not count towards the size limit."""
     parser = SseParser()
     chunk = b"data: " + b"x" * 2**20 + b"\n\n"
     assert (

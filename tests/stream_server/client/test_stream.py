@@ -1,4 +1,4 @@
-"""One stream over many connections: nothing lost, nothing twice, and an end where there is one."""
+"""One stream over many connections: no event lost, none twice, and an end where the server ends it."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.stream_server.client.scripted import Answer, Noted, error, message, p
 
 
 async def read(client: StreamClient) -> list[StreamMessage]:
-    """All that the stream yields before the script's end refuses to go on."""
+    """Return all messages that the stream yields until the script refuses to continue."""
     heard: list[StreamMessage] = []
     try:
         async for one in client:
@@ -18,12 +18,12 @@ async def read(client: StreamClient) -> list[StreamMessage]:
 
 
 def texts(heard: list[StreamMessage]) -> list[str]:
-    """The messages of the posts among them."""
+    """Return the messages that are posts."""
     return [one.status["message"] for one in heard if one.kind == "post"]
 
 
 async def test_resumes_behind_what_it_has_and_drops_what_comes_twice() -> None:
-    """After a broken connection it asks from its cursor on, and an event that is sent again is not yielded again."""
+    """After a broken connection the client resumes from its cursor, and drops a repeated event."""
     first = Answer([sse("hello", 0), post(1), post(2)], cut=True)
     second = Answer([sse("hello", 2), post(2), post(3)])
     async with (
@@ -37,7 +37,7 @@ async def test_resumes_behind_what_it_has_and_drops_what_comes_twice() -> None:
 
 
 async def test_reads_ndjson_alike() -> None:
-    """The other framing gives the same messages, and asks for its media type."""
+    """The JSON-lines framing yields the same messages, and the client sends its media type."""
     lines = b"".join(message("post", n, status={"message": f"post {n}"}) + b"\n" for n in (1, 2))
     async with (
         scripted(Answer([message("hello", 0) + b"\n" + lines[:50], lines[50:]])) as script,

@@ -9,8 +9,7 @@ from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rule import SavedRules
-from filters.rules.named_rule import NamedRule
-from filters.rules.rule import Rule
+from filters.rules.rule import NamedRule, Rule
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE

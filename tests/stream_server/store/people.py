@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 
 PASSWORD_HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"

@@ -13,7 +13,7 @@ import redis
 from stream_server.errors import ApiError
 from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 

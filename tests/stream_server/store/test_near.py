@@ -8,7 +8,7 @@ import pytest
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import MAX_LAG_ENTRIES, RETRY_PAUSE_SECONDS, ReplicaRouter
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People

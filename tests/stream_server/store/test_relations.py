@@ -15,7 +15,7 @@ from stream_server.store.store import Store
 from tests.stream_server.store.people import People
 from tests.stream_server.store.scenes import ids, protect, whole
 
-COMMON = ["common_following", "common_followers"]
+COMMON = ["list_common_following", "list_common_followers"]
 
 
 async def test_who_follows_whom(store: Store, people: People) -> None:
@@ -100,7 +100,7 @@ async def test_pages_are_exact_whatever_the_sizes(
     ann, bob, anns, bobs, *others = await people.users(24)
     expected: list[tuple[int, str]] = []
     for uid, size, lone in ((ann, sizes[0], anns), (bob, sizes[1], bobs)):
-        key = f"{{core}}:{read.removeprefix('common_')}:{uid}"
+        key = f"{{core}}:{read.removeprefix('list_common_')}:{uid}"
         strangers = {f"{uid}{i:05}": 1_795_000_000_000 + source.randrange(size // 4) for i in range(size)}
         common = {other: 1_795_000_000_000 + source.randrange(size // 4) for other in others}
         raw.zadd(key, strangers | common | {lone: 1_795_000_000_000})
@@ -138,7 +138,7 @@ async def test_a_cursor_belongs_to_its_pair(store: Store, people: People) -> Non
     cursor = (await store.relations.list_common_following(ann, ann, bob, PageRequest(1))).next
     assert cursor is not None
     assert ids(await store.relations.list_common_following(ann, ann, bob, PageRequest(1, before=cursor))) == [carl]
-    for read, pair in (("common_following", (bob, ann)), ("common_followers", (ann, bob))):
+    for read, pair in (("list_common_following", (bob, ann)), ("list_common_followers", (ann, bob))):
         with pytest.raises(InvalidCursor):
             await getattr(store.relations, read)(ann, *pair, PageRequest(1, before=cursor))
 

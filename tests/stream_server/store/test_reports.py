@@ -73,7 +73,7 @@ async def test_the_same_request_gets_the_same_answer(store: Store, people: Peopl
     ann, bob = await people.users(2)
     for expected in (True, False):
         request = IdempotencyKey.generate()
-        asked: dict[str, Any] = {"user": bob, "reason": "spam", "note": "n", "request": request}
+        asked: dict[str, Any] = {"user": bob, "reason": "spam", "note": "n", "idempotency_key": request}
         answers = [await store.reports.create(ann, **asked) for _ in range(2)]
         assert answers[0] == answers[1]
         assert answers[0][1] is expected

@@ -94,7 +94,9 @@ async def test_a_trial_changes_nothing(store: Store, people: People, raw: "redis
     (first,) = saved(await add(store, ann, TEA))
     before = raw.xlen(keys.LOG)
     assert await add(store, ann, TEA, NAP, NAP, dry_run=True) == [
-        AddRuleOutcome(first, is_duplicate=True), AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(None, is_duplicate=True),
+        AddRuleOutcome(first, is_duplicate=True),
+        AddRuleOutcome(None, is_duplicate=False),
+        AddRuleOutcome(None, is_duplicate=True),
     ]  # fmt: skip
     assert await store.rules.remove(ann, [first.id, "7"], IdempotencyKey.generate(), dry_run=True) == [first.id]
     assert (await kept(store, ann), raw.xlen(keys.LOG)) == ([TEA], before)

@@ -9,7 +9,7 @@ import redis
 from stream_server.errors import Forbidden, NotFound
 from stream_server.events.position import LOG_START, format_iso_time
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.social.status_draft import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint
 

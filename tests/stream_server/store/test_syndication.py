@@ -9,7 +9,7 @@ import pytest
 
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People

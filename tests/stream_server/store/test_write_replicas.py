@@ -10,7 +10,7 @@ import pytest
 from stream_server.errors import OutcomeUnknown
 from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People

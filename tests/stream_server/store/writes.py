@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
 from stream_server.store.social.reports import ReportOutcome
-from stream_server.store.social.status_draft import StatusDraft
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.people import PASSWORD_HASH, People
 from tests.stream_server.store.scenes import ids, protect, suspend

@@ -1,4 +1,4 @@
-"""What happens before a request is one, on bare sockets."""
+"""Connection-level behaviour, tested on bare sockets."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ Address = tuple[str, int]
 
 @asynccontextmanager
 async def connected(address: Address) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A bare connection."""
+    """Open a bare connection."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         yield reader, writer
@@ -33,7 +33,7 @@ async def connected(address: Address) -> AsyncIterator[tuple[asyncio.StreamReade
 
 
 async def answer_to(address: Address, sent: bytes) -> bytes:
-    """All that comes back until the server closes."""
+    """Return everything received until the server closes the connection."""
     async with connected(address) as (reader, writer):
         writer.write(sent)
         async with asyncio.timeout(10):
@@ -57,7 +57,7 @@ UNPARSABLE = {
 async def test_what_cannot_be_parsed_gets_the_one_shape(
     address: Address, caplog: pytest.LogCaptureFixture, sent: bytes
 ) -> None:
-    """A 400 in JSON that repeats nothing, then the connection ends; no traceback is logged."""
+    """An invalid request gets a JSON 400 that repeats nothing, then the connection ends, without a traceback."""
     answer = await answer_to(address, sent)
     head, _, content = answer.partition(b"\r\n\r\n")
     assert head.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
@@ -75,21 +75,21 @@ async def test_what_cannot_be_parsed_gets_the_one_shape(
     ],
 )
 async def test_a_line_that_is_too_long_is_told_so(address: Address, sent: bytes) -> None:
-    """413 for a request line over 64 KiB and a header field over 16 KiB, without an echo."""
+    """A request line over 64 KiB or a header field over 16 KiB gets 413, without an echo."""
     answer = await answer_to(address, sent)
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_large"
     assert b"secret" not in answer
 
 
 async def test_a_line_of_sixty_kilobytes_passes(address: Address) -> None:
-    """400 track phrases fit into a URL."""
+    """A URL can hold 400 track phrases."""
     sent = b"GET /v1/none?" + b"x" * 60_000 + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     answer = await answer_to(address, sent)
     assert answer.startswith(b"HTTP/1.1 404")
 
 
 async def test_an_expectation_that_is_not_known(address: Address) -> None:
-    """It is refused before any middleware, as a 400 in the one shape."""
+    """The server refuses an unknown expectation before any middleware, as a 400 in the one shape."""
     sent = b"POST /v1/users HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     answer = await answer_to(address, sent)
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"] == {
@@ -98,40 +98,40 @@ async def test_an_expectation_that_is_not_known(address: Address) -> None:
 
 
 async def test_http_1_0_is_answered(address: Address) -> None:
-    """An HTTP/1.0 client gets its answer, and the end of the connection as the end of it."""
+    """An HTTP/1.0 client gets an answer that ends with the connection."""
     answer = await answer_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.0 200")
     assert answer.endswith(b'{"alive":true}')
 
 
 async def test_requests_in_a_row_share_a_connection(address: Address) -> None:
-    """Two pipelined requests are answered in order on one connection."""
+    """The server answers two pipelined requests in order on one connection."""
     request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
     answer = await answer_to(address, request + b"\r\n" + request + b"Connection: close\r\n\r\n")
     assert answer.count(b'{"alive":true}') == 2
 
 
 async def closed(reader: asyncio.StreamReader) -> bool:
-    """Wait until the server ends the connection."""
+    """Wait until the server closes the connection."""
     async with asyncio.timeout(10):
         return await reader.read() == b""
 
 
 async def test_a_silent_connection_is_closed(address: Address) -> None:
-    """Who connects and says nothing is let go at the header deadline."""
+    """The server closes a silent connection at the header deadline."""
     async with connected(address) as (reader, _):
         assert await closed(reader)
 
 
 async def test_half_a_head_is_closed(address: Address) -> None:
-    """A head that does not end is let go at the same deadline."""
+    """The server closes a connection with an unfinished head at the same deadline."""
     async with connected(address) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
         assert await closed(reader)
 
 
 async def test_a_trickle_does_not_wind_the_clock_up(address: Address) -> None:
-    """A byte now and then keeps nothing open (slowloris), while others are served."""
+    """Single bytes do not extend the deadline (slowloris), and other clients are served."""
     async with connected(address) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nX: ")
 
@@ -148,7 +148,7 @@ async def test_a_trickle_does_not_wind_the_clock_up(address: Address) -> None:
 
 
 async def test_the_second_head_has_the_deadline_too(address: Address) -> None:
-    """A kept connection may be idle for longer, but a head that has begun must end."""
+    """A kept-alive connection may be idle longer, but a started head must end in time."""
     async with connected(address) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         assert b'{"alive":true}' in await reader.readuntil(b"}")
@@ -157,7 +157,7 @@ async def test_the_second_head_has_the_deadline_too(address: Address) -> None:
 
 
 async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Address) -> None:
-    """Between requests the longer keep-alive time counts: a silent newcomer is gone, the idle one still served."""
+    """Between requests the longer keep-alive time applies; a silent new connection is closed earlier."""
     async with connected(address) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         await reader.readuntil(b"}")
@@ -169,7 +169,7 @@ async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Add
 
 
 async def test_a_slow_body_is_given_up(address: Address, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that does not come whole in time is a 400, and nothing is written."""
+    """A body that is not complete in time gets 400, and nothing is written."""
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.2)
     ann = await world.user("ann")
     before = world.state()
@@ -181,7 +181,7 @@ async def test_a_slow_body_is_given_up(address: Address, world: World, monkeypat
 
 
 async def test_a_body_that_is_framed_wrongly(address: Address, world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """Chunks that are none: 400 in the one shape, nothing written, no traceback."""
+    """Invalid chunks get 400 in the one shape. Nothing is written or logged."""
     ann = await world.user("ann")
     before = world.state()
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
@@ -195,7 +195,7 @@ async def test_a_body_that_is_framed_wrongly(address: Address, world: World, cap
 async def test_a_body_that_breaks_while_it_is_read(
     address: Address, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A wrong chunk when the handler waits for it already: 400 in the one shape, no traceback."""
+    """An invalid chunk while the handler waits for it gets 400 in the one shape, without a traceback."""
     ann = await world.user("ann")
     before = world.state()
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
@@ -212,7 +212,7 @@ async def test_a_body_that_breaks_while_it_is_read(
 
 
 async def test_a_length_that_is_too_large_is_refused_unread(address: Address, world: World) -> None:
-    """The refusal comes before the first byte of such a body does."""
+    """The server refuses such a body before its first byte."""
     ann = await world.user("ann")
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 65537\r\n\r\n"
@@ -226,7 +226,7 @@ async def test_a_length_that_is_too_large_is_refused_unread(address: Address, wo
 async def test_a_leaver_is_noticed_at_once(
     address: Address, world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handler whose client goes away is cancelled (streams rely on it), and nothing is logged."""
+    """The server cancels a handler whose client disconnects (streams rely on it), and logs nothing."""
     ann = await world.user("ann")
     seen: list[str] = []
 
@@ -249,7 +249,7 @@ async def test_a_leaver_is_noticed_at_once(
 async def test_an_answer_that_had_begun_is_broken_off(
     address: Address, app: web.Application, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure after the first byte cannot become an answer: the body has no clean end, the log has the one line."""
+    """A failure after the first byte breaks the body off, and the log has one line."""
 
     class Broken:
         @staticmethod
@@ -273,7 +273,7 @@ async def test_an_answer_that_had_begun_is_broken_off(
 
 @pytest.fixture
 async def narrow(app: web.Application) -> AsyncIterator[tuple[Address, HttpRunner]]:
-    """The same app behind small kernel buffers, with a short deadline for the next byte of an answer."""
+    """Serve the same app with small kernel buffers and a short write deadline."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
@@ -295,7 +295,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
     manner: str,
     drips: bool,
 ) -> None:
-    """Also one that the handler is done with: the end of its connection would wait for the last byte, for ever."""
+    """The server also drops a finished answer that the client never reads."""
 
     async def long(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b"x" * size)
@@ -318,7 +318,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
 async def test_a_body_that_trickles_is_given_up(
     address: Address, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A byte now and then keeps no handler for longer than the body's deadline."""
+    """A trickling body does not occupy the handler longer than the body's deadline."""
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.3)
     ann = await world.user("ann")
     head = f"POST /v1/statuses HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n"
@@ -340,7 +340,7 @@ async def test_a_body_that_trickles_is_given_up(
 
 
 async def test_blank_lines_between_requests_keep_nothing_open(address: Address) -> None:
-    """They begin no request, but the first of them starts the clock of the next one's head."""
+    """Line ends before a request start the deadline of the next head."""
     async with connected(address) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         await reader.readuntil(b"}")
@@ -359,7 +359,7 @@ async def test_blank_lines_between_requests_keep_nothing_open(address: Address) 
 
 
 async def test_deadlines_that_the_kernel_cannot_keep_are_its_longest(app: web.Application) -> None:
-    """It refuses longer ones, and a connection that is refused its options would never answer."""
+    """Linux refuses longer keep-alive times, and such a connection would never answer."""
     runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -1,4 +1,4 @@
-"""Bytes of a stream: what is chosen by Accept, and what stands in them."""
+"""The bytes of a stream, and the choice of the format by Accept."""
 
 import pytest
 
@@ -32,20 +32,20 @@ from stream_server.web.streaming.framing import (
     ],
 )
 def test_the_media_type_is_chosen_by_quality_then_by_order(accept: str, chosen: str) -> None:
-    """RFC 9110, section 12.5.1."""
+    """Accept is negotiated as in RFC 9110, section 12.5.1."""
     assert negotiate_media_type(accept) == chosen
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/png, text/html", "", "text/event-stream;q=0", "*/*;q=x"])
 def test_what_cannot_be_given_is_refused(accept: str) -> None:
-    """406, naming the header."""
+    """An unacceptable Accept header gets 406 that names the header."""
     with pytest.raises(NotAcceptable) as refused:
         negotiate_media_type(accept)
     assert (refused.value.status, refused.value.param) == (406, "Accept")
 
 
 def test_an_event_has_id_name_and_data() -> None:
-    """The EventSource format, one data line, an empty line at the end."""
+    """An event has the EventSource format: one data line, and an empty line at the end."""
     entry = Entry(Position(1_704_067_200_001, 0, 1), "user_update", "public", b'{"wire":{"user":{"id":"2"}}}')
     at = '"cursor":"1704067200001-0.1","at":"2024-01-01T00:00:00.001Z"'
     data = f'{{"kind":"user_update",{at},"user":{{"id":"2"}}}}'.encode()
@@ -55,11 +55,11 @@ def test_an_event_has_id_name_and_data() -> None:
 
 
 def test_retry_goes_out_where_it_is_told() -> None:
-    """With hello and goodbye."""
+    """The messages hello and goodbye carry ``retry:``."""
     assert encode_sse_control(ControlMessage("hello", "5-0.1", b"{}", 2000)).startswith(b"retry: 2000\nid: 5-0.1\n")
     assert b"retry" not in encode_sse_control(ControlMessage("heartbeat", "5-0.1", b"{}"))
 
 
 def test_a_chunk_counts_bytes() -> None:
-    """RFC 9112, section 7.1: the length is hexadecimal and of bytes, not of characters."""
+    """The chunk length is hexadecimal and counts bytes, not characters (RFC 9112, section 7.1)."""
     assert wrap_chunk("é".encode() * 10) == b"14\r\n" + "é".encode() * 10 + b"\r\n"

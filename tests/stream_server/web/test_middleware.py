@@ -1,4 +1,4 @@
-"""The frame of every request: who may, what is told, and that nothing of the inside leaks."""
+"""Checks of every request: access, error answers, and that no internals leak."""
 
 import asyncio
 import logging
@@ -25,12 +25,12 @@ OPEN_ROUTES = {
 
 
 def filled(path: str) -> str:
-    """A path with something in the place of each name."""
+    """Return the path with a value for each parameter."""
     return re.sub(r"\{\w+\}", "1", path)
 
 
 async def test_every_route_but_the_open_ones_wants_a_token(world: World) -> None:
-    """Walks the whole table: 401 without a token, and the list of open routes is exactly the documented one."""
+    """Every route without a token answers 401, except the documented open routes."""
     assert {f"{row.method} {row.path}" for row in routes.ROUTE_TABLE if row.scope == NO_TOKEN} == OPEN_ROUTES
     for row in routes.ROUTE_TABLE:
         answer = await world.call(row.method, filled(row.path))
@@ -38,7 +38,7 @@ async def test_every_route_but_the_open_ones_wants_a_token(world: World) -> None
 
 
 async def test_every_route_wants_its_scope(world: World) -> None:
-    """A token with every scope but the route's is refused with 403; the header says why, where dialects do not."""
+    """A token with every scope except the route's gets 403. The header says why, except in dialects."""
     ann = await world.user("ann")
     for row in routes.ROUTE_TABLE:
         if row.scope not in {NO_TOKEN, ANY_TOKEN}:
@@ -52,7 +52,7 @@ async def test_every_route_wants_its_scope(world: World) -> None:
 
 
 async def test_a_route_that_nobody_declared_is_closed(app: web.Application, world: World) -> None:
-    """Default deny: a handler that was added beside the table is reached by nobody, whatever the token says."""
+    """A handler outside of the URL table is unreachable with any token."""
     ann = await world.user("ann")
     declared: Any = app[app_keys.ROUTES]
     declared.clear()
@@ -63,13 +63,13 @@ async def test_a_route_that_nobody_declared_is_closed(app: web.Application, worl
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 async def test_the_scheme_has_no_case(world: World, scheme: str) -> None:
-    """RFC 9110: names of schemes are compared without regard to case."""
+    """The scheme of the Authorization header is case-insensitive (RFC 9110)."""
     headers = {"Authorization": f"{scheme} {tokens.fresh(await world.user('ann'))}"}
     assert (await world.call("GET", "/v1/users/me", headers=headers)).status == 200
 
 
 async def test_what_is_no_token_is_401(world: World, subtests: pytest.Subtests) -> None:
-    """Each with a challenge that names the error, since something was shown."""
+    """A broken credential gets a challenge that names the error."""
     for value in ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer a.b.c", "Bearer é", "Token x"]:
         with subtests.test(value=value):
             answer = await world.call("GET", "/v1/users/me", headers={"Authorization": value})
@@ -78,7 +78,7 @@ async def test_what_is_no_token_is_401(world: World, subtests: pytest.Subtests) 
 
 
 async def test_no_token_is_told_how(world: World) -> None:
-    """Without any credentials the challenge names no error (RFC 6750)."""
+    """Without credentials the challenge names no error (RFC 6750)."""
     answer = await world.call("GET", "/v1/users/me")
     assert answer.error == (401, "invalid_token", None)
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="stream-server"'
@@ -94,7 +94,7 @@ async def test_no_token_is_told_how(world: World) -> None:
     ],
 )
 async def test_a_wrong_token_is_401(world: World, claims: dict[str, Any], code: str) -> None:
-    """Expired, meant for others, of an unknown user, incomplete: each with its code."""
+    """A token that is expired, for another audience, of an unknown user or incomplete gets its own code."""
     await world.user("ann")
     made = tokens.token(tokens.payload(time.time(), **{"sub": "42", **claims}))
     answer = await world.call("GET", "/v1/users/me", headers={"Authorization": f"Bearer {made}"})
@@ -105,7 +105,7 @@ async def test_a_wrong_token_is_401(world: World, claims: dict[str, Any], code: 
 @pytest.mark.parametrize("name", ["access_token", "token"])
 @pytest.mark.parametrize("path", ["/v1/users/me", "/v1/stream", "/v1/events", "/healthz"])
 async def test_a_token_in_the_url_is_refused(world: World, name: str, path: str) -> None:
-    """On every kind of route, also beside a good header; the refusal does not repeat it."""
+    """Every route refuses a token in the URL, also with a valid header, and does not repeat it."""
     ann = await world.user("ann")
     made = tokens.fresh(ann)
     answer = await world.call("GET", f"{path}?{name}={made}", ann)
@@ -114,7 +114,7 @@ async def test_a_token_in_the_url_is_refused(world: World, name: str, path: str)
 
 
 async def test_unknown_paths_and_methods(world: World) -> None:
-    """404 for a path that is not there, 405 with Allow for a method, both in the one shape, HEAD without a body."""
+    """Unknown paths get 404, wrong methods 405 with Allow, in the one shape. HEAD has no body."""
     assert (await world.call("GET", "/v1/nothing")).error == (404, "not_found", None)
     refused = await world.call("PATCH", "/v1/users")
     assert refused.error == (405, "method_not_allowed", None)
@@ -127,7 +127,7 @@ async def test_unknown_paths_and_methods(world: World) -> None:
 
 @pytest.mark.parametrize(("given", "kept"), [("abc-1", True), ("a" * 64, True), ("a" * 65, False), ("a b", False)])
 async def test_a_request_has_an_id(world: World, given: str, kept: bool) -> None:  # noqa: FBT001 - a table's column
-    """The client's, if it is one, else a new one, on refusals as well."""
+    """The response carries the client's request id if it is valid, else a new one, also on errors."""
     answer = await world.call("GET", "/v1/nothing", headers={"X-Request-Id": given})
     assert (answer.headers["X-Request-Id"] == given) == kept
     assert answer.headers["X-Request-Id"]
@@ -144,7 +144,7 @@ UNREAD: list[Any] = [
 
 
 async def test_a_body_that_is_not_read_is_refused(world: World, subtests: pytest.Subtests) -> None:
-    """Other types, other charsets, content codings, and more than 64 KiB."""
+    """The server refuses other types, other charsets, content codings, and more than 64 KiB."""
     ann = await world.user("ann")
     for headers, data, refusal in UNREAD:
         with subtests.test(headers=headers):
@@ -154,7 +154,7 @@ async def test_a_body_that_is_not_read_is_refused(world: World, subtests: pytest
 
 
 async def test_a_chunked_body_is_bounded_while_it_comes(world: World) -> None:
-    """A body without a length is refused at the bound, before its end is there."""
+    """The server refuses a body without a length at the limit, before its end arrives."""
     ann = await world.user("ann")
     sent = 0
 
@@ -177,7 +177,7 @@ async def test_a_chunked_body_is_bounded_while_it_comes(world: World) -> None:
 async def test_our_own_fault_is_told_and_logged_once(
     world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A failure inside is a plain 500; the one traceback stands in the log with the request's id, not in the answer."""
+    """An internal error is a plain 500. The log has one traceback with the request id; the answer has none."""
     ann = await world.user("ann")
 
     async def broken(uid: str) -> bytes:
@@ -195,7 +195,7 @@ async def test_our_own_fault_is_told_and_logged_once(
 async def test_redis_away_is_a_clean_503(
     world: World, app: web.Application, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While Redis is silent a request gets 503 with Retry-After, no address of the inside, no traceback in the log."""
+    """While Redis does not answer, a request gets 503 with Retry-After, without internals or a traceback."""
     ann = await world.user("ann")
     link = app[app_keys.STORE]._redis
     redis_server.pause()
@@ -214,14 +214,14 @@ async def test_redis_away_is_a_clean_503(
 
 
 async def test_health_and_the_first_page(world: World, app: web.Application) -> None:
-    """Alive always; ready as the app says, 503 with what is known when not; ``/`` says what this is."""
+    """Liveness is always 200. Readiness follows the app, with 503 and details. ``/`` describes the server."""
     assert (await world.call("GET", "/healthz")).json == {"alive": True}
     assert (await world.call("GET", "/readyz")).json == {"ready": True, "lag_ms": 0}
     assert (await world.call("GET", "/")).json["name"] == "stream-server"
 
 
 async def test_readiness_can_fail(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not ready is 503, in a shape that has the error and the detail."""
+    """An unready server answers 503 with the error and the details."""
     state: Any = app._state  # the app itself is frozen while it serves
     monkeypatch.setitem(state, app_keys.READINESS_CHECK, lambda: (False, {"lag_ms": 5000}))
     answer = await world.call("GET", "/readyz")
@@ -230,7 +230,7 @@ async def test_readiness_can_fail(world: World, app: web.Application, monkeypatc
 
 
 async def test_metrics_name_routes_and_codes_only(world: World, app: web.Application) -> None:
-    """Requests by route, refusals by code; nothing that a client made up becomes a label."""
+    """Metrics count requests by route and errors by code. No label comes from a client."""
     await world.call("GET", "/v1/users/4711")
     await world.call("GET", "/made-up")
     await world.call("PROPFIND", "/made-up")

@@ -1,4 +1,4 @@
-"""The description of the routes: valid, complete, and made of nothing but the table."""
+"""The OpenAPI document: valid, complete, and built from the URL table alone."""
 
 import re
 from functools import cache
@@ -25,24 +25,24 @@ from tests.stream_server.web.world import World
 NAME = re.compile(r"[a-z_]+")
 
 DESCRIBED = [row for row in routes.ROUTE_TABLE if row.dialect is None]
-"""Dialects are described by those whose words they are."""
+"""The rows of the document; dialects have their own documentation."""
 
 by_path = pytest.mark.parametrize("row", DESCRIBED, ids=lambda row: f"{row.method} {row.path}")
 
 
 @cache
 def document() -> Any:
-    """The document of the table as it is, which nobody changes."""
+    """Return the document of the real URL table. Tests must not change it."""
     return openapi.build_document(routes.ROUTE_TABLE)
 
 
 def operation(row: Route) -> Any:
-    """What it says about one row."""
+    """Return the operation of one row."""
     return document()["paths"][row.path][row.method.lower()]
 
 
 def test_it_is_valid() -> None:
-    """By the schema that the OpenAPI Initiative publishes; each schema in it is one of JSON Schema 2020-12."""
+    """The document is valid by the OpenAPI Initiative's schema, and its schemas by JSON Schema 2020-12."""
     made = document()
     errors = [str(error) for error in jsonschema_rs.validator_for(OPENAPI_31).iter_errors(made)]
     assert errors == []
@@ -51,7 +51,7 @@ def test_it_is_valid() -> None:
 
 
 def test_pairs_are_bounded_without_a_schema_that_is_false() -> None:
-    """Too long and too short ones are refused, in words that generators of clients can read."""
+    """Arrays of the wrong length are invalid, in a form that client generators can read."""
     made = document()
     assert "'items': False" not in str(made)
     indices = jsonschema_rs.validator_for(made["components"]["schemas"]["TagEntity"]["properties"]["indices"])
@@ -59,12 +59,12 @@ def test_pairs_are_bounded_without_a_schema_that_is_false() -> None:
 
 
 def test_shapes_have_names_of_their_own() -> None:
-    """Two classes of one name would be told apart by where they stand in the code, which is nobody's business."""
+    """Class names are unique; otherwise the document would show module paths."""
     assert [name for name in document()["components"]["schemas"] if not name.isalpha()] == []
 
 
 def test_every_reference_leads_somewhere() -> None:
-    """And every component is led to."""
+    """Every component is referenced."""
     made = document()
     led = set(re.findall(r"'\$ref': '#/components/([^']*)'", str(made)))
     there = {f"{kind}/{name}" for kind in ("schemas", "responses") for name in made["components"][kind]}
@@ -73,7 +73,7 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 async def test_every_route_is_in_it_and_nothing_else(world: World, app: web.Application) -> None:
-    """Asked of the running app, of which all routes are compared that no dialect has; HEAD goes without saying."""
+    """The document has every route of the running app, except dialects and HEAD."""
     answer = await world.call("GET", "/openapi.json")
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     told = {(method, path) for path, methods in answer.json["paths"].items() for method in methods}
@@ -83,7 +83,7 @@ async def test_every_route_is_in_it_and_nothing_else(world: World, app: web.Appl
 
 
 def test_operations_have_names_of_their_own() -> None:
-    """Programs that are made from the document call them so."""
+    """Operation ids are unique, because generated clients use them as names."""
     names = [one["operationId"] for methods in document()["paths"].values() for one in methods.values()]
     assert len(set(names)) == len(names)
     assert [name for name in names if not NAME.fullmatch(name)] == []
@@ -91,7 +91,7 @@ def test_operations_have_names_of_their_own() -> None:
 
 @by_path
 def test_a_route_says_what_it_is(row: Route) -> None:
-    """A sentence for people, a tag that is explained, and who may."""
+    """Each operation has a summary, an explained tag, and its security."""
     told = operation(row)
     assert len(told["summary"]) > 5
     assert "``" not in str(told)
@@ -102,7 +102,7 @@ def test_a_route_says_what_it_is(row: Route) -> None:
 
 @by_path
 def test_a_route_says_what_it_takes(row: Route) -> None:
-    """Every name in the path and in the query, the body, and a key for the writes that have an owner."""
+    """Each parameter in path and query, the body, and the idempotency key are described."""
     told = operation(row)
     given = {(one["in"], one["name"]) for one in told.get("parameters", [])}
     assert {name for place, name in given if place == "path"} == set(re.findall(r"\{(\w+)\}", row.path))
@@ -114,7 +114,7 @@ def test_a_route_says_what_it_takes(row: Route) -> None:
 
 @by_path
 def test_a_route_says_what_it_answers(row: Route) -> None:
-    """Its success, and refusals which all have the one shape."""
+    """Each operation has its success and its errors, which share one shape."""
     told = operation(row)["responses"]
     statuses = {int(status) for status in told}
     assert {row.status, 400, 500} <= statuses
@@ -128,7 +128,7 @@ def test_a_route_says_what_it_answers(row: Route) -> None:
 
 
 def test_every_code_of_a_refusal_is_told() -> None:
-    """In the shape as an enumeration, and beside its status."""
+    """Each error code is in the enumeration and beside its status."""
     made = document()["components"]
     assert made["schemas"]["ErrorDetail"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
     for code, status in STATUS_BY_CODE.items():
@@ -136,7 +136,7 @@ def test_every_code_of_a_refusal_is_told() -> None:
 
 
 def test_a_stream_says_every_installed_filter() -> None:
-    """A filter that somebody installs is in the description of the streams too."""
+    """An installed third-party filter appears in the description of streams."""
     told = {one["name"] for one in document()["paths"]["/v1/stream"]["get"]["parameters"]}
     assert told == {*Registry.from_entry_points().names(), "since", "explain", "Last-Event-ID"}
     polled = {one["name"] for one in document()["paths"]["/v1/events"]["get"]["parameters"]}
@@ -144,7 +144,7 @@ def test_a_stream_says_every_installed_filter() -> None:
 
 
 def test_what_is_asked_is_closed_and_what_is_answered_is_open() -> None:
-    """A body's unknown member is refused; an answer may gain one without breaking whoever reads it."""
+    """Bodies are closed to unknown members; answers are open, so that they may gain members."""
     for row in routes.ROUTE_TABLE:
         if row.body is not None:
             assert row.body.__struct_config__.forbid_unknown_fields, row.path
@@ -170,7 +170,7 @@ def test_what_is_asked_is_closed_and_what_is_answered_is_open() -> None:
     ],
 )
 async def test_numbers_in_a_query_are_digits(asked: dict[str, str], refusal: str) -> None:
-    """Nothing that a decoder would take for a number besides, and no two ways of saying where."""
+    """The query accepts only strict numbers, and one way to name a page."""
     request = make_mocked_request("GET", str(URL("/").with_query(asked)))
     with pytest.raises(BadRequest) as refused:
         query.read_query(request, paging.NumberedPageQuery)
@@ -178,7 +178,7 @@ async def test_numbers_in_a_query_are_digits(asked: dict[str, str], refusal: str
 
 
 async def test_a_handler_gets_the_query_of_its_row_only() -> None:
-    """Another kind is a mistake in the table, and told as one."""
+    """Reading a query type other than the route's raises TypeError, because the table is wrong."""
     request = make_mocked_request("GET", "/?count=7&page=2")
     request[app_keys.QUERY] = query.read_query(request, paging.NumberedPageQuery)
     assert query.parsed_query(request, paging.PageQuery).page_request() == Asked(7, None, None, 2)

@@ -123,7 +123,7 @@ async def test_a_redis_that_falls_silent_at_the_write(
 async def test_a_redis_that_falls_silent_behind_the_write(
     world: World, app: web.Application, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The write is answered: timelines are left to a receiver, which the log says."""
+    """The write is answered: a job worker updates the timelines later, and the log says so."""
     ann = await world.user("ann")
     store = app[app_keys.STORE]
     outage = Outage(store, redis_server.pause)
@@ -134,7 +134,7 @@ async def test_a_redis_that_falls_silent_behind_the_write(
     assert outage.fired
     assert answer.status == 201
     assert store.syndication.failed_passes == 1
-    assert "timelines are left to a receiver" in caplog.text
+    assert "updating timelines failed" in caplog.text
     assert world.redis.zcard("{core}:due") == 1
 
 

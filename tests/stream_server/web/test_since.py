@@ -1,4 +1,4 @@
-"""Where a stream begins: every kind of `since`, on a log whose beginning was trimmed."""
+"""Where a stream starts: every kind of `since`, on a log whose beginning was trimmed."""
 
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
@@ -28,18 +28,18 @@ NOW = BASE + 100_000
 
 
 async def now() -> int:
-    """What the clock of the log says."""
+    """Return the time of the log's clock."""
     return NOW
 
 
 def at(n: int) -> Position:
-    """The n-th entry: one a second."""
+    """Return the n-th entry; there is one entry a second."""
     return Position(BASE + n * 1000, 0, n)
 
 
 @pytest.fixture
 async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Store]:
-    """A log with the entries 5 to 10; those before were trimmed, and 7 is not there."""
+    """Create a log with the entries 5 to 10. Earlier ones were trimmed, and 7 is missing."""
     client = redis_server.client()
     for n in range(5, 11):
         fields: dict[Any, Any] = {"n": n, "k": "post", "a": "public", "e": b"{}"}
@@ -53,13 +53,13 @@ async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Sto
 
 
 async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
-    """With its number or without: what follows it is next, and nothing is lost."""
+    """A cursor with or without its number resumes behind its entry, without loss."""
     for cursor in (at(6).cursor, at(6).entry_id):
         assert await resolve_start(cursor, store.log, now_ms=now, param="since") == (at(6), None)
 
 
 async def test_a_cursor_of_what_was_heard_here_costs_redis_nothing(store: Store) -> None:
-    """The number belongs to it: without it, or with another one, the log has to say what that place is."""
+    """If the number is missing or wrong, the server looks up the entry on the log."""
     heard, asked = {at(8)}, []
 
     async def locate(ms: int, seq: int) -> LogLookup:
@@ -78,7 +78,7 @@ async def test_a_cursor_of_what_was_heard_here_costs_redis_nothing(store: Store)
 
 
 async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
-    """Two entries after the cursor were trimmed; then it goes on from the floor."""
+    """If two entries after the cursor were trimmed, the stream starts at the floor with a gap."""
     position, lost = await resolve_start(at(2).cursor, store.log, now_ms=now, param="since")
     assert position.n == 4
     assert position < at(5)
@@ -87,13 +87,13 @@ async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Sto
 
 
 async def test_a_cursor_just_below_the_log_has_lost_nothing(store: Store) -> None:
-    """The last trimmed entry is the one that the client has seen."""
+    """If only entries that the client has seen were trimmed, there is no gap."""
     position, lost = await resolve_start(at(4).cursor, store.log, now_ms=now, param="since")
     assert (position.n, lost) == (4, None)
 
 
 async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_size(store: Store) -> None:
-    """The count is not made up."""
+    """The gap has no count if the cursor has no number."""
     _, lost = await resolve_start(at(2).entry_id, store.log, now_ms=now, param="since")
     assert lost is not None
     assert lost.missed_count is None
@@ -101,7 +101,7 @@ async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_
 
 @pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.3", f"{at(6).entry_id}.11"])
 async def test_a_cursor_that_is_not_on_the_log_gives_a_gap_and_the_entry_below(store: Store, cursor: str) -> None:
-    """Another server's cursor, or one from before a rollback: told, never stuck."""
+    """A cursor of another server, or from before a rollback, gets a gap and never blocks."""
     _, lost = await resolve_start(cursor, store.log, now_ms=now, param="since")
     assert lost is not None
     assert lost.reason == "unknown_position"
@@ -136,7 +136,7 @@ GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME: list[Any] = [
 async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(
     store: Store, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    """400 invalid_cursor that names the parameter."""
+    """An invalid cursor gets 400 invalid_cursor that names the parameter."""
     monkeypatch.setattr(stream_start, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
     for value in GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME:
         with subtests.test(value=value):
@@ -146,14 +146,14 @@ async def test_garbage_and_what_lies_above_the_head_is_refused_by_name(
 
 
 async def test_a_time_to_come_is_refused(store: Store) -> None:
-    """400 that names the parameter."""
+    """A time in the future gets 400 that names the parameter."""
     with pytest.raises(ApiError) as refused:
         await resolve_start(format_iso_time(NOW + 1), store.log, now_ms=now, param="since")
     assert (refused.value.status, refused.value.param) == (400, "since")
 
 
 async def test_a_time_that_the_log_has_is_not_to_come(store: Store) -> None:
-    """Though the clock says so: it was set back, and the log was written by what it said before."""
+    """A time ahead of the clock is valid if the log has such entries, because the clock was set back."""
 
     async def set_back() -> int:
         return at(6).ms
@@ -164,30 +164,30 @@ async def test_a_time_that_the_log_has_is_not_to_come(store: Store) -> None:
 
 
 async def test_the_clock_of_the_log_is_redis_own(store: Store, redis_server: RedisProcess) -> None:
-    """In ms, between two looks at it."""
+    """The log's clock is Redis' time in milliseconds."""
     with redis_server.client() as client:
         before, between, after = client.time(), await store.log.now_ms(), client.time()
     assert before[0] * 1000 + before[1] // 1000 <= between <= after[0] * 1000 + after[1] // 1000
 
 
 async def test_times_are_inclusive(store: Store) -> None:
-    """The entry made at that very moment is the next one."""
+    """A time is inclusive: an entry of that very moment is delivered."""
     assert await resolve_start(format_iso_time(at(9).ms), store.log, now_ms=now, param="since") == (at(8), None)
 
 
 async def test_an_age_counts_from_now(store: Store) -> None:
-    """`-91s` with the clock at 100 s reaches back to entry 9."""
+    """`-91s` at 100 s starts with entry 9."""
     position, _ = await resolve_start("-91s", store.log, now_ms=now, param="since")
     assert position.n == 8
 
 
 async def test_a_time_after_the_last_entry_is_the_head(store: Store) -> None:
-    """Nothing is replayed."""
+    """The stream replays no entry."""
     assert await resolve_start("-1s", store.log, now_ms=now, param="since") == (at(10), None)
 
 
 async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
-    """Something was there, how much is not known."""
+    """The gap has no count, because it is unknown how much was trimmed."""
     position, lost = await resolve_start("-15m", store.log, now_ms=now, param="since")
     assert position.n == 4
     assert lost is not None
@@ -195,7 +195,7 @@ async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
 
 
 async def test_on_an_empty_log_the_start_and_any_past_time_are_fine(redis_url: str) -> None:
-    """A stream that was opened before the first event comes back with the cursor of its hello."""
+    """The cursor of a hello from before the first event is valid."""
     empty = Store(redis_url, timeout_seconds=PATIENCE)
     await empty.open()
     assert await resolve_start(LOG_START.cursor, empty.log, now_ms=now, param="since") == (LOG_START, None)
@@ -204,7 +204,7 @@ async def test_on_an_empty_log_the_start_and_any_past_time_are_fine(redis_url: s
 
 
 async def test_the_cursor_of_an_empty_log_replays_all_that_is_left(store: Store) -> None:
-    """Everything since then, with what was trimmed told."""
+    """The start of an empty log delivers everything since, with a gap for what was trimmed."""
     position, lost = await resolve_start(LOG_START.cursor, store.log, now_ms=now, param="since")
     assert position.n == 4
     assert lost is not None
@@ -214,7 +214,7 @@ async def test_the_cursor_of_an_empty_log_replays_all_that_is_left(store: Store)
 async def test_a_replay_does_not_end_before_this_worker_has_heard_its_end(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was acknowledged before ``end_time`` belongs to it, also on a worker that is behind the log."""
+    """Entries acknowledged before ``end_time`` are included, also on a server that is behind the log."""
     monkeypatch.setattr(stream_plan, "HEAD_WAIT_SECONDS", 0.05)
     hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
     request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
@@ -227,7 +227,7 @@ async def test_a_replay_does_not_end_before_this_worker_has_heard_its_end(
 
 
 async def test_a_cursor_that_the_log_lost_goes_on_from_where_the_log_did(store: Store) -> None:
-    """Its number is above the head's or not, its id too: what was told of the loss covers it."""
+    """The rollback notice covers the cursor, whether its number or id is above the head or not."""
     lost = Position(at(10).ms + 500, 0, 11)
     await store.rollbacks.record(at(9), lost)
     for cursor in (lost.cursor, lost._replace(n=99).cursor, f"{at(10).ms + 1}-0.11"):
@@ -237,7 +237,7 @@ async def test_a_cursor_that_the_log_lost_goes_on_from_where_the_log_did(store: 
 
 
 async def test_a_cursor_above_the_head_is_looked_for_before_it_is_refused(store: Store) -> None:
-    """Right after a power cut nobody has noticed yet: the feed looks, tells it, and the client is set back."""
+    """Right after a power cut the feed first checks the log, then the client restarts with a gap."""
     lost = Position(at(10).ms + 500, 0, 11)
 
     async def look() -> None:

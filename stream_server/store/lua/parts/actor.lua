@@ -1,5 +1,5 @@
--- Who does it, a write's first argument, in good standing. Needs the part users.
-local actor, refused = writer(ARGV[3])
+-- The user who acts, ARGV 3. Refused if the user is unknown or suspended. Needs the part users.
+local actor, refused = find_active_user(ARGV[3])
 if refused then
   return refused
 end

@@ -1,14 +1,14 @@
--- Comments: each stands under a status, and is seen by whoever sees that and what its author writes there. Needs the
--- parts sight and statuses.
+-- Comments. A viewer sees a comment if the viewer sees its status and its commenter. Needs the parts visibility and
+-- statuses.
 
--- A comment, the row of its status, and how much of it a viewer sees; nothing where there is none, or its status is gone.
-local function comment_row(viewer, id)
+-- A comment, the row of its status, and the viewer's visibility of it; nil if the comment or its status does not exist.
+local function find_comment(viewer, id)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')
-  local row = kept[1] and status_row(kept[2])
+  local row = kept[1] and find_status(kept[2])
   if not row then
     return nil
   end
   local comment = {id = id, uid = kept[1], json = kept[3], mentioned = kept[4] or '', audience = kept[5]}
-  local under = row_json(viewer, row, QUIET) and status_sight(viewer, kept[1], row.group) or HIDDEN
+  local under = visible_status_json(viewer, row, ON_REQUEST) and status_visibility(viewer, kept[1], row.group) or HIDDEN
   return comment, row, under
 end

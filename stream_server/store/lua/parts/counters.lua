@@ -1,5 +1,5 @@
--- The counters, and the sets that they count: by kind of hash, the field and the prefix of the set's key.
-local COUNTED = {
+-- The counters of each kind of hash: field, and key prefix of the set that it counts.
+local COUNTERS_BY_KIND = {
   user = {{'followers', KEY.followers}, {'following', KEY.following}, {'posts', KEY.profile}},
   status = {{'likes', KEY.likes}, {'comments', KEY.comments}, {'reposts', KEY.reposts}},
   list = {{'members', KEY.members}},
@@ -7,15 +7,15 @@ local COUNTED = {
 }
 local HASH_OF = {user = KEY.user, status = KEY.status, list = KEY.list, group = KEY.group}
 
--- What a counter says and what is so, as texts; nothing where they agree or there is no such hash.
-local function drift(kind, id, field, set)
-  local said = redis.call('HMGET', HASH_OF[kind] .. id, 'id', 'uid', field)
-  if not said[1] and not said[2] then
+-- The value of a counter and the right value, as text; nil if they are equal or the hash does not exist.
+local function find_counter_drift(kind, id, field, set)
+  local kept = redis.call('HMGET', HASH_OF[kind] .. id, 'id', 'uid', field)
+  if not kept[1] and not kept[2] then
     return nil
   end
-  local counted = text(redis.call('ZCARD', set .. id))
-  if said[3] ~= counted then
-    return said[3] or '', counted
+  local right_value = to_text(redis.call('ZCARD', set .. id))
+  if kept[3] ~= right_value then
+    return kept[3] or '', right_value
   end
   return nil
 end

@@ -1,8 +1,8 @@
--- What hung on something that is gone. Needs the parts users, visibility, notifications and job_passes.
+-- What depends on a deleted status or list. Needs the parts users, visibility, notifications and job_passes.
 
--- The first PASS members leave a set, each with what `part` does about it; gives how many.
-local function strip(key, part)
-  local members = redis.call('ZRANGE', key, 0, PASS - 1)
+-- Removes the first FANOUT_BATCH_SIZE members of a sorted set and calls `part` for each. Returns how many.
+local function remove_members(key, part)
+  local members = redis.call('ZRANGE', key, 0, FANOUT_BATCH_SIZE - 1)
   for _, member in ipairs(members) do
     part(member)
   end
@@ -12,31 +12,31 @@ local function strip(key, part)
   return #members
 end
 
--- Up to PASS of the likes and PASS of the comments of a status that is gone, which was by `uid` ('' if nobody knows any
--- more), go, and nobody is told of them any more; gives whether that was all.
-local function unburden(status, uid)
-  local likers = strip(KEY.likes .. status, function(liker)
+-- Deletes up to FANOUT_BATCH_SIZE likes and comments of a deleted status, and withdraws their notifications. `uid` is
+-- its author, '' if unknown. Returns whether that was all.
+local function delete_status_dependents(status, uid)
+  local likers = remove_members(KEY.likes .. status, function(liker)
     redis.call('ZREM', KEY.liked .. liker, status)
-    unnotify(uid, 'like', liker, status)
+    withdraw_notification(uid, 'like', liker, status)
   end)
-  local comments = likers < PASS and strip(KEY.comments .. status, function(comment)
+  local comments = likers < FANOUT_BATCH_SIZE and remove_members(KEY.comments .. status, function(comment)
     local kept = redis.call('HMGET', KEY.comment .. comment, 'uid', 'mentioned')
-    unnotify(uid, 'comment', kept[1] or '', comment)
+    withdraw_notification(uid, 'comment', kept[1] or '', comment)
     for who in (kept[2] or ''):gmatch('%S+') do
-      unnotify(who, 'mention', kept[1], 'c' .. comment)
+      withdraw_notification(who, 'mention', kept[1], 'c' .. comment)
     end
     redis.call('DEL', KEY.comment .. comment)
-  end) or PASS
-  if comments == PASS then
+  end) or FANOUT_BATCH_SIZE
+  if comments == FANOUT_BATCH_SIZE then
     return false
   end
   redis.call('DEL', KEY.replies .. status, KEY.reposts .. status)
   return true
 end
 
--- A deleted status is rid of a page of what hung on it, and with the last of it of its job, which is due again in
--- `hold_ms` otherwise. Gives 'more', 'again' or 'done'.
-local function lighten(job, hold_ms)
-  go_on(job, 'rest', '', '', hold_ms)
-  return unburden(job.status, job.uid) and finish(job) or 'more'
+-- Deletes a page of what depends on a deleted status. With the last page it finishes the job; otherwise the job is due
+-- again in `hold_ms`. Returns 'more', 'again' or 'done'.
+local function continue_status_cleanup(job, hold_ms)
+  continue_job(job, 'rest', '', '', hold_ms)
+  return delete_status_dependents(job.status, job.uid) and finish_job(job) or 'more'
 end

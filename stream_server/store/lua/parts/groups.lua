@@ -1,9 +1,10 @@
--- Groups of people. Needs the parts users and visibility.
-local MOST_GROUPS, MOST_JOINED = 1000, 5000
+-- Groups of users. Needs the parts users and visibility.
+local MAX_GROUPS, MAX_GROUP_MEMBERS = 1000, 5000
 
--- A group by its id, or nil. Its words are kept twice, as they are and encoded for its JSON.
-local function group_row(id)
-  local kept = redis.call('HMGET', KEY.group .. id, 'uid', 'kind', 'name_json', 'description_json', 'members', 'created')
+-- A group by its id, or nil. Its texts are kept twice: as they are, and encoded for its JSON.
+local function find_group(id)
+  local kept = redis.call('HMGET', KEY.group .. id, 'uid', 'kind', 'name_json', 'description_json', 'members',
+    'created')
   if not kept[1] then
     return nil
   end
@@ -11,22 +12,22 @@ local function group_row(id)
     members = tonumber(kept[5]), created = tonumber(kept[6])}
 end
 
--- A group if this viewer may see it, and whether they are in it; or nil. Members always see it, or they could not
--- leave; others see those that are not private, unless they may not know of the owner.
-local function seen_group(viewer, id)
-  local group = group_row(id)
+-- A group that this viewer may see, and whether the viewer is a member; or nil. Members always see their group, because
+-- they must be able to leave it. Others see a group that is not private, unless they may not see its owner.
+local function find_visible_group(viewer, id)
+  local group = find_group(id)
   local within = group and redis.call('ZSCORE', KEY.joined .. id, viewer)
   if within then
     return group, true
-  elseif group and group.kind ~= 'private' and knows(viewer, group.uid) then
+  elseif group and group.kind ~= 'private' and can_see_user(viewer, group.uid) then
     return group, false
   end
   return nil
 end
 
--- A group by its id if this user owns it; or nothing and the refusal, which tells of none that may not be seen.
-local function own_group(uid, id)
-  local group = seen_group(uid, id)
+-- A group that this user owns; or nil and the refusal. A hidden group is refused like an unknown one.
+local function find_owned_group(uid, id)
+  local group = find_visible_group(uid, id)
   if not group then
     return nil, refuse('NOT_FOUND group id')
   elseif group.uid ~= uid then
@@ -35,39 +36,40 @@ local function own_group(uid, id)
   return group
 end
 
--- The refusal for a user for whom there is no room in the group, or who is in too many; or nothing.
-local function no_room(group, user)
-  if redis.call('ZCARD', KEY.joined .. group.id) >= MOST_JOINED then
+-- The refusal if the group is full or the user is in too many groups; or nil.
+local function refuse_if_full(group, user)
+  if redis.call('ZCARD', KEY.joined .. group.id) >= MAX_GROUP_MEMBERS then
     return refuse('TOO_MANY members id')
-  elseif redis.call('ZCARD', KEY.groups .. user.id) >= MOST_GROUPS then
+  elseif redis.call('ZCARD', KEY.groups .. user.id) >= MAX_GROUPS then
     return refuse('TOO_MANY groups uid')
   end
 end
 
 local function group_json(group)
-  return '{"id":"' .. group.id .. '","uid":"' .. group.uid .. '","name":' .. group.name_json .. ',"kind":"' .. group.kind
+  return '{"id":"' .. group.id .. '","uid":"' .. group.uid .. '","name":' .. group.name_json .. ',"kind":"'
+    .. group.kind
     .. '","description":' .. group.description_json .. format(',"members":%d', group.members) .. ',"created":"'
-    .. iso(group.created) .. '"}'
+    .. to_iso8601(group.created) .. '"}'
 end
 
 local function group_body(group, user)
-  return '{"wire":{"group":' .. group_json(group) .. ',"user":' .. person_json(user) .. '}}'
+  return '{"wire":{"group":' .. group_json(group) .. ',"user":' .. user_json(user) .. '}}'
 end
 
--- The user is in the group from now on, which was looked up before; gives the position.
-local function enter(group, user, ms, seq, n)
+-- Adds a user, who is not a member yet, to the group. Returns the position.
+local function add_group_member(group, user, ms, seq, n)
   group.members = group.members + 1
-  local position = append('group_join', 'group:' .. group.id, group_body(group, user), ms, seq, n)
-  redis.call('ZADD', KEY.joined .. group.id, text(ms), user.id)
-  redis.call('ZADD', KEY.groups .. user.id, text(ms), group.id)
+  local position = append_entry('group_join', 'group:' .. group.id, group_body(group, user), ms, seq, n)
+  redis.call('ZADD', KEY.joined .. group.id, to_text(ms), user.id)
+  redis.call('ZADD', KEY.groups .. user.id, to_text(ms), group.id)
   redis.call('HINCRBY', KEY.group .. group.id, 'members', 1)
   return position
 end
 
--- The user is not in the group any more; as `enter`.
-local function depart(group, user, ms, seq, n)
+-- Removes a user from the group. Returns the position.
+local function remove_group_member(group, user, ms, seq, n)
   group.members = group.members - 1
-  local position = append('group_leave', 'group:' .. group.id, group_body(group, user), ms, seq, n)
+  local position = append_entry('group_leave', 'group:' .. group.id, group_body(group, user), ms, seq, n)
   redis.call('ZREM', KEY.joined .. group.id, user.id)
   redis.call('ZREM', KEY.groups .. user.id, group.id)
   redis.call('HINCRBY', KEY.group .. group.id, 'members', -1)

@@ -1,15 +1,16 @@
--- Working on a job. Needs the part jobs. These scripts keep no answer: what a lost one did is found by the next pass.
-local FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'deleted', 'again', 'uid', 'status', 'owner',
+-- The passes of a job. Needs the part jobs if it enqueues. These scripts keep no reply: the next pass finds what a lost
+-- call did.
+local JOB_FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'deleted', 'again', 'uid', 'status', 'owner',
   'author', 'authors', 'failures', 'begun'}
 
--- A job by its id while this fence is its own, or nil.
-local function held(id, fence)
+-- A job by its id while this fence holds it, or nil.
+local function find_held_job(id, fence)
   local key = KEY.job .. id
-  local kept, job = redis.call('HMGET', key, unpack(FIELDS)), {id = id, key = key}
+  local kept, job = redis.call('HMGET', key, unpack(JOB_FIELDS)), {id = id, key = key}
   if kept[1] ~= fence then
     return nil
   end
-  for at, name in ipairs(FIELDS) do
+  for at, name in ipairs(JOB_FIELDS) do
     job[name] = kept[at] or ''
   end
   job.author = job.uid ~= '' and job.uid or job.author
@@ -17,13 +18,13 @@ local function held(id, fence)
   return job
 end
 
--- Where the people of an owner's timeline stand.
-local function sources(timelines, owner)
+-- The key of the set of users whose statuses make a timeline.
+local function timeline_sources_key(timelines, owner)
   return (timelines == 'home' and KEY.following or KEY.members) .. owner
 end
 
--- The page behind (score, member) of a sorted set, lowest first, as members and scores. By rank, found by halving, so
--- that ten thousand people of one moment are no more work than others, and it does not matter if that member has gone.
+-- The page behind (score, member) of a sorted set, lowest first, as members and scores. The rank is found by bisection,
+-- so ten thousand members with the same score cost no more than others, and the member itself may have been removed.
 local function page_after(key, score, member, most)
   local low = 0
   if score ~= '' then
@@ -31,30 +32,30 @@ local function page_after(key, score, member, most)
     local high = low + redis.call('ZCOUNT', key, score, score)
     while low < high do
       local middle = floor((low + high) / 2)
-      if redis.call('ZRANGE', key, text(middle), text(middle))[1] <= member then
+      if redis.call('ZRANGE', key, to_text(middle), to_text(middle))[1] <= member then
         low = middle + 1
       else
         high = middle
       end
     end
   end
-  return redis.call('ZRANGE', key, text(low), text(low + most - 1), 'WITHSCORES')
+  return redis.call('ZRANGE', key, to_text(low), to_text(low + most - 1), 'WITHSCORES')
 end
 
--- Back to its beginning, or on; whoever holds it holds it so much longer. HSET first: where Redis is full, it is
--- refused as the writes were that this pass was for.
-local function go_on(job, phase, score, member, hold_ms)
+-- Sets a job's position and holds the job for `hold_ms` more. HSET comes first, because a full Redis refuses it, as it
+-- refused the writes of the pass.
+local function continue_job(job, phase, score, member, hold_ms)
   redis.call('HSET', job.key, 'phase', phase, 'score', score, 'member', member, 'begun', '', 'failures', '0')
-  redis.call('ZADD', KEY.due, text(now_ms() + hold_ms), job.id)
+  redis.call('ZADD', KEY.due, to_text(now_ms() + hold_ms), job.id)
 end
 
--- It is done: gone, or due once more. Somebody who left while statuses of the author were on their way may have got
--- one behind the back of the removal, so that is done again as well.
-local function finish(job)
+-- Finishes a job: deletes it, or makes it due once more. A user who unfollowed while statuses of the author were being
+-- added may have received one after the removal, so the removal runs again.
+local function finish_job(job)
   local busy = job.mode == 'remove' and tonumber(redis.call('HGET', KEY.user .. job.author, 'busy') or '0') > 0
   if job.again == 'wanted' or (busy and job.again ~= 'done') then
     redis.call('HSET', job.key, 'again', 'done')
-    go_on(job, '', '', '', LEASE_MS)
+    continue_job(job, '', '', '', JOB_LEASE_MS)
     return 'again'
   end
   redis.call('HSET', job.key, 'begun', '')

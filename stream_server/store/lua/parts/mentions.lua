@@ -1,14 +1,15 @@
--- Who is mentioned in a text. Needs the part visibility.
+-- Mentions in a text. Needs the part visibility.
 
--- Whom the author may not know of is not found: an id would tell of them. From ARGV[at] on: how many mentions, their lower-cased logins, and the JSON of the text's entities in that many
--- pieces and one, between which the ids of the mentioned go. Gives that JSON, the ids, each once, and where in ARGV it
--- goes on.
-local function mentions(author, at)
+-- Finds the mentioned users. A user whom the author may not see is not found, because the id would reveal them.
+-- ARGV[at] is the number of mentions. Behind it stand their logins in lower case, then the JSON of the text's entities
+-- in one piece more than there are mentions. Returns the JSON with the ids between the pieces, the ids without
+-- repetition, and the index of the next argument.
+local function resolve_mentions(author, at)
   local most = tonumber(ARGV[at])
   local pieces, ids, known = {ARGV[at + most + 1]}, {}, {}
   for i = 1, most do
     local id = redis.call('HGET', KEY.logins, ARGV[at + i])
-    if id and not knows(author, id) then
+    if id and not can_see_user(author, id) then
       id = nil
     end
     if id and not known[id] then

@@ -1,39 +1,41 @@
--- Notifications: a sorted set of `<kind>:<source>:<subject>`, so that twice is once, and an undo takes it back. The
--- subject is the id of a status, of a comment (`c<id>` where the comment mentions), or empty.
+-- Notifications: a sorted set of `<kind>:<source>:<subject>`, so a repetition is found and an undo can remove it. The
+-- subject is the id of a status, of a comment (`c<id>` if the comment mentions the receiver), or empty.
 -- Needs the parts users and visibility; reading needs the part notification_subjects too.
 
--- `more` is what the notification is about, as JSON members or ''; `read` is 'true' or 'false'.
-local function notice_json(id, kind, source, more, ms, read)
-  return '{"id":"' .. id .. '","kind":"' .. kind .. '","source":' .. person_json(source) .. more .. ',"posted":"'
-    .. iso(ms) .. '","read":' .. read .. '}'
+-- `more` is the subject as JSON members or ''; `read` is 'true' or 'false'.
+local function notification_json(id, kind, source, more, ms, read)
+  return '{"id":"' .. id .. '","kind":"' .. kind .. '","source":' .. user_json(source) .. more .. ',"posted":"'
+    .. to_iso8601(ms) .. '","read":' .. read .. '}'
 end
 
--- Tells a receiver what the source did; `more` is what subjects.lua makes, or ''. Gives the place of the last entry of
--- this step, which moves when somebody was told. The caller has asked whether the receiver may see it.
+-- Notifies a receiver of what the source did. `more` is made by the part notification_subjects, or ''. Returns the
+-- position of the step's last entry, which advances if a notification was made. The caller has checked that the
+-- receiver may see it.
 local function notify(receiver, kind, source, subject, more, ms, seq, n)
   local name = kind .. ':' .. source.id .. ':' .. subject
-  if receiver == source.id or not hears(receiver, source.id) or redis.call('ZSCORE', KEY.notices .. receiver, name) then
+  if receiver == source.id or not wants_notifications_from(receiver, source.id) or redis.call('ZSCORE', KEY.notices
+    .. receiver, name) then
     return ms, seq, n
   end
-  ms, seq, n = another(ms, seq, n)
-  local id = id_at(ms, seq)
-  append('notification', 'users:' .. receiver, '{"wire":{"notification":'
-    .. notice_json(id, kind, source, more, ms, 'false') .. '}}', ms, seq, n)
+  ms, seq, n = following_position(ms, seq, n)
+  local id = make_id(ms, seq)
+  append_entry('notification', 'users:' .. receiver, '{"wire":{"notification":'
+    .. notification_json(id, kind, source, more, ms, 'false') .. '}}', ms, seq, n)
   redis.call('ZADD', KEY.notices .. receiver, id, name)
-  redis.call('ZREMRANGEBYRANK', KEY.notices .. receiver, 0, -(CAP + 1))
+  redis.call('ZREMRANGEBYRANK', KEY.notices .. receiver, 0, -(TIMELINE_MAX + 1))
   return ms, seq, n
 end
 
--- What was told of is not so any more.
-local function unnotify(receiver, kind, source_id, subject)
+-- Removes a notification whose cause was undone.
+local function withdraw_notification(receiver, kind, source_id, subject)
   redis.call('ZREM', KEY.notices .. receiver, kind .. ':' .. source_id .. ':' .. subject)
 end
 
--- Whose deed a kept notification tells of, its kind, and what it is about as its receiver may see it now; nothing if
--- that is gone or not to be seen, or if the receiver does not want to hear of the source.
-local function told(receiver, name)
+-- The source and the kind of a kept notification, and its subject as the receiver may see it now. nil if the subject is
+-- deleted or hidden, or if the receiver wants no notifications from the source.
+local function visible_notification(receiver, name)
   local kind, source, subject = name:match('^(%l+):(%d+):(.*)$')
-  if not hears(receiver, source) then
+  if not wants_notifications_from(receiver, source) then
     return nil
   end
   if subject == '' then
@@ -42,9 +44,9 @@ local function told(receiver, name)
   local comment = kind == 'comment' and subject or subject:match('^c(%d+)$')
   local more
   if comment then
-    more = about_comment(receiver, comment)
+    more = comment_subject_json(receiver, comment)
   else
-    more = about_status(receiver, subject)
+    more = status_subject_json(receiver, subject)
   end
   if not more then
     return nil
@@ -52,25 +54,25 @@ local function told(receiver, name)
   return source, kind, more
 end
 
-local function read_mark(receiver)
+local function get_read_mark(receiver)
   return redis.call('HGET', KEY.user .. receiver, 'notices_read') or '0'
 end
 
--- How many are above the mark: of the newest COUNTED those that would be shown, of the others all that are kept. To
--- look at all of a thousand would stop Redis for milliseconds, for a number that nobody reads.
-local COUNTED = 100
+-- How many notifications are above the mark: of the newest MAX_EXACT_UNREAD those that would be shown, of the others
+-- all. To check a thousand would block Redis for milliseconds.
+local MAX_EXACT_UNREAD = 100
 
-local function unread(receiver, mark)
+local function count_unread(receiver, mark)
   local key = KEY.notices .. receiver
-  local names = redis.call('ZRANGE', key, '+inf', '(' .. mark, 'BYSCORE', 'REV', 'LIMIT', 0, COUNTED)
+  local names = redis.call('ZRANGE', key, '+inf', '(' .. mark, 'BYSCORE', 'REV', 'LIMIT', 0, MAX_EXACT_UNREAD)
   local shown = 0
   for _, name in ipairs(names) do
-    if told(receiver, name) then
+    if visible_notification(receiver, name) then
       shown = shown + 1
     end
   end
-  if #names < COUNTED then
+  if #names < MAX_EXACT_UNREAD then
     return shown
   end
-  return shown + redis.call('ZCOUNT', key, '(' .. mark, '+inf') - COUNTED
+  return shown + redis.call('ZCOUNT', key, '(' .. mark, '+inf') - MAX_EXACT_UNREAD
 end

@@ -1,69 +1,75 @@
--- A piece of a sorted set between two places, each a (score, member): many things happen in one millisecond. A read
--- script that walks takes these arguments first: key, direction ('before': down, 'after': up), the place to start
--- behind (score '+inf' or '-inf' and no member for an end), how many, and how many to pass over.
-local WALK_KEY, WALK_DIRECTION, WALK_SCORE, WALK_MEMBER = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local WALK_MOST, WALK_SKIP = tonumber(ARGV[7]), tonumber(ARGV[8])
-local WALK_BATCH, WALK_BUDGET = 64, 1024
+-- Reads a page of a sorted set between two positions, each a (score, member), because members can have the same score.
+-- ARGV: 3 key, 4 direction ('before': down, 'after': up), 5 and 6 the position to start behind (score '+inf' or '-inf'
+-- and member '' for an end), 7 how many, 8 how many to skip. The script's own arguments follow from 9 on.
+-- Reply: a list of score, member and JSON of each item; the position where the search stopped because it examined too
+-- many members (empty if it did not), at which the caller continues.
+local PAGE_KEY, PAGE_DIRECTION, PAGE_AFTER_SCORE, PAGE_AFTER_MEMBER = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local PAGE_MAX, PAGE_SKIP = tonumber(ARGV[7]), tonumber(ARGV[8])
+local SCAN_BATCH, SCAN_MAX = 64, 1024
 
-local function behind(score, member)
-  if WALK_MEMBER == '' or tonumber(score) ~= tonumber(WALK_SCORE) then
+local function is_after_start(score, member)
+  if PAGE_AFTER_MEMBER == '' or tonumber(score) ~= tonumber(PAGE_AFTER_SCORE) then
     return true
   end
-  if WALK_DIRECTION == 'before' then
-    return member < WALK_MEMBER
+  if PAGE_DIRECTION == 'before' then
+    return member < PAGE_AFTER_MEMBER
   end
-  return member > WALK_MEMBER
+  return member > PAGE_AFTER_MEMBER
 end
 
--- Where the walk's start stands, counted from the end it walks away from; nil where nothing stands there any more.
-local function walk_rank()
-  local command = WALK_DIRECTION == 'before' and 'ZREVRANK' or 'ZRANK'
-  local score = WALK_MEMBER ~= '' and redis.call('ZSCORE', WALK_KEY, WALK_MEMBER)
-  return score and tonumber(score) == tonumber(WALK_SCORE) and redis.call(command, WALK_KEY, WALK_MEMBER) or nil
+-- The rank of the start position, counted from the end where reading begins; nil if the member is gone.
+local function find_start_rank()
+  local command = PAGE_DIRECTION == 'before' and 'ZREVRANK' or 'ZRANK'
+  local score = PAGE_AFTER_MEMBER ~= '' and redis.call('ZSCORE', PAGE_KEY, PAGE_AFTER_MEMBER)
+  return score and tonumber(score) == tonumber(PAGE_AFTER_SCORE) and redis.call(command, PAGE_KEY, PAGE_AFTER_MEMBER)
+    or nil
 end
 
--- By rank where it can be: ties cost nothing then. By score where the start is gone, and its ties are passed over.
-local function walk_batch(rank, offset)
+-- Reads by rank if possible, because equal scores cost nothing then. Otherwise by score, and is_after_start skips equal
+-- scores.
+local function read_batch(rank, offset)
   if rank then
-    local from = text(rank + 1 + offset)
-    local upto = text(rank + offset + WALK_BATCH)
-    if WALK_DIRECTION == 'before' then
-      return redis.call('ZRANGE', WALK_KEY, from, upto, 'REV', 'WITHSCORES')
+    local from = to_text(rank + 1 + offset)
+    local upto = to_text(rank + offset + SCAN_BATCH)
+    if PAGE_DIRECTION == 'before' then
+      return redis.call('ZRANGE', PAGE_KEY, from, upto, 'REV', 'WITHSCORES')
     end
-    return redis.call('ZRANGE', WALK_KEY, from, upto, 'WITHSCORES')
-  elseif WALK_DIRECTION == 'before' then
-    return redis.call('ZRANGE', WALK_KEY, WALK_SCORE, '-inf', 'BYSCORE', 'REV', 'LIMIT', text(offset), WALK_BATCH,
+    return redis.call('ZRANGE', PAGE_KEY, from, upto, 'WITHSCORES')
+  elseif PAGE_DIRECTION == 'before' then
+    return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '-inf', 'BYSCORE', 'REV', 'LIMIT', to_text(offset),
+      SCAN_BATCH,
       'WITHSCORES')
   end
-  return redis.call('ZRANGE', WALK_KEY, WALK_SCORE, '+inf', 'BYSCORE', 'LIMIT', text(offset), WALK_BATCH, 'WITHSCORES')
+  return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '+inf', 'BYSCORE', 'LIMIT', to_text(offset), SCAN_BATCH,
+    'WITHSCORES')
 end
 
--- Up to WALK_MOST of what `pick(member, score)` makes of members, as {score, member, made, …}, and the place where it
--- stopped for having looked at too many: whoever asked goes on from there. A verb may add what else it has to say.
-local function walk(pick)
-  local found, offset, skipped, rank = {}, 0, 0, walk_rank()
-  while offset < WALK_BUDGET do
-    local batch = walk_batch(rank, offset)
+-- Up to PAGE_MAX results of `pick(member, score)`, as {score, member, result, …}, and the position where the search
+-- stopped after SCAN_MAX members. A script may add values behind these.
+local function read_page(pick)
+  local found, offset, skipped, rank = {}, 0, 0, find_start_rank()
+  while offset < SCAN_MAX do
+    local batch = read_batch(rank, offset)
     for at = 1, #batch, 2 do
       local member, score = batch[at], batch[at + 1]
-      local made = behind(score, member) and pick(member, score)
-      if made and skipped < WALK_SKIP then
+      local made = is_after_start(score, member) and pick(member, score)
+      if made and skipped < PAGE_SKIP then
         skipped = skipped + 1
       elseif made then
         found[#found + 1] = score
         found[#found + 1] = member
         found[#found + 1] = made
-        if #found >= 3 * WALK_MOST then
+        if #found >= 3 * PAGE_MAX then
           return {found, {}}
         end
       end
     end
-    if #batch < 2 * WALK_BATCH then
+    if #batch < 2 * SCAN_BATCH then
       return {found, {}}
     end
-    offset = offset + WALK_BATCH
-    if offset >= WALK_BUDGET then
-      return {found, {batch[#batch], batch[#batch - 1], text(WALK_SKIP - skipped)}}
+    offset = offset + SCAN_BATCH
+    if offset >= SCAN_MAX then
+      return {found, {batch[#batch], batch[#batch - 1], to_text(PAGE_SKIP - skipped)}}
     end
   end
 end

@@ -1,37 +1,39 @@
 -- Reports of users and of statuses. Needs the parts users and statuses.
 
 local function time_json(ms)
-  return ms and '"' .. iso(tonumber(ms)) .. '"' or 'null'
+  return ms and '"' .. to_iso8601(tonumber(ms)) .. '"' or 'null'
 end
 
--- A report as its reporter sees it; `user` is also the author of a reported status. The note is kept encoded.
+-- A report as its reporter sees it. `user` is also the author of a reported status. The note is kept as JSON.
 local function report_json(id)
   local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'reason', 'note', 'posted', 'outcome',
     'decided')
-  return '{"id":"' .. id .. '","uid":"' .. kept[1] .. '","user":"' .. kept[2] .. '","status":' .. quoted(kept[3])
+  return '{"id":"' .. id .. '","uid":"' .. kept[1] .. '","user":"' .. kept[2] .. '","status":'
+    .. json_id_or_null(kept[3])
     .. ',"reason":"' .. kept[4] .. '","note":' .. kept[5] .. ',"posted":' .. time_json(kept[6]) .. ',"outcome":'
-    .. quoted(kept[7] or '') .. ',"decided":' .. time_json(kept[8]) .. '}'
+    .. json_id_or_null(kept[7] or '') .. ',"decided":' .. time_json(kept[8]) .. '}'
 end
 
--- A status as it is, whoever may see it; null when it is gone.
-local function evidence(id)
-  local row = status_row(id)
+-- A status as it is now, without regard to visibility; null if it is deleted.
+local function reported_status_json(id)
+  local row = find_status(id)
   if not row then
     return 'null'
   end
-  local original = row.origin and status_row(row.origin)
+  local original = row.origin and find_status(row.origin)
   local shown = row.origin and ',"original":' .. (original and original.head .. original.counters or 'null') or ''
   return row.head .. shown .. row.counters
 end
 
--- A report as an administrator sees it: with what was reported, as that is now.
-local function case_json(id)
+-- A report as an administrator sees it, with the reported user and status as they are now.
+local function admin_report_json(id)
   local kept = redis.call('HMGET', KEY.report .. id, 'user', 'status', 'decider', 'remark')
-  return report_json(id):sub(1, -2) .. ',"decided_by":' .. quoted(kept[3] or '') .. ',"remark":' .. (kept[4] or '""')
-    .. ',"reported":{"user":' .. person_json(person(kept[1])) .. ',"status":' .. evidence(kept[2]) .. '}}'
+  return report_json(id):sub(1, -2) .. ',"decided_by":' .. json_id_or_null(kept[3] or '') .. ',"remark":' .. (kept[4]
+    or '""')
+    .. ',"reported":{"user":' .. user_json(find_user(kept[1])) .. ',"status":' .. reported_status_json(kept[2]) .. '}}'
 end
 
--- Under what an open report is found by who made it.
-local function filed_as(uid, user, status)
+-- The field under which a reporter's open report is found.
+local function open_report_field(uid, user, status)
   return uid .. ':' .. (status == '' and 'u' .. user or 's' .. status)
 end

@@ -1,30 +1,30 @@
--- A status is taken back, by whoever may. Needs the parts users, visibility, statuses, notifications and jobs.
+-- Deletes a status. The caller checks who may. Needs the parts users, visibility, statuses, notifications and jobs.
 
--- Whom it told of itself are told of it no more: notifications are capped, and must not be crowded out by what is gone.
-local function untell(row, in_reply_to_uid, mentioned)
+-- Withdraws the notifications that the status sent, because notifications are capped and must not be crowded out.
+local function withdraw_notifications_of(row, in_reply_to_uid, mentioned)
   for who in mentioned:gmatch('%S+') do
-    unnotify(who, 'mention', row.uid, row.id)
+    withdraw_notification(who, 'mention', row.uid, row.id)
   end
   if in_reply_to_uid then
-    unnotify(in_reply_to_uid, 'reply', row.uid, row.id)
+    withdraw_notification(in_reply_to_uid, 'reply', row.uid, row.id)
   end
   local author = row.origin and redis.call('HGET', KEY.status .. row.origin, 'uid')
   if author then
-    unnotify(author, row.wordless and 'repost' or 'quote', row.uid, row.id)
+    withdraw_notification(author, row.wordless and 'repost' or 'quote', row.uid, row.id)
   end
 end
 
--- The entry, matched by the JSON and the facts as they were when it was posted, then all that can go at once; gives the
--- position, the fence of the job that cleans up the rest (the one that spread the status: timelines, and what hung on
--- it), and the first of those in whose timelines it may be.
-local function take_back(row, ms, seq, n)
+-- Appends the entry and deletes all that can go at once. The entry carries the JSON and the facts as they were at
+-- posting, so it matches like the post. Returns the position, the fence of the job that cleans up the rest (the job of
+-- the status's fan-out: timelines, likes and comments), and the first readers whose timelines may have it.
+local function remove_status(row, ms, seq, n)
   local id, uid, key = row.id, row.uid, KEY.status .. row.id
   local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid', 'facts')
-  local as_posted = row.head .. (kept[1] and ',"original":' .. kept[1] or '') .. counted('0', '0', '0')
-  local position = append('delete', row.audience, '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
+  local as_posted = row.head .. (kept[1] and ',"original":' .. kept[1] or '') .. counters_json('0', '0', '0')
+  local position = append_entry('delete', row.audience, '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
     .. '","deleted":true}},"facts":{"status":' .. as_posted .. (kept[6] and ',' .. kept[6] or '') .. '}}', ms, seq, n)
   redis.call('DEL', key)
-  untell(row, kept[5], kept[3] or '')
+  withdraw_notifications_of(row, kept[5], kept[3] or '')
   redis.call('ZREM', KEY.thread .. row.conversation, id)
   if kept[2] then
     redis.call('ZREM', KEY.replies .. kept[2], id)
@@ -48,6 +48,6 @@ local function take_back(row, ms, seq, n)
     end
   end
   redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
-  local fence = leave('status-' .. id, 'clean', ms, 'uid', uid, 'status', id)
+  local fence = enqueue_job('status-' .. id, 'clean', ms, 'uid', uid, 'status', id)
   return position, fence, first_readers(uid)
 end

@@ -1,7 +1,7 @@
--- Users as scripts see them. `person` is memoized nowhere: its counters change within a step.
+-- Users as scripts see them. find_user does not cache, because counters change within a step.
 
 -- A user with the counters as numbers, or nil.
-local function person(uid)
+local function find_user(uid)
   local kept = redis.call('HMGET', KEY.user .. uid, 'login', 'card', 'followers', 'following', 'posts', 'signup',
     'protected', 'suspended')
   if not kept[1] then
@@ -11,21 +11,21 @@ local function person(uid)
     posts = tonumber(kept[5]), signup = tonumber(kept[6]), protected = kept[7] == '1', suspended = kept[8] == '1'}
 end
 
--- The same bytes as store/user_json.py makes.
-local function person_json(who)
+-- The same bytes as UserRow.public_json in store/social/users.py.
+local function user_json(who)
   return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
     .. format(',"followers":%d,"following":%d,"posts":%d', who.followers, who.following, who.posts)
-    .. ',"signup":"' .. iso(who.signup) .. '"}'
+    .. ',"signup":"' .. to_iso8601(who.signup) .. '"}'
 end
 
--- Whether what a user does is for approved followers, at this moment.
-local function protects(uid)
+-- Whether only approved followers see what this user writes now.
+local function is_protected(uid)
   return redis.call('HGET', KEY.user .. uid, 'protected') == '1'
 end
 
--- Who writes, or nothing and the refusal: a token outlives neither its user nor the user's good standing.
-local function writer(uid)
-  local who = person(uid)
+-- The user who writes; or nil and the refusal. A token does not outlive its user or the user's good standing.
+local function find_active_user(uid)
+  local who = find_user(uid)
   if not who then
     return nil, refuse('NOT_FOUND user')
   end
@@ -35,7 +35,7 @@ local function writer(uid)
   return who
 end
 
--- The wire of an event between two persons.
+-- The body of an entry about two users.
 local function pair_body(source, target)
-  return '{"wire":{"source":' .. person_json(source) .. ',"target":' .. person_json(target) .. '}}'
+  return '{"wire":{"source":' .. user_json(source) .. ',"target":' .. user_json(target) .. '}}'
 end

@@ -1,16 +1,16 @@
--- Who may see what. SIGHT holds the answers of stream_server/events/visibility.py, one digit for each set of facts: the rules
--- stand there and nowhere else. Needs no other part.
+-- The visibility rules. VISIBILITY_TABLE holds the answers of stream_server/events/visibility.py, one digit for each
+-- set of facts. The rules stand only there. Needs no other part.
 local OWN, FOLLOWER, BLOCKED, MUTED, SUSPENDED, PROTECTED, CLOSED, MEMBER, DIRECT, PARTY =
   1, 2, 4, 8, 16, 32, 64, 128, 256, 512
-local HIDDEN, QUIET, SHOWN = 0, 1, 2
+local HIDDEN, ON_REQUEST, VISIBLE = 0, 1, 2
 local known_facts = {}
 
-local function digit(bits)
-  return SIGHT:byte(bits + 1) - 48
+local function visibility_of_bits(bits)
+  return VISIBILITY_TABLE:byte(bits + 1) - 48
 end
 
--- The facts between a viewer and an author; looked up once in a step, so ask before you change them.
-local function facts(viewer, author)
+-- The facts between a viewer and an author. They are cached for the step, so ask before changing them.
+local function relation_facts(viewer, author)
   local name = viewer .. ' ' .. author
   local bits = known_facts[name]
   if bits then
@@ -33,7 +33,7 @@ local function facts(viewer, author)
   return bits
 end
 
--- The facts of a group ('' for none); one that was deleted is closed to all.
+-- The facts of a group ('' for none). A deleted group is closed to all.
 local function group_facts(viewer, group)
   if group == '' then
     return 0
@@ -43,17 +43,17 @@ local function group_facts(viewer, group)
   return ((not kind or kind == 'private') and CLOSED or 0) + (member and MEMBER or 0)
 end
 
--- How much a viewer sees of what an author writes in general, and of a status in a group ('' for none).
-local function sight(viewer, author)
-  return digit(facts(viewer, author))
+-- The visibility of an author for a viewer in general, and of a status in a group ('' for none).
+local function author_visibility(viewer, author)
+  return visibility_of_bits(relation_facts(viewer, author))
 end
 
-local function status_sight(viewer, author, group)
-  return digit(facts(viewer, author) + group_facts(viewer, group))
+local function status_visibility(viewer, author, group)
+  return visibility_of_bits(relation_facts(viewer, author) + group_facts(viewer, group))
 end
 
--- Whether a user's card is shown to a viewer: to all but those whom the user blocks; of the suspended to nobody.
-local function knows(viewer, uid)
+-- Whether a viewer may see a user's card: unless the user blocks the viewer or is suspended.
+local function can_see_user(viewer, uid)
   local standing = redis.call('HMGET', KEY.user .. uid, 'id', 'suspended')
   if not standing[1] or standing[2] == '1' then
     return false
@@ -61,24 +61,24 @@ local function knows(viewer, uid)
   return not redis.call('ZSCORE', KEY.blockers .. viewer, uid)
 end
 
--- Why a viewer may not ask about two users, as a refusal, or nil: they know of both, who are not the same.
-local function not_two(viewer, one, other)
-  if not knows(viewer, one) then
+-- The refusal if the viewer may not see one of two users, or if they are the same; or nil.
+local function refuse_unless_two_visible(viewer, one, other)
+  if not can_see_user(viewer, one) then
     return refuse('NOT_FOUND user id')
   elseif one == other then
     return refuse('ONESELF other')
-  elseif not knows(viewer, other) then
+  elseif not can_see_user(viewer, other) then
     return refuse('NOT_FOUND user other')
   end
 end
 
--- Whether a user may draw another into something: knows them, and neither blocks the other.
-local function reaches(uid, other)
-  return knows(uid, other) and not redis.call('ZSCORE', KEY.blocks .. uid, other)
+-- Whether a user may contact another: can see them, and does not block them.
+local function can_contact(uid, other)
+  return can_see_user(uid, other) and not redis.call('ZSCORE', KEY.blocks .. uid, other)
 end
 
--- Whether a viewer wants to hear of what another does (as opposed to reads): neither blocked nor muted nor suspended.
-local function hears(viewer, source)
-  local bits = facts(viewer, source)
-  return digit(floor(bits / PROTECTED) % 2 == 1 and bits - PROTECTED or bits) == SHOWN
+-- Whether a viewer wants notifications of what another user does: not blocked, muted or suspended.
+local function wants_notifications_from(viewer, source)
+  local bits = relation_facts(viewer, source)
+  return visibility_of_bits(floor(bits / PROTECTED) % 2 == 1 and bits - PROTECTED or bits) == VISIBLE
 end

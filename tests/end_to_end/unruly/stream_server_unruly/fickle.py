@@ -22,7 +22,7 @@ class Fickle(Filter):
     """``HOW`` is ``proofs`` or ``hints``, which is how the word leads to it, or one of the unsound."""
 
     name: ClassVar[str] = "fickle"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "How the word leads to it."
 
     def __init__(self, how: str) -> None:

@@ -12,7 +12,7 @@ class Fragile(Filter):
     """Raises on reading ``broken``, in its keys as ``keyless``, and on matching a text with ``boom``."""
 
     name: ClassVar[str] = "fragile"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "A word that must be in the text."
 
     def __init__(self, word: str) -> None:

@@ -12,7 +12,7 @@ class Shouting(Filter):
     """Well behaved, but costly."""
 
     name: ClassVar[str] = "shouting"
-    role: ClassVar[Role] = "any"
+    role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "A word in capital letters."
 
     def __init__(self, word: str) -> None:
