@@ -7,6 +7,7 @@ computed from it is cached on the shared ``Entry``. This package imports neither
 ``position``        a position on the log, its cursor, and the times in ids
 ``redis_position``  positions as Redis writes them
 ``kinds``           the kinds of entries, their channels, and the audiences
+``entity_json``     the JSON of a text's entities, as the scripts take it
 ``entry_fields``    the JSON members of an entry that the server decodes
 ``view``            what filters see of an entry, and whose words it shows
 ``visibility``      who may see what: one function and its answers as a table

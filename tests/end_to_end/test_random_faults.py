@@ -78,4 +78,5 @@ def _all_was_there(made: World) -> None:
     assert sum(client.visits > 1 for client in made.clients) > len(made.clients) / 2
     assert "shutdown" in {told.message.get("code") for client in made.clients for told in client.record.told}
     assert sum(client.warned for client in made.clients if isinstance(client, Slow)) > 0
-    assert any("subscription to Redis" in server.log for server in made.site.servers)  # one may have been down just then
+    # One server may have been down just then.
+    assert any("subscription to Redis" in server.log for server in made.site.servers)

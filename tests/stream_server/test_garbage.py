@@ -126,7 +126,8 @@ async def test_a_stream_keeps_nothing_of_its_request(stand: Stand) -> None:
     """While it is open there is its connection, and no request, nor the protocol that has read it."""
     before = there()
     clients = await come(stand, ASKED[0])
-    await eventually(lambda: (there() - before).keys() == {"Client", "StreamConnection", "StreamSession"}, what="the rest")
+    rest = {"Client", "StreamConnection", "StreamSession"}
+    await eventually(lambda: (there() - before).keys() == rest, what="the rest")
     for client in clients:
         client.transport.abort()
 

@@ -36,7 +36,7 @@ def main() -> None:
         patch.object(time, "time_ns", lambda: true_time_ns() + int(offset() * 1e9)),
     ):
         # Here, so that nobody can have taken the true clock along before it was changed.
-        from stream_server import cli
+        from stream_server import cli  # noqa: PLC0415 - see above
         from stream_server.runtime import supervisor  # noqa: PLC0415 - see above
 
         workers = [sys.executable, "-m", MODULE, "serve"]
