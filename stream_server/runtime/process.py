@@ -218,8 +218,8 @@ async def _announce_address(config: Config, *, with_demo: bool, print_text: Prin
     """Print the server's URL and its filters once it accepts connections, and run the demo if wanted. Never return."""
     address = run_file.server_url(config)
     await _wait_until_accepting(config.host, config.port)
-    print_text(f"stream-server listening on {address}")
-    print_text(f"filters: {installed_registry().summary()}")
+    # One write: a terminal that is closed between two writes would end the server with an error.
+    print_text(f"stream-server listening on {address}\nfilters: {installed_registry().summary()}")
     if with_demo:
         verifier = tokens.TokenAuthority(config, config.jwt_secret)
 

@@ -45,13 +45,13 @@ class Marks:
             self._ground.tell("unlike", deed_audience(self._ground, uid, sid), source=uid, status=sid)
             self._notices.take(status.uid, Notice("like", uid, sid))
 
-    def keep(self, uid: str, sid: str) -> None:
+    def add(self, uid: str, sid: str) -> None:
         """Keep a status for oneself."""
         self._ground.writer(uid)
         self._eyes.need(uid, sid)
         self._ground.favorites.setdefault((uid, sid), self._ground.tick())
 
-    def drop(self, uid: str, sid: str) -> None:
+    def remove(self, uid: str, sid: str) -> None:
         """Keep it no longer, whatever has become of it."""
         self._ground.writer(uid)
         if self._ground.favorites.pop((uid, sid), None) is None:

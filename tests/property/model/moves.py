@@ -250,8 +250,8 @@ MOVES: dict[str, tuple[int, Move]] = {
     "reinstate": (1, reinstate),
     "like": (4, _on_status("like", "likes")),
     "unlike": (2, _on_status("unlike", "likes")),
-    "keep": (2, _on_status("keep", "favorites")),
-    "drop": (1, _on_status("drop", "favorites")),
+    "keep": (2, _on_status("add", "favorites")),
+    "drop": (1, _on_status("remove", "favorites")),
     "comment": (3, comment),
     "uncomment": (2, uncomment),
 }
