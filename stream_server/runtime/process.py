@@ -110,6 +110,8 @@ async def _run_first_process(
         with run_file.kept_run_file(config) as report:
             announce = partial(_announce_address, config, with_demo=with_demo, print_text=print_text)
             if several:
+                if stop_request.is_requested:  # the supervisor has signal handlers of its own and would never learn it
+                    return 0
                 run_reloader = partial(reloader.run, report=report)
                 return await _run_supervisor(config, flags, listener, embedded, announce, run_reloader)
             async with serve_application(config, lambda: listener) as app:

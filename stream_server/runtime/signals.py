@@ -33,6 +33,15 @@ class StopRequest:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._request)
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether a signal has arrived.
+
+        Check it where the start is complete and :meth:`wait` is not used: a library that handles the cancellation
+        itself may have swallowed it.
+        """
+        return self._requested.is_set()
+
     def _request(self) -> None:
         """Record the request; cancel the start if it is still under way."""
         if self._starting_task is not None and not self._requested.is_set():
