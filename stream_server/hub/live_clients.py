@@ -57,7 +57,7 @@ class LiveClients:
         return len(self._group_of)
 
     def groups(self) -> tuple[ClientGroup, ...]:
-        """Return all groups, as a snapshot."""
+        """Return all groups of live clients. Clients with equal filters and equal framing are in one group."""
         return tuple(self._groups.values())
 
     def apply_limits(self, limits: HubLimits) -> None:

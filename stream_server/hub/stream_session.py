@@ -256,7 +256,10 @@ class StreamSession:
         self._write_events(frames)
 
     def _write_events(self, frames: list[bytes]) -> None:
-        """Write encoded events and count them. An empty frame is an event that the protocol cannot express."""
+        """Write encoded events, and count them as delivered.
+
+        An empty frame is an event that the protocol of the stream cannot express. It is neither sent nor counted.
+        """
         self._hub.flusher.delivered += sum(map(bool, frames))
         self._write(b"".join(frames))
 

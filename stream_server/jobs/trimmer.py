@@ -35,7 +35,7 @@ class LogTrimmer:
 
     @property
     def limits(self) -> RetentionLimits:
-        """The limits of the log."""
+        """The bounds to which the trimmer shortens the log: age in seconds, size in bytes and number of entries."""
         return self._limits
 
     def set_limits(self, limits: RetentionLimits) -> None:

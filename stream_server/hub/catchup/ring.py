@@ -107,7 +107,10 @@ class Ring:
         return page
 
     def iter_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
-        """Yield the entries from ``first_number`` to ``last_number``, which must be in the ring. Mark them as read."""
+        """Yield the entries from ``first_number`` to ``last_number``, which must be in the ring.
+
+        Each entry is marked as read, so the ring keeps its decoded form for the next reader.
+        """
         for n in range(first_number, last_number + 1):
             entry = self._entries[n - self.floor.n - 1]
             self.mark_read(entry)

@@ -100,7 +100,10 @@ def _to_int(text: str | None) -> int | None:
 
 
 def _geo_members(status: Json) -> Json:
-    """Return where a status was posted. The older member ``geo`` has the latitude first, ``coordinates`` last."""
+    """Return where a status was posted.
+
+    The older member ``geo`` is latitude, longitude. The newer member ``coordinates`` is longitude, latitude.
+    """
     geo = coordinates = None
     if status["location"]:
         lon, lat = status["location"]["lon"], status["location"]["lat"]
