@@ -46,7 +46,7 @@ Due = tuple[int, int]
 
 
 class Asker(NamedTuple):
-    """What a client requests: a kind of filter, and which topic, author or square."""
+    """The request of one client: a kind of filter, and which topic, author or square."""
 
     kind: str
     which: int

@@ -47,7 +47,7 @@ NOTHING_SHOWN = ShownIds()
 
 
 class EntryView(msgspec.Struct, frozen=True, gc=False):
-    """What an entry shows.
+    """The content of an entry, as filters and visibility checks see it.
 
     Attributes:
         event: The view that filters match.

@@ -58,7 +58,7 @@ class HubLimits:
 
 @dataclass(slots=True)
 class HubCounters:
-    """What happened since the start, for the metrics.
+    """Counters since the start of the process, for the metrics.
 
     Attributes:
         published: Entries that were published.

@@ -7,7 +7,7 @@ from stream_server.events.kinds import CREATION_KINDS
 
 
 class Deleted(NamedTuple):
-    """What of an entry was deleted after it was written.
+    """The parts of an entry that users deleted after the entry was written.
 
     Attributes:
         subject: Whether the status or comment that the entry shows is deleted.

@@ -18,7 +18,7 @@ FAILURES_BEFORE_PARKING = 10
 
 
 class PassOutcome(StrEnum):
-    """What a script answers after a pass of a job."""
+    """The answer of a script after a pass of a job."""
 
     STALE = "stale"
     """The job is claimed by another worker, or finished."""

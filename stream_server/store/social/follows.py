@@ -27,7 +27,7 @@ OUTCOME_BY_REFUSAL = {"NOT_FOUND": "not_found", "ONESELF": "oneself", "BLOCKED":
 
 
 class FollowOutcome(NamedTuple):
-    """What happened to one user of a batch.
+    """The result of a batch for one of its users.
 
     Attributes:
         id: The user's id.

@@ -17,7 +17,7 @@ _KEY_NAME_BY_STATE = {"open": "reports", "decided": "decided"}
 
 
 class ReportOutcome(StrEnum):
-    """What an administrator decides about a report."""
+    """The decision of an administrator about a report."""
 
     DISMISSED = "dismissed"
     """The report was unfounded; nothing changes."""

@@ -24,7 +24,7 @@ class StoredRule(entry.SavedRule, frozen=True):
 
 
 class AddRuleOutcome(NamedTuple):
-    """What happened to one rule of :meth:`StoredRules.add`.
+    """The result of :meth:`StoredRules.add` for one rule.
 
     Attributes:
         saved: The rule as it is stored now, or None if it was not stored: in a dry run, or because another rule of

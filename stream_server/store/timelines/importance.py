@@ -22,7 +22,7 @@ RANK_STEPS_PER_DOUBLING = 1_000_000
 
 
 class RankingInputs(NamedTuple):
-    """What the formula uses of a status.
+    """The facts about a status that the formula uses.
 
     Attributes:
         posted_ms: Time of posting, in milliseconds since 1970.

@@ -23,7 +23,7 @@ class _StatusMessage(msgspec.Struct):
 
 
 class _RuleMatch(msgspec.Struct):
-    """What of the one rule matched."""
+    """The parts of the previewed rule that matched."""
 
     parts: msgspec.Raw
 
