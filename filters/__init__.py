@@ -21,19 +21,16 @@ Files:
 ``index_keys``            the strings by which the index connects events and filters; ``grid`` makes those of the map
 ``base``                  the contract of a filter
 ``track``                 phrases
-``follow``                users
+``follow``                users; it holds the filter of a user's own stream too
 ``location``              boxes on the map
-``home``                  the events of a user's own stream
 ``sample``                a percentage of all statuses
 ``firehose``              all public events; ``partition`` selects a part of their authors
-``stable_hash``           the hash behind ``sample`` and ``partition``
 ``rule``                  the filters for rules; the package ``rules`` holds the rule language
 ``language``              narrows by language; ``kind`` narrows by kind of event
 ``subscription``          all filters of one client together
-``params``                from query parameters to a subscription; ``comma_list`` splits lists, ``error`` is the refusal
+``params``                from query parameters to a subscription; ``error`` has the exception for a refusal
 ``registry``              finds built-in and installed filters by name
 ``subscription_index``    which subscriptions match an event
 ``postings``              the lists of this index; ``trie`` holds those of clauses, ``box_index`` those of boxes
-``compact_set``           a set of items that uses little memory when it is small
 ``testing``               the contract test for every filter, including those of plug-ins
 """

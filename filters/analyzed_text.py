@@ -12,10 +12,6 @@ class AnalyzedText:
 
     To test for a term call :meth:`contains_term`; do not look into :attr:`terms`. Long terms in scripts without spaces
     are found in a text although they are not in this set.
-
-    Attributes:
-        text: The text.
-        entities: Its entities. Their indices count code points of the text.
     """
 
     __slots__ = ("_terms", "_unspaced_runs", "_word_sequence", "_words", "entities", "text")
@@ -29,17 +25,14 @@ class AnalyzedText:
         self._unspaced_runs: str | None = None
 
     def contains_term(self, term: str) -> bool:
-        """Whether the text contains a folded term: a bare word, or an entity with its sign (``#x``, ``@x``, ``$x``)."""
+        """Whether the text has this case-folded term: a word, or an entity with its sign (``#x``, ``@x``, ``$x``)."""
         return term in self.terms or (
             not term.isascii() and unspaced_scripts.needs_substring_search(term) and term in self.unspaced_runs
         )
 
     @property
     def words(self) -> frozenset[str]:
-        """The folded words of the text outside its entities, and of each link.
-
-        A link is a word in full, and its parts are words too.
-        """
+        """The case-folded words of the text outside its entities, each link in full, and the parts of each link."""
         if self._words is None:
             found = words(fold(self._text_without_entities()))
             for url in self.entities.urls:
@@ -50,22 +43,22 @@ class AnalyzedText:
 
     @property
     def hashtags(self) -> frozenset[str]:
-        """The folded hashtags without their sign."""
+        """The hashtags of the text, case-folded and without ``#``."""
         return frozenset(fold(tag.text) for tag in self.entities.hashtags)
 
     @property
     def mentions(self) -> frozenset[str]:
-        """The folded logins of the mentions without their sign."""
+        """The logins that the text mentions, case-folded and without ``@``."""
         return frozenset(fold(mention.login) for mention in self.entities.mentions)
 
     @property
     def cashtags(self) -> frozenset[str]:
-        """The folded cashtags without their sign."""
+        """The cashtags of the text, case-folded and without ``$``."""
         return frozenset(fold(tag.text) for tag in self.entities.cashtags)
 
     @property
     def terms(self) -> frozenset[str]:
-        """All terms for ``track``: words, hashtags and mentions with and without sign, cashtags with sign."""
+        """The terms that ``track`` finds: words, hashtags and mentions with and without sign, cashtags with sign."""
         if self._terms is None:
             terms = self.words
             if tags := self.hashtags:
@@ -81,24 +74,21 @@ class AnalyzedText:
 
     @property
     def word_sequence(self) -> tuple[str, ...]:
-        """The folded words of the whole text in order, split at all punctuation.
-
-        Phrases are searched in this sequence.
-        """
+        """The case-folded words of the text in order, split at all punctuation. Rules search phrases in it."""
         if self._word_sequence is None:
             self._word_sequence = tuple(words_in_order(fold(self.text)))
         return self._word_sequence
 
     @property
     def unspaced_runs(self) -> str:
-        """The runs in scripts without spaces, from the text, hashtags and links, joined by spaces."""
+        """The text's words in scripts without spaces (Chinese …), joined by spaces. Includes hashtags and links."""
         if self._unspaced_runs is None:
             links = (fold(form) for url in self.entities.urls for form in _url_forms(url))
             self._unspaced_runs = " ".join(_runs_of((fold(self._text_without_entities()), *self.hashtags, *links)))
         return self._unspaced_runs
 
     def _text_without_entities(self) -> str:
-        """The text with spaces in place of its entities. So ``@a's`` leaves the word ``s``, never ``a's``."""
+        """Return the text with spaces in place of its entities. ``@a's``, for example, leaves ``s``, never ``a's``."""
         return self.text if self.entities is NO_ENTITIES else blank_entities(self.text, self.entities)
 
 

@@ -2,11 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import box_in_range
+from filters.grid import Box, box_in_range
 from filters.index_keys import Clause, IndexTerms, Key
 
 Role: TypeAlias = Literal["combinable", "standalone", "narrowing"]
@@ -15,19 +15,14 @@ Role: TypeAlias = Literal["combinable", "standalone", "narrowing"]
 A stream matches if one of its ``combinable`` filters matches. A ``standalone`` filter cannot be combined with these. A
 ``narrowing`` filter must match in addition.
 """
+ROLES: tuple[Role, ...] = get_args(Role)
 
 MatchedItem: TypeAlias = dict[str, Any]
 """One item of the member ``matched`` of a message, as JSON."""
 
 
 class FilterFailure(Exception):
-    """A filter raised an exception while the server used it.
-
-    Attributes:
-        filter: The filter that raised.
-        error: The exception.
-        rule_id: Id of the rule that raised, or None if the failure concerns the whole filter.
-    """
+    """A filter raised an exception while the server used it. ``rule_id`` names the rule that raised, or is None."""
 
     def __init__(self, failed_filter: "Filter", error: Exception, rule_id: str | None = None) -> None:
         super().__init__(f"{failed_filter.name} raised {error!r}")
@@ -37,31 +32,28 @@ class FilterFailure(Exception):
 
 
 def validate_keys(keys: object) -> Clause:
-    """Return the index keys from a plug-in as a frozenset. Raises TypeError if they are not a set of strings."""
+    """Return a plug-in filter's index keys as a frozenset. Raises TypeError if they are not a set of strings."""
     if not isinstance(keys, frozenset | set) or not all(isinstance(key, str) for key in keys):
         raise TypeError("keys must be a set of strings")
     return frozenset(keys)
 
 
 def validate_index_terms(index_terms: object) -> IndexTerms | None:
-    """Return a copy of the index terms from a plug-in that cannot change later, or None if there are none.
+    """Return a checked copy of what a plug-in filter's ``index_terms()`` returned. None stays None.
 
-    Raises TypeError or ValueError if the index cannot hold them.
+    Raises TypeError or ValueError if the index cannot hold the terms.
     """
     if index_terms is None:
         return None
     if not isinstance(index_terms, IndexTerms):
         raise TypeError("index_terms() must return a filters.index_keys.IndexTerms or None")
-    exact, candidates = (
-        [validate_keys(clause) for clause in clauses] for clauses in (index_terms.exact, index_terms.candidates)
-    )
+    exact, candidates = list(map(validate_keys, index_terms.exact)), list(map(validate_keys, index_terms.candidates))
     if index_terms.dynamic and any(len(clause) != 1 for clause in candidates):
         raise ValueError("a candidate of dynamic index terms must have exactly one key")
-    return IndexTerms(exact, candidates, bool(index_terms.dynamic), [_validate_box(box) for box in index_terms.boxes])
+    return IndexTerms(exact, candidates, bool(index_terms.dynamic), list(map(_validate_box, index_terms.boxes)))
 
 
-def _validate_box(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    """Return the box as four floats. Raises ValueError if a number is NaN or out of range."""
+def _validate_box(box: Box) -> Box:
     west, south, east, north = box
     if not box_in_range(west, south, east, north):
         raise ValueError("a box must be west, south, east, north in degrees")
@@ -69,21 +61,21 @@ def _validate_box(box: tuple[float, float, float, float]) -> tuple[float, float,
 
 
 class Filter(ABC):
-    """One stream parameter, parsed. Immutable. Filters of one class with equal :attr:`canonical_form` are equal.
+    """The base class of all filters. A filter is a stream parameter with its parsed value. Immutable.
 
-    To add a filter, register its class in the entry-point group ``stream_server.filters`` under its name, and call
-    :func:`filters.testing.check_filter` in its tests.
+    Filters of one class with equal :attr:`canonical_form` are equal. To add a filter, register its class in the
+    entry-point group ``stream_server.filters`` under its name, and test it with :func:`filters.testing.check_filter`.
 
     Attributes:
         name: Name of the query parameter.
-        role: How the filter combines with others (:data:`Role`).
+        role: How the filter combines with others: ``combinable``, ``standalone`` or ``narrowing`` (see :data:`Role`).
         help: One sentence for the documentation.
         scopes: Scopes that a token needs to use the filter.
-        requires: Names of parameters without which the filter is refused.
+        requires: Names of other parameters that the client must send together with this one.
         usable_in_rules: Whether rules may use the filter as ``name:value``. Rules never use a filter that is
             standalone, or that has ``scopes`` or ``requires``.
         separator: String that joins several values. If it is not a comma, a client may repeat the parameter.
-        reports_matches: Whether messages always list the matched items, even without ``explain``.
+        reports_matches: Whether messages always list the matched items, even if the client did not ask for ``explain``.
     """
 
     __slots__ = ()
@@ -100,45 +92,40 @@ class Filter(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, value: str) -> Self:
-        """Make a filter from the value that a client wrote. Several values are joined by :attr:`separator`.
+        """Make a filter from the value of its parameter. :attr:`separator` joins the values of a repeated parameter.
 
         Raises :class:`filters.error.ParameterError`, and no other exception, if the value is invalid.
         """
 
     @abstractmethod
     def matches(self, event: Event) -> bool:
-        """Whether the event matches.
-
-        The server calls this for each event that the index cannot decide: be quick, do no I/O.
-        """
+        """Whether the event matches this filter. The server calls this method often: it must be fast and do no I/O."""
 
     @property
     @abstractmethod
     def canonical_form(self) -> Hashable:
-        """The value of this filter in one canonical form. Filters with equal forms share the work."""
+        """A hashable form of the value's meaning, not of its spelling. Clients with equal forms share matching work."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys of which each matching event has at least one.
+        """Return a set of index keys: each event that matches has at least one of them in ``Event.index_keys``.
 
-        Compare :attr:`filters.event.Event.index_keys`. None, the default, means that there are no such keys. Then the
-        server calls :meth:`matches` for every event.
+        None, the default, means that there are no such keys. Then the server calls :meth:`matches` for every event.
         """
         return None
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        """Return clauses that describe the filter exactly, or None (the default) if that is impossible.
+        """Return clauses (sets of index keys) that describe the filter exactly, or None, the default, if it has none.
 
-        Exactly means: an event matches if and only if it has all keys of at least one clause. With None,
-        :meth:`matches` decides.
+        An event matches if and only if it has all keys of at least one clause. Without clauses :meth:`matches` decides.
         """
         return None
 
     def index_terms(self) -> IndexTerms | None:
-        """Return how the index finds this filter, or None if the index cannot find it.
+        """Return how the index finds this filter. If this is None, the server calls :meth:`matches` for every event.
 
-        The default uses the exact clauses, or else the candidate keys. Override this method if the filter is exact
-        only in part, or needs several keys together. The server calls this method of a plug-in filter once for each
-        stream, before the first byte. It refuses the stream if the index cannot hold the result.
+        The default uses the exact clauses or, if there are none, the candidate keys. Override this method if keys prove
+        some matches but not all, or if a match needs several keys together. The server calls this method once for each
+        stream, before the answer begins, and refuses the stream if the index cannot hold the result of a plug-in.
         """
         clauses = self.exact_clauses()
         if clauses is not None:
@@ -147,25 +134,17 @@ class Filter(ABC):
         return None if keys is None else IndexTerms((), [frozenset((key,)) for key in keys], dynamic=True)
 
     def matched_items(self, event: Event) -> list[MatchedItem]:  # noqa: ARG002 - the contract fixes the signature
-        """Return what in this filter matched the event, for the member ``matched`` of a message.
-
-        Empty unless the class sets ``reports_matches``.
-        """
+        """Return the items, such as rules, for a message's ``matched``. Empty if ``reports_matches`` is False."""
         return []
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return why the event matched: one item per reason, each with the member ``filter``.
-
-        Empty if it did not match.
-        """
+        """Return the reasons of a match: JSON objects with the member ``filter``. Empty if the event does not match."""
         return [{"filter": self.name}] if self.matches(event) else []
 
     def without_failed(self, rule_id: str | None) -> "Filter":  # noqa: ARG002 - filters of several parts use it
-        """Return this filter without its failed part.
+        """Return the filter that replaces this one after it raised. ``rule_id`` is the rule that raised, or None.
 
-        ``rule_id`` names the failed rule, or is None for the whole filter.
-
-        By default the result is a filter that matches no event.
+        By default the replacement matches no event. A filter of several rules leaves out only the failed rule.
         """
         return DisabledFilter(self)
 
@@ -180,7 +159,7 @@ class Filter(ABC):
 
 
 class DisabledFilter(Filter):
-    """The replacement of a filter that raised an exception on a stream. It matches no event."""
+    """The filter that replaces a filter which raised an exception on a stream. It matches no event."""
 
     __slots__ = ("failed",)
 

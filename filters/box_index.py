@@ -8,10 +8,10 @@ than the rest of the search.
 from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
-from filters.compact_set import CompactSet, with_item, without_item
 from filters.event import Event
 from filters.grid import Box, filter_box_squares, longitude_spans
 from filters.index_keys import Key
+from filters.trie import CompactSet, with_item, without_item
 
 T = TypeVar("T", bound=Hashable)
 H = TypeVar("H", bound=Hashable)
@@ -21,7 +21,7 @@ ItemBox: TypeAlias = tuple[float, float, float, float, T]
 
 
 class BoxIndex(Generic[T]):
-    """Items listed under the squares that their boxes touch."""
+    """An index of items with boxes on the map. It lists each item under the squares of the map that its boxes touch."""
 
     def __init__(self) -> None:
         self._covered_squares: dict[Key, CompactSet[T]] = {}
@@ -31,7 +31,7 @@ class BoxIndex(Generic[T]):
         return bool(self._crossed_squares)  # every box is listed here, at least under the key for large areas
 
     def add(self, item: T, boxes: Collection[Box]) -> None:
-        """Add an item, to be found by events in or touching one of the boxes, edges included."""
+        """Add an item with its boxes. Events whose point or place touches a box, edges included, find the item."""
         for entry, square, covered in _squares_of_boxes(item, boxes):
             if covered:
                 self._covered_squares[square] = with_item(self._covered_squares.get(square, ()), item)
@@ -39,7 +39,7 @@ class BoxIndex(Generic[T]):
                 self._crossed_squares[square] = with_item(self._crossed_squares.get(square, ()), entry)
 
     def remove(self, item: T, boxes: Collection[Box]) -> None:
-        """Undo :meth:`add` with the same arguments."""
+        """Remove an item that :meth:`add` added with the same boxes."""
         for entry, square, covered in _squares_of_boxes(item, boxes):
             if covered:
                 _discard_item(self._covered_squares, square, item)
@@ -47,10 +47,7 @@ class BoxIndex(Generic[T]):
                 _discard_item(self._crossed_squares, square, entry)
 
     def find(self, event: Event, found: set[T]) -> None:
-        """Add the items that match the location of the event to ``found``.
-
-        If the event has a point, its place is ignored.
-        """
+        """Add to ``found`` the items with a box that touches the event's point or, without a point, its place."""
         squares = event.square_keys
         if not squares:
             return
@@ -67,17 +64,14 @@ class BoxIndex(Generic[T]):
 
 
 def _event_boxes(event: Event) -> list[Box]:
-    """Return the location of an event: its point as a box of no size, or else its place."""
+    """Return the event's point as a box of size zero. If there is no point, return the boxes of the event's place."""
     if event.point is not None:
         return [event.point + event.point]
     return [] if event.box is None else _split_at_date_line(event.box)
 
 
 def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:
-    """Return each square that a box touches, with the box, and with True if the square lies wholly in the box.
-
-    A box that crosses the date line is split into two.
-    """
+    """Return, for each map square that a box touches: box with item, square, and whether the box covers the square."""
     for box in boxes:
         for part in _split_at_date_line(box):
             entry = (*part, item)  # one tuple for all squares, so that they share the memory
@@ -86,13 +80,11 @@ def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox
 
 
 def _split_at_date_line(box: Box) -> list[Box]:
-    """Return the box, or its two parts if it crosses the date line."""
     west, south, east, north = box
     return [(left, south, right, north) for left, right in longitude_spans(west, east)]
 
 
 def _discard_item(lists: dict[Key, CompactSet[H]], square: Key, item: H) -> None:
-    """Remove the item from the list of a square. Empty lists are deleted, so churn does not use memory."""
     left = without_item(lists.pop(square, ()), item)
     if left:
         lists[square] = left

@@ -15,28 +15,28 @@ Indices = tuple[int, int]
 
 
 class Mention(NamedTuple):
-    """A mention ``@login``. The login is without its sign."""
+    """A mention ``@login`` in a text. ``login`` does not include the ``@``."""
 
     login: str
     indices: Indices
 
 
 class Hashtag(NamedTuple):
-    """A hashtag ``#text``. The text is without its sign."""
+    """A hashtag ``#text`` in a text. ``text`` does not include the ``#``."""
 
     text: str
     indices: Indices
 
 
 class Cashtag(NamedTuple):
-    """A cashtag ``$text``. The text is without its sign."""
+    """A cashtag ``$text`` in a text. ``text`` does not include the ``$``."""
 
     text: str
     indices: Indices
 
 
 class Url(NamedTuple):
-    """A link: as written, as displayed (no protocol, no ``www.``) and in full."""
+    """A link in a text: ``url`` as written, ``display_url`` without protocol and ``www.``, ``expanded_url`` in full."""
 
     url: str
     display_url: str
@@ -45,7 +45,7 @@ class Url(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """All entities of a text. Each kind is in the order of the text."""
+    """The mentions, hashtags, cashtags and links of a text, each kind in the order of the text."""
 
     mentions: tuple[Mention, ...] = ()
     hashtags: tuple[Hashtag, ...] = ()
@@ -54,7 +54,6 @@ class Entities(NamedTuple):
 
 
 NO_ENTITIES = Entities()
-"""The entities of a text without entities."""
 
 _Entity = TypeVar("_Entity", Mention, Hashtag, Cashtag)
 
@@ -74,10 +73,11 @@ _CASHTAG = re.compile(
     rf"(?:(?<!\S)|(?<=[{BIDI_CONTROLS}]))\$([A-Za-z]{{1,6}}(?:[._][A-Za-z]{{1,2}})?)"
     r"""(?=\Z|[\s!'#%&()*+,\\\-./:;<=>?@\[\]^_{|}~$"])"""
 )
+_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 
 def extract_entities(text: str) -> Entities:
-    """Find all entities of the text. A mention, hashtag or cashtag inside a link does not count."""
+    """Find all mentions, hashtags, cashtags and links of the text. Inside a link only the link itself counts."""
     urls = tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text))
     taken = [url.indices for url in urls]
     return Entities(
@@ -98,14 +98,14 @@ def blank_entities(text: str, entities: Entities) -> str:
 
 
 def find_mentions_and_lists(text: str) -> Iterator[tuple[Mention, str]]:
-    """Return each ``@login`` or ``@login/list`` as a mention with its ``/list``, which is empty for a plain mention."""
+    """Return each ``@login`` or ``@login/list`` of a text as a pair: the mention, and ``/list`` or an empty string."""
     for found in _MENTION.finditer(text):
         if _may_begin_mention(text, found.start()) and not _FORBIDDEN_AFTER_MENTION.match(text, found.end()):
             yield Mention(found.group(1), found.span()), found.group(2) or ""
 
 
 def _may_begin_mention(text: str, at: int) -> bool:
-    """Whether an ``@`` here can begin a mention: not inside a word or a mail address, except right after ``RT``."""
+    """Whether an ``@`` at this index can begin a mention: not inside a word or a mail address, except after ``RT``."""
     if at == 0 or not _FORBIDDEN_BEFORE_MENTION.match(text, at - 1):
         return True
     return _RETWEET.search(text[max(0, at - 4) : at]) is not None
@@ -133,13 +133,9 @@ def _make_url(text: str, start: int, end: int, *, protocol: bool) -> Url:
     return Url(url, to_display_url(url), url if protocol else f"http://{url}", (start, end))
 
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
-
-
 def to_display_url(url: str) -> str:
-    """Return a link as it is displayed and tracked: without scheme, ``www.`` and slashes at the end."""
-    scheme = _SCHEME.match(url)
-    if scheme is not None:
+    """Return a link as it is displayed and tracked: without protocol, ``www.`` and slashes at the end."""
+    if scheme := _SCHEME.match(url):
         url = url[scheme.end() :]
     if url[:4].lower() == "www.":
         url = url[4:]
@@ -147,7 +143,7 @@ def to_display_url(url: str) -> str:
 
 
 def _without_overlaps(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
-    """Return the entities that do not overlap a taken range. Both sequences must be in the order of the text."""
+    """Return the entities that overlap none of the ranges ``taken``. Entities and ranges must be in text order."""
     kept = []
     ahead = iter(taken)
     stretch = next(ahead, None)

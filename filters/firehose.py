@@ -9,7 +9,7 @@ from filters.event import Event
 
 
 class Firehose(Filter):
-    """All public events."""
+    """The filter ``firehose``: all public events. It cannot be combined with filters such as ``track``."""
 
     __slots__ = ()
 

@@ -1,30 +1,29 @@
-"""The filter ``follow``: events by certain users, and events that concern them."""
+"""The filter ``follow``, and the filter behind a user's own stream: events by users and events that concern them."""
 
 import re
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, MatchedItem, Role
-from filters.comma_list import split_list
-from filters.error import ParameterError
+from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Clause, Key, user_key
 
-MAX_IDS = 5_000
-"""Maximum number of ids of one filter."""
-
-ME = "@me"
-"""Stands for the users whom the asking user follows."""
+MAX_IDS = 5_000  # of one filter
+ME = "@me"  # stands for the users whom the asking user follows
 
 _STATUS_KINDS = frozenset({"post", "delete"})
-USER_ID = re.compile(r"0|[1-9][0-9]{0,19}")
-"""A user id: decimal digits without leading zeros."""
+USER_ID = re.compile(r"0|[1-9][0-9]{0,19}")  # a user id: decimal digits without leading zeros
+
+
+_AUTHORED_KINDS = frozenset({"post", "delete", "user_update", "protect", "unprotect"})
+_INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment", "uncomment"})
 
 
 class Follow(Filter):
-    """Events by the given users, replies to them, and reposts of them (Twitter's Streaming API, ``follow``).
+    """The filter ``follow``: events by the given users, replies to them, and reposts of them (as in Twitter's API).
 
-    Mentions do not count. ``@me`` matches no event until :meth:`with_following` supplies the followed users.
+    Mentions do not count. ``@me`` (the users whom the client follows) is empty until :meth:`with_following` is called.
     """
 
     __slots__ = ("_following", "ids", "includes_me")
@@ -50,7 +49,7 @@ class Follow(Filter):
         return cls(ids, includes_me=ME in items)
 
     def with_following(self, following: Collection[str]) -> "Follow":
-        """Return a copy in which ``@me`` matches the users in ``following``. The caller may change this set later."""
+        """Return a copy in which ``@me`` means the users in ``following``, a set that the caller may change later."""
         return Follow(self.ids, includes_me=self.includes_me, following=following) if self.includes_me else self
 
     @property
@@ -59,7 +58,7 @@ class Follow(Filter):
         return self.ids, self.includes_me, None if self._following is None else id(self._following)
 
     def candidate_keys(self) -> frozenset[Key]:
-        """Return the keys of the given ids and of the users followed at present."""
+        """Return the index keys of the given users and, for ``@me``, of the users followed at present."""
         return frozenset(map(user_key, self.ids)).union(map(user_key, self._following or ()))
 
     def exact_clauses(self) -> Collection[Clause] | None:
@@ -73,14 +72,50 @@ class Follow(Filter):
         return following is not None and any(user_id in following for user_id in event.user_ids)
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return each followed user whom the event concerns, and the role of this user in the event."""
+        """Return a JSON object for each user of this filter whom the event concerns, with the user's id and role."""
         following = self._following or ()
         concerned = (user_id for user_id in sorted(event.user_ids) if user_id in self.ids or user_id in following)
         return [{"filter": "follow", "user": user_id, "as": _role_in_event(user_id, event)} for user_id in concerned]
 
 
+class Home(Filter):
+    """The filter of ``/v1/stream/user``: events by the user or followed users, and actions (likes …) to or by the user.
+
+    The server makes this filter; clients cannot write it as a parameter. ``following`` is the set of followed users,
+    which the server may change later. Messages and notifications reach the user without a filter.
+    """
+
+    __slots__ = ("_following", "_user_id")
+
+    name: ClassVar[str] = "home"
+    role: ClassVar[Role] = "combinable"
+    help: ClassVar[str] = "Events that concern the asking user."
+
+    def __init__(self, user_id: str, following: Collection[str]) -> None:
+        self._user_id = user_id
+        self._following = following
+
+    @classmethod
+    def parse(cls, value: str) -> Self:  # noqa: ARG003 - the contract fixes the signature
+        message = "home is not a parameter; it is the base of the user stream"
+        raise ParameterError(message, param="home", code="unknown_parameter")
+
+    @property
+    def canonical_form(self) -> Hashable:
+        return self._user_id, id(self._following)
+
+    def candidate_keys(self) -> frozenset[Key]:
+        """Return the index keys of the user and of the users whom the user follows at present."""
+        return frozenset(map(user_key, (self._user_id, *self._following)))
+
+    def matches(self, event: Event) -> bool:
+        if event.kind in _AUTHORED_KINDS:
+            return event.author == self._user_id or event.author in self._following
+        return event.kind in _INVOLVING_KINDS and self._user_id in event.user_ids
+
+
 def _role_in_event(user_id: str, event: Event) -> str:
-    """Return the role of a user in an event that concerns them. If there are several roles, the first one counts."""
+    """Return the role of a user in an event that concerns the user: author, reply, repost, mention or target."""
     if user_id == event.author:
         return "author"
     if user_id == event.reply_to:

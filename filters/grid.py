@@ -14,14 +14,10 @@ from filters.index_keys import RULE_KEY_PREFIX, Key
 Box = tuple[float, float, float, float]
 """West, south, east, north in degrees. If west > east, the box crosses the date line."""
 
-MAX_SQUARES = 144
-"""Maximum number of squares of one size that a box covers."""
+MAX_SQUARES = 144  # of one size that a box covers
 
+# Coordinates are rounded down before the division: -5e-324 / 10 is 0 as a float, which would be the wrong square.
 _SIZES_DEGREES = (1, 10)
-"""Sizes of the squares in degrees.
-
-Coordinates are rounded down before they are divided: -5e-324 / 10 is 0 as a float, which would be the wrong square.
-"""
 
 _MAP_KEY = f"{RULE_KEY_PREFIX}m"
 _LARGE_AREA_KEY = f"{RULE_KEY_PREFIX}m!"
@@ -29,12 +25,12 @@ _LARGE_AREA_KEY = f"{RULE_KEY_PREFIX}m!"
 
 
 def longitude_spans(west: float, east: float) -> tuple[tuple[float, float], ...]:
-    """Return the longitudes from west to east as one pair, or as two pairs if they cross the date line."""
+    """Return the longitudes from west to east as one pair, or as two pairs if the span crosses the date line."""
     return ((west, east),) if west <= east else ((west, 180.0), (-180.0, east))
 
 
 def box_in_range(west: float, south: float, east: float, north: float) -> bool:
-    """Whether all four numbers are valid degrees. NaN is not valid."""
+    """Whether the longitudes are within ±180 degrees and the latitudes within ±90 degrees. False if one is NaN."""
     return abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90
 
 
@@ -45,22 +41,21 @@ def box_contains(box: Box, lon: float, lat: float) -> bool:
 
 
 def filter_box_keys(box: Box) -> Iterator[Key]:
-    """Return the keys of a filter's box, for events with fine squares and for those with coarse squares."""
+    """Return the index keys of a filter's box: keys of the small and of the large squares that the box touches."""
     return (key for key, _ in filter_box_squares(box))
 
 
 def filter_box_squares(box: Box) -> Iterator[tuple[Key, bool]]:
-    """Return the keys of a filter's box, each with True if the whole square lies in the box.
+    """Return pairs ``(index key, covered)`` for a filter's box: ``covered`` if the key's square lies wholly in the box.
 
-    A box that crosses the date line must be split into two before the call, otherwise no square gives True.
+    The caller must split a box that crosses the date line into two, because otherwise ``covered`` is always False.
     """
     finest = _finest_size(box)
     if finest is None:
         yield _MAP_KEY, False
     else:
-        yield from (
-            (_square_key(finest, x, y), _covers_square(box, finest, x, y)) for x, y in _square_coordinates(box, finest)
-        )
+        for x, y in _square_coordinates(box, finest):
+            yield _square_key(finest, x, y), _covers_square(box, finest, x, y)
         for size in _SIZES_DEGREES:
             if size > finest:
                 yield from ((_coarse_square_key(size, x, y), False) for x, y in _square_coordinates(box, size))
@@ -68,7 +63,7 @@ def filter_box_squares(box: Box) -> Iterator[tuple[Key, bool]]:
 
 
 def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
-    """Return the keys of an event at a point."""
+    """Return the index keys of an event's point: of its 1-degree square, its 10-degree square and the whole map."""
     x, y = floor(lon), floor(lat)
     for size in _SIZES_DEGREES:
         yield _square_key(size, x // size, y // size)
@@ -76,7 +71,7 @@ def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
 
 
 def event_box_keys(box: Box) -> Iterator[Key]:
-    """Return the keys of an event whose place is ``box``."""
+    """Return the index keys of an event that has the place ``box`` and no point."""
     finest = _finest_size(box)
     yield _MAP_KEY
     if finest is None:
@@ -90,7 +85,7 @@ def event_box_keys(box: Box) -> Iterator[Key]:
 
 @cache
 def _square_key(size: int, x: int, y: int) -> Key:
-    """Return the key of a square. The cache keeps one string for all boxes; the map bounds the number of squares."""
+    """Return the index key of a square of the map. The cache makes all boxes share one string for a square."""
     return f"{RULE_KEY_PREFIX}m{size}:{x}:{y}"
 
 
@@ -100,13 +95,12 @@ def _coarse_square_key(size: int, x: int, y: int) -> Key:
 
 
 def _covers_square(box: Box, size: int, x: int, y: int) -> bool:
-    """Whether the box covers the whole square. The box must not cross the date line."""
     west, south, east, north = box
     return west <= x * size and (x + 1) * size <= east and south <= y * size and (y + 1) * size <= north
 
 
 def _finest_size(box: Box) -> int | None:
-    """Return the finest size in degrees of which the box covers at most MAX_SQUARES squares, or None."""
+    """Return the smallest square size in degrees that needs at most MAX_SQUARES for the box. None if all need more."""
     west, south, east, north = box
     for size in _SIZES_DEGREES:
         rows = floor(north) // size - floor(south) // size + 1

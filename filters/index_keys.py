@@ -10,23 +10,20 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 Key: TypeAlias = str
-"""A term from :attr:`filters.event.Event.terms`, or a string made by a function of this module or of ``grid``."""
-
+"""A term from :attr:`filters.event.Event.terms`, or a string made by this module or by ``grid``."""
 Clause: TypeAlias = frozenset[Key]
 """A set of keys. An event satisfies the clause if it has all of them."""
 
 
 class IndexTerms(NamedTuple):
-    """How the index finds a filter.
-
-    Every event that matches the filter must satisfy one of ``exact``, ``boxes`` and ``candidates``.
+    """How the index finds a filter: each event that matches has all keys of a clause (a set of keys) or lies in a box.
 
     Attributes:
-        exact: An event that satisfies one of these clauses matches. The server does not call ``matches``.
-        candidates: An event that satisfies one of these clauses may match. The server calls ``matches``.
+        exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
+        candidates: Clauses that prove nothing. If an event has all keys of one of them, the server calls ``matches``.
         dynamic: Whether the candidates change later, because they come from a set that changes, such as the followed
             users. Then each candidate has exactly one key.
-        boxes: West, south, east, north in degrees. An event that ``locations`` with this box would find, matches.
+        boxes: West, south, east, north in degrees. An event matches if ``locations`` finds it with such a box.
     """
 
     exact: Collection[Clause]
@@ -35,81 +32,43 @@ class IndexTerms(NamedTuple):
     boxes: Collection[tuple[float, float, float, float]] = ()
 
 
-RULE_KEY_PREFIX = "\x1e"
-"""Prefix of the keys that are not among :attr:`filters.event.Event.common_keys`."""
+RULE_KEY_PREFIX = "\x1e"  # of the keys that are not among :attr:`filters.event.Event.common_keys`
 
-_RARE_PREFIXES = ("#", "@", "$", "\x1fp", f"{RULE_KEY_PREFIX}l", f"{RULE_KEY_PREFIX}c")
-"""Prefixes of keys that name one topic, person or conversation."""
+LOGIN = f"{RULE_KEY_PREFIX}l"  # + a folded login: of the author, the replied-to user or the reposted author
+CONVERSATION = f"{RULE_KEY_PREFIX}c"  # + the id of the first status of a thread
+PLACE = f"{RULE_KEY_PREFIX}n"  # + the folded name of a place
+COUNTRY = f"{RULE_KEY_PREFIX}y"  # + a lower-case ISO 3166-1 code
+LANGUAGE = f"{RULE_KEY_PREFIX}g"  # + a lower-case language tag
+FLAG = f"{RULE_KEY_PREFIX}f"  # + a property of a status, such as ``is:reply`` or ``has:media``
+BIO = f"{RULE_KEY_PREFIX}b"  # + a folded word of the author's bio
+QUOTED = f"{RULE_KEY_PREFIX}q"  # + a term of the text that a status quotes
 
-_COMMON_PREFIXES = (f"{RULE_KEY_PREFIX}f", f"{RULE_KEY_PREFIX}g", f"{RULE_KEY_PREFIX}y", f"{RULE_KEY_PREFIX}m!")
-"""Prefixes of keys that a large share of all events has."""
+_RARE_PREFIXES = ("#", "@", "$", "\x1fp", LOGIN, CONVERSATION)  # of keys for one topic, person or conversation
+_COMMON_PREFIXES = (FLAG, LANGUAGE, COUNTRY, f"{RULE_KEY_PREFIX}m!")  # of keys that a large share of all events has
 
 
 def user_key(user_id: str) -> Key:
-    """Return the key of events that concern this user, in the sense of the parameter ``follow``."""
+    """Return the index key of a user. Each event that the parameter ``follow`` finds for this user has the key."""
     return f"\x1fp{user_id}"
 
 
-def login_key(name: str) -> Key:
-    """Return the key of statuses whose author, replied-to user or reposted author has this folded login."""
-    return f"{RULE_KEY_PREFIX}l{name}"
-
-
-def conversation_key(status_id: str) -> Key:
-    """Return the key of the statuses in a thread. ``status_id`` is the first status of the thread."""
-    return f"{RULE_KEY_PREFIX}c{status_id}"
-
-
-def place_key(name: str) -> Key:
-    """Return the key of statuses from a place, by its folded name."""
-    return f"{RULE_KEY_PREFIX}n{name}"
-
-
-def country_key(code: str) -> Key:
-    """Return the key of statuses from a country, by its lower-case ISO 3166-1 code."""
-    return f"{RULE_KEY_PREFIX}y{code}"
-
-
-def language_key(tag: str) -> Key:
-    """Return the key of events in a language, by its lower-case tag."""
-    return f"{RULE_KEY_PREFIX}g{tag}"
-
-
 def language_keys(tag: str | None) -> Iterator[Key]:
-    """Return the keys of an event with this BCP 47 tag.
-
-    ``en-GB`` gives the keys of ``en-gb`` and ``en``, and None gives the key of ``und``.
-    """
+    """Return the index keys of a language tag. ``en-GB`` has the keys of ``en-gb`` and ``en``. None means ``und``."""
     found = (tag or "und").lower()
     while found:
-        yield language_key(found)
+        yield LANGUAGE + found
         found = found.rpartition("-")[0]
 
 
-def flag_key(name: str) -> Key:
-    """Return the key of statuses with this property, such as ``is:reply`` or ``has:media``."""
-    return f"{RULE_KEY_PREFIX}f{name}"
-
-
-def bio_key(word: str) -> Key:
-    """Return the key of statuses whose author's bio has this folded word."""
-    return f"{RULE_KEY_PREFIX}b{word}"
-
-
-def quoted_key(term: str) -> Key:
-    """Return the key of statuses that quote a text with this term."""
-    return f"{RULE_KEY_PREFIX}q{term}"
-
-
 def estimate_rarity(key: Key) -> tuple[bool, int, str]:
-    """Return a sort key that puts probably rarer index keys last. Two different index keys never compare equal.
+    """Return a sort key that sorts probably rare index keys last. Different index keys never compare equal.
 
-    The guess uses no statistics. Names count as rarer than words, long words as rarer than short ones, and properties
-    of many events as the most common. A wrong guess costs time, but never a match.
+    Keys of a topic, person or conversation count as rarer than words, and long words as rarer than short ones. Keys
+    such as a language or a country count as the most common. A wrong guess costs time, but never a match.
     """
     return key.startswith(_RARE_PREFIXES), 0 if key.startswith(_COMMON_PREFIXES) else len(key), key
 
 
 def rarest_key(clause: Iterable[Key]) -> Key:
-    """Return the probably rarest key of a clause."""
+    """Return the rarest index key of the clause: the key that probably the fewest events have."""
     return max(clause, key=estimate_rarity)

@@ -4,53 +4,26 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
-from filters.comma_list import split_list
-from filters.error import ParameterError
+from filters.error import ParameterError, split_list
 from filters.event import Event
 
 KINDS = (
-    "post",
-    "delete",
-    "follow",
-    "unfollow",
-    "like",
-    "unlike",
-    "comment",
-    "uncomment",
-    "user_update",
-    "protect",
+    "post", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update", "protect",
     "unprotect",
-)
-"""All kinds that any stream can ask for. Control messages are sent without being asked for."""
+)  # fmt: skip
+"""The kinds of events that any stream can ask for."""
 
 PERSONAL_KINDS = (
-    "request",
-    "unrequest",
-    "block",
-    "unblock",
-    "mute",
-    "unmute",
-    "message",
-    "notification",
-    "list_create",
-    "list_update",
-    "list_delete",
-    "list_add",
-    "list_remove",
-    "group_create",
-    "group_update",
-    "group_delete",
-    "group_join",
-    "group_leave",
-)
+    "request", "unrequest", "block", "unblock", "mute", "unmute", "message", "notification", "list_create",
+    "list_update", "list_delete", "list_add", "list_remove", "group_create", "group_update", "group_delete",
+    "group_join", "group_leave",
+)  # fmt: skip
 """Kinds that only the users concerned receive, on their own stream."""
-
-DEFAULT_KINDS = "post,delete"
-"""Value of ``kinds`` for a stream without this parameter."""
+DEFAULT_KINDS = "post,delete"  # for a stream without the parameter ``kinds``
 
 
 class Kinds(Filter):
-    """Events of the given kinds."""
+    """The filter ``kinds``: only events of the given kinds, such as ``post``."""
 
     __slots__ = ("kinds",)
 
@@ -67,7 +40,7 @@ class Kinds(Filter):
 
     @classmethod
     def parse_known(cls, value: str, known: Collection[str]) -> Self:
-        """Make the filter from a list of kinds. Raises ParameterError for a kind that is not in ``known``."""
+        """Make the filter from a comma-separated list of kinds. Raises ParameterError for a kind outside ``known``."""
         kinds = split_list(value, param="kinds", max_items=len(known), noun="kinds")
         for kind in kinds:
             if kind not in known:

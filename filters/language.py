@@ -5,22 +5,18 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
-from filters.comma_list import split_list
-from filters.error import ParameterError
+from filters.error import ParameterError, split_list
 from filters.event import Event
 
-MAX_LANGUAGES = 100
-"""Maximum number of languages of one filter."""
+MAX_LANGUAGES = 100  # of one filter
 
-UNDETERMINED = "und"
-"""The BCP 47 tag of an unknown language. Events without text have it too."""
+UNDETERMINED = "und"  # the BCP 47 tag of an unknown language, also of events without text
 
-LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
-"""A BCP 47 language tag."""
+LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")  # a BCP 47 language tag
 
 
 class Language(Filter):
-    """Events in one of the languages, by BCP 47 tag. ``en`` also matches ``en-GB`` (RFC 4647, basic filtering)."""
+    """The filter ``language``: only events in one of the given languages. ``en`` also matches ``en-GB`` (RFC 4647)."""
 
     __slots__ = ("languages",)
 
@@ -36,9 +32,8 @@ class Language(Filter):
         languages = split_list(value, param="language", max_items=MAX_LANGUAGES, noun="languages")
         for language in languages:
             if not LANGUAGE_TAG.fullmatch(language):
-                raise ParameterError(
-                    f"language takes tags such as en or pt-BR, not {language[:40]!r}", param="language"
-                )
+                message = f"language takes tags such as en or pt-BR, not {language[:40]!r}"
+                raise ParameterError(message, param="language")
         return cls(languages)
 
     @property

@@ -5,22 +5,20 @@ from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
 from filters.base import Filter, MatchedItem, Role
-from filters.comma_list import split_list
-from filters.error import ParameterError
+from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.index_keys import IndexTerms, Key
 
-MAX_BOXES = 25
-"""Maximum number of boxes of one filter."""
+MAX_BOXES = 25  # of one filter
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
 class Location(Filter):
-    """Events in one of the boxes, edges included (Twitter's Streaming API, ``locations``).
+    """The filter ``locations``: events in one of the boxes, edges included (as in Twitter's Streaming API).
 
-    If the event has a point, the point alone decides. Otherwise any overlap of its place with a box matches.
+    If the event has a point, the point alone decides. Otherwise the event matches if its place overlaps a box.
     """
 
     __slots__ = ("boxes",)
@@ -48,7 +46,7 @@ class Location(Filter):
         return frozenset(key for box in self.boxes for key in filter_box_keys(box))
 
     def index_terms(self) -> IndexTerms:
-        """Return the boxes, which describe the filter exactly."""
+        """Return the boxes of the filter. With them the index alone decides whether an event matches."""
         return IndexTerms((), boxes=self.boxes)
 
     def matches(self, event: Event) -> bool:
@@ -57,7 +55,7 @@ class Location(Filter):
         return event.box is not None and any(_boxes_overlap(box, event.box) for box in self.boxes)
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return each box that matched, and whether the point or the place of the event matched it."""
+        """Return a JSON object for each box that matched, and whether the event's point or its place matched it."""
         by = "place" if event.point is None else "point"
         found = (box for box in sorted(self.boxes) if Location([box]).matches(event))
         return [{"filter": "locations", "box": ",".join(map(_format_degrees, box)), "by": by} for box in found]
@@ -86,8 +84,5 @@ def _format_degrees(degrees: float) -> str:
 def _boxes_overlap(box: Box, place: Box) -> bool:
     if box[3] < place[1] or place[3] < box[1]:
         return False
-    return any(
-        left <= east and west <= right
-        for left, right in longitude_spans(box[0], box[2])
-        for west, east in longitude_spans(place[0], place[2])
-    )
+    spans, others = longitude_spans(box[0], box[2]), longitude_spans(place[0], place[2])
+    return any(left <= east and west <= right for left, right in spans for west, east in others)

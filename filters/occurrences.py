@@ -16,42 +16,39 @@ from filters.unicode_classes import COMBINING_MARKS
 
 _NORMALIZATION_UNIT = re.compile(rf"(?s:.)[{COMBINING_MARKS}\u1160-\u11ff]*")
 """A character with all that may combine with it in NFC: marks, and vowels and final consonants of Hangul."""
-
-MAX_CACHED_TEXTS = 16
-"""Number of texts whose folded form is cached, because explaining one rule searches many terms in one text."""
+MAX_CACHED_TEXTS = 16  # a few, because explaining one rule searches many terms in one text
 
 
 class FoldedText:
-    """A folded text that knows the original position of each character. ``start`` is the position of the original."""
+    """A case-folded text that knows for each character its position in the original text."""
 
-    def __init__(self, original: str, start: int = 0) -> None:
+    def __init__(self, original: str) -> None:
         self._original_spans: list[Indices] = []
         pieces = []
-        for melting in _NORMALIZATION_UNIT.finditer(original):
-            piece = fold(melting.group())
+        for unit in _NORMALIZATION_UNIT.finditer(original):
+            piece = fold(unit.group())
             pieces.append(piece)
-            self._original_spans += [(start + melting.start(), start + melting.end())] * len(piece)
+            self._original_spans += [unit.span()] * len(piece)
         self.text = "".join(pieces)
 
     def original_span(self, start: int, end: int) -> Indices:
-        """Return the position in the original of the folded characters from ``start`` to ``end`` (at least one)."""
+        """Return start and end in the original text of the part of the folded text from ``start`` to ``end``."""
         return self._original_spans[start][0], self._original_spans[end - 1][1]
 
 
 def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
-    """Return all positions of a folded term in the text, in order and in code points.
+    """Return all positions of a case-folded term in the text, in order and in code points.
 
-    The term is bare or has the sign of an entity. An entity that contains the term counts as one position. The result
-    is empty if and only if :meth:`filters.analyzed_text.AnalyzedText.contains_term` is False.
+    The term is a word, or an entity with its sign (``#x``). If an entity contains the term, the position is that of the
+    whole entity. The result is empty if and only if :meth:`filters.analyzed_text.AnalyzedText.contains_term` is False.
     """
-    return sorted(
-        {*_find_in_entities(analyzed, term), *_find_in_words(blank_entities(analyzed.text, analyzed.entities), term)}
-    )
+    text = blank_entities(analyzed.text, analyzed.entities)
+    return sorted({*_find_in_entities(analyzed, term), *_find_in_words(text, term)})
 
 
 @lru_cache(MAX_CACHED_TEXTS)
 def sequence_spans(text: str) -> tuple[Indices, ...]:
-    """Return the positions in the text of each word of :attr:`filters.analyzed_text.AnalyzedText.word_sequence`."""
+    """Return the start and end in the text of each word of :attr:`filters.analyzed_text.AnalyzedText.word_sequence`."""
     folded, at, found = FoldedText(text), 0, []
     for word in words_in_order(folded.text):
         start = folded.text.index(word, at)
@@ -77,7 +74,7 @@ def _find_in_words(text: str, term: str) -> Iterator[Indices]:
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _spans_by_word(text: str) -> tuple[FoldedText, Mapping[str, list[Indices]]]:
-    """Return the folded form of a text without entities, and the positions of each of its words."""
+    """Return the folded text, and a dict from each of its words to the word's positions in the original text."""
     folded = FoldedText(text)
     words: dict[str, list[Indices]] = {}
     for start, end in word_spans(folded.text):

@@ -2,17 +2,14 @@
 
 from collections.abc import Collection, Mapping
 
-from filters.base import Filter, FilterFailure, Role
+from filters.base import ROLES, Filter, FilterFailure
 from filters.error import ParameterError
 from filters.kind import DEFAULT_KINDS
 from filters.registry import Registry
 from filters.rule import Rules
 from filters.subscription import Subscription
 
-__all__ = ["DEFAULT_PARAMETERS", "ParameterError", "parse_subscription"]
-
-DEFAULT_PARAMETERS = {"kinds": DEFAULT_KINDS}
-"""Values of parameters that apply if the client does not write them."""
+DEFAULT_PARAMETERS = {"kinds": DEFAULT_KINDS}  # for parameters that the client does not write
 
 
 def parse_subscription(
@@ -23,24 +20,22 @@ def parse_subscription(
     explain: bool = False,
     viewer_independent: bool | None = None,
 ) -> Subscription:
-    """Parse the filters of a stream. Raises ParameterError.
+    """Parse the filters of a stream and return the subscription. Raises ParameterError if a parameter is invalid.
 
     Args:
         params: The filters' parameters by name. Repeated parameters are joined by their separator.
-        registry: The known filters.
-        following: The set of users whom the client follows, for ``follow=@me``. Its owner may change it later. Without
-            it, call :meth:`filters.subscription.Subscription.with_following` later.
-        explain: As in :class:`filters.subscription.Subscription`.
-        viewer_independent: As in :class:`filters.subscription.Subscription`.
+        registry: The filters that a client may use.
+        following: The set of users whom the client follows, for ``follow=@me``. The caller may change it later. If it
+            is None, call :meth:`filters.subscription.Subscription.with_following` later.
+        explain: Whether the client asked for the reasons of each match.
+        viewer_independent: Whether every user gets the same events. If None: True for a standalone filter, else False.
     """
     filters = _parse_filters(params, registry)
-    standalone, combinable = _filters_of_role(filters, "standalone"), _filters_of_role(filters, "combinable")
+    combinable, standalone, narrowing = ([part for part in filters if part.role == role] for role in ROLES)
     _check_bases(standalone, combinable, registry)
     _check_required(filters)
-    narrowing = _filters_of_role(filters, "narrowing")
-    subscription = Subscription(
-        [*standalone, *combinable], narrowing, explain=explain, viewer_independent=viewer_independent
-    )
+    bases = [*standalone, *combinable]
+    subscription = Subscription(bases, narrowing, explain=explain, viewer_independent=viewer_independent)
     _check_index_terms(subscription)
     return subscription if following is None else subscription.with_following(following)
 
@@ -55,7 +50,7 @@ def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter
 
 
 def _parse_filter(filter_class: type[Filter], value: str, registry: Registry) -> Filter:
-    """Parse one filter and check that it can be hashed. Any exception of a plug-in becomes a ParameterError."""
+    """Parse one filter and check that it is hashable. Any exception of a plug-in becomes a ParameterError."""
     try:
         parsed = (
             filter_class.parse_with(value, registry) if issubclass(filter_class, Rules) else filter_class.parse(value)
@@ -69,7 +64,6 @@ def _parse_filter(filter_class: type[Filter], value: str, registry: Registry) ->
 
 
 def _check_index_terms(subscription: Subscription) -> None:
-    """Compute the index terms once, so that a faulty plug-in is refused here and not later in the index."""
     try:
         _ = subscription.unindexed_bases
     except FilterFailure as failed:
@@ -80,26 +74,17 @@ def _plugin_refusal(name: str, error: Exception) -> ParameterError:
     return ParameterError(f"the filter {name} raised {error!r}", param=name)
 
 
-def _filters_of_role(filters: list[Filter], role: Role) -> list[Filter]:
-    return [parsed for parsed in filters if parsed.role == role]
-
-
 def _check_bases(standalone: list[Filter], combinable: list[Filter], registry: Registry) -> None:
-    """Raise ParameterError unless there is one standalone filter alone, or one or more combinable filters."""
+    """Raise ParameterError unless the bases are one standalone filter, or one or more combinable filters."""
     if not standalone and not combinable:
         bases = [name for name in registry.names() if registry.get(name).role != "narrowing"]
-        raise ParameterError(
-            f"one of these parameters is required: {', '.join(bases)}",
-            param="track" if "track" in bases else ", ".join(bases),
-            code="missing_parameter",
-        )
+        names = ", ".join(bases)
+        param, message = "track" if "track" in bases else names, f"one of these parameters is required: {names}"
+        raise ParameterError(message, param=param, code="missing_parameter")
     if standalone and len(standalone) + len(combinable) > 1:
         alone, *others = [base.name for base in (*standalone, *combinable)]
-        raise ParameterError(
-            f"{alone} cannot be combined with {', '.join(others)}",
-            param=alone,
-            code="conflicting_parameters",
-        )
+        message = f"{alone} cannot be combined with {', '.join(others)}"
+        raise ParameterError(message, param=alone, code="conflicting_parameters")
 
 
 def _check_required(filters: list[Filter]) -> None:

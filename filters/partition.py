@@ -7,19 +7,17 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.stable_hash import stable_hash
+from filters.sample import stable_hash
 
-MAX_PARTITIONS = 64
-"""Maximum number of partitions of the firehose."""
+MAX_PARTITIONS = 64  # of the firehose
 
 PARTITION_HASH_KEY = b"stream-server partition"
 """Key of the hash. It must never change, and it differs from that of ``sample`` so that the two are independent."""
-
 _PARTITION = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
 
 
 class Partition(Filter):
-    """Part ``k`` of ``n``, by a keyed hash of the author's id. Each event is in exactly one part."""
+    """The filter ``partition=k/n``: part ``k`` of ``n`` equal parts of the firehose, by a hash of the author's id."""
 
     __slots__ = ("k", "n")
 

@@ -17,10 +17,9 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Postings(Generic[T]):
-    """The items of subscriptions with equal narrowing filters. The caller checks the narrowing filters itself.
+    """An index that finds items, such as clients, by their base filters. The caller checks their narrowing filters.
 
-    Attributes:
-        unindexed: Items without index terms. They are verified for every event.
+    ``unindexed`` holds the items without index terms. Their filters are called for every event.
     """
 
     def __init__(self) -> None:
@@ -28,19 +27,18 @@ class Postings(Generic[T]):
         self._clauses: Trie[T] = Trie()
         self._boxes: BoxIndex[T] = BoxIndex()
         self._dynamic_keys: dict[T, set[Key]] = {}
-        self._verifiers: dict[T, Callable[[Event], bool]] = {}
-        """The function that verifies each item which is not found by exact terms alone."""
+        self._verifiers: dict[T, Callable[[Event], bool]] = {}  # of the items not found by exact terms alone
+        # Number of clauses with a key that only rules use. While it is 0, events need not compute these keys.
         self._rule_key_clauses = 0
-        """Number of clauses with a key that only rules use. While it is 0, events need not compute these keys."""
 
     def add(self, item: T, subscription: Subscription, index_terms: Sequence[IndexTerms | None]) -> None:
-        """Add the item under the index terms of each base of its subscription."""
+        """Add an item. ``index_terms`` are those of the filters in ``subscription.bases``, in the same order."""
         for base, terms in zip(subscription.bases, index_terms, strict=True):
             if not self._add_filter(item, terms):
                 self._verifiers[item] = base.matches if len(subscription.bases) == 1 else subscription.matches_base
 
     def remove(self, item: T, subscription: Subscription) -> None:
-        """Undo :meth:`add`. The index terms of the subscription must be the same as then."""
+        """Remove an item. Its subscription must have the same index terms as when :meth:`add` added the item."""
         self.unindexed.discard(item)
         self._verifiers.pop(item, None)
         for key in self._dynamic_keys.pop(item, ()):
@@ -50,23 +48,24 @@ class Postings(Generic[T]):
                 self._remove_filter(item, terms)
 
     def add_key(self, item: T, key: Key) -> None:
-        """Verify the item for events with ``key`` from now on."""
+        """Add an index key to an item. Events with this key find the item, and the item's filters then decide."""
         keys = self._dynamic_keys.setdefault(item, set())
         if key not in keys:
             keys.add(key)
             self._add_clause(frozenset((key,)), item, exact=False)
 
     def remove_key(self, item: T, key: Key) -> None:
-        """Stop verifying the item for events with ``key``. Other keys of the item are not affected."""
+        """Remove an index key that :meth:`add_key` added to the item. Other keys of the item still find it."""
         keys = self._dynamic_keys.get(item)
         if keys is not None and key in keys:
             keys.discard(key)
             self._remove_clause(frozenset((key,)), item, exact=False)
 
     def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
-        """Return the items that match the event.
+        """Return the items whose base filters match the event.
 
-        If a verifier raises, ``verify`` checks all items that are not exact again; it must not raise.
+        If index terms do not prove that an item matches, the method calls the item's filters. If a filter raises, the
+        method calls ``verify(item, event)`` for each of these items instead. ``verify`` must not raise.
         """
         found: set[T] = set()
         if self._boxes:
@@ -80,10 +79,7 @@ class Postings(Generic[T]):
         return found
 
     def _verify(self, items: set[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Return the items that match.
-
-        If one of the verifiers raises, call ``fallback`` for all items, which records the failure.
-        """
+        """Return the items whose filters match the event. If a filter raises, ``fallback`` decides for all items."""
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]
@@ -91,10 +87,7 @@ class Postings(Generic[T]):
             return [item for item in items if fallback(item, event)]
 
     def _add_filter(self, item: T, index_terms: IndexTerms | None) -> bool:
-        """Add the item under the terms of one base filter.
-
-        Returns True if no event needs to be verified for this filter.
-        """
+        """List the item under the index terms of one filter. Return False if the filter must verify matches."""
         if index_terms is None:
             self.unindexed.add(item)
             return False
@@ -122,7 +115,6 @@ class Postings(Generic[T]):
         self._rule_key_clauses += _has_rule_key(clause)
 
     def _remove_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
-        """Remove the item from the list of the clause. Empty lists are deleted, so churn does not use memory."""
         self._clauses.remove(clause, item, exact=exact)
         self._rule_key_clauses -= _has_rule_key(clause)
 

@@ -3,28 +3,20 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import get_args
 
-from filters.base import Filter, Role
+from filters.base import ROLES, Filter
 
 ENTRY_POINT_GROUP = "stream_server.filters"
 """Entry-point group in which a distribution names its filters: ``parameter = "module:Class"``."""
 
-
-ROLES = get_args(Role)
-
-RESERVED_OPERATORS = frozenset(
-    {
-        *("from", "to", "retweets_of", "reposts_of", "retweets_of_user", "url", "conversation_id", "bio", "place"),
-        *("place_country", "point_radius", "bounding_box", "is", "has", "lang", "followers_count", "following_count"),
-        *("tweets_count", "posts_count"),
-    }
-)
+RESERVED_OPERATORS = frozenset({
+    "from", "to", "retweets_of", "reposts_of", "retweets_of_user", "url", "conversation_id", "bio", "place", "is",
+    "has", "place_country", "point_radius", "bounding_box", "lang", "followers_count", "following_count",
+    "tweets_count", "posts_count",
+})  # fmt: skip
 """Operators of the rule language. A filter with such a name could not be used in rules."""
-
 RESERVED_PARAMETERS = frozenset({"since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token"})
 """Stream parameters that are not filters. The server removes them before it parses the filters."""
-
 RESERVED_NAMES = RESERVED_OPERATORS | RESERVED_PARAMETERS
 
 
@@ -33,7 +25,7 @@ class PluginError(Exception):
 
 
 class Registry:
-    """Filters by name. Filters from entry points are imported when they are first needed."""
+    """The known filter classes by name. The registry imports an installed filter when the filter is first needed."""
 
     def __init__(self, points: Iterable[EntryPoint] = ()) -> None:
         self._loaded: dict[str, type[Filter]] = {}
@@ -46,14 +38,11 @@ class Registry:
 
     @classmethod
     def from_entry_points(cls) -> "Registry":
-        """Make a registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
+        """Return a registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
         return cls(entry_points(group=ENTRY_POINT_GROUP))
 
     def register(self, filter_class: type[Filter]) -> None:
-        """Add a filter that is not installed, for a test or an embedding program.
-
-        Raises PluginError like the constructor.
-        """
+        """Add a filter class without installing it. Raises PluginError if its name is taken or its role is invalid."""
         if filter_class.name in self.names():
             raise PluginError(f"a filter named {filter_class.name} is registered already")
         origin = f"filter {filter_class.name}"
@@ -66,16 +55,13 @@ class Registry:
         return sorted({*self._points, *self._loaded})
 
     def get(self, name: str) -> type[Filter]:
-        """Return the filter class with this name.
-
-        Raises KeyError if it is unknown, PluginError if it cannot be used.
-        """
+        """Return the filter class with this name. Raises KeyError for an unknown name, PluginError if it is invalid."""
         if name not in self._loaded:
             self._loaded[name] = _load_entry_point(self._points[name])
         return self._loaded[name]
 
     def all(self) -> list[type[Filter]]:
-        """Return all filter classes, ordered by name. Imports all of them."""
+        """Return all filter classes, ordered by name. Raises PluginError if one cannot be imported or is invalid."""
         return [self.get(name) for name in self.names()]
 
     def summary(self) -> str:
@@ -85,7 +71,7 @@ class Registry:
 
 @lru_cache(maxsize=1)
 def installed_registry() -> Registry:
-    """Return the registry of all installed filters, made once per process. Raises PluginError."""
+    """Return the registry of all installed filters, made once. Raises PluginError for a duplicate or reserved name."""
     return Registry.from_entry_points()
 
 
@@ -108,7 +94,7 @@ def _describe_origin(point: EntryPoint) -> str:
 
 
 def _describe_package(point: EntryPoint | None) -> str:
-    """Return the package of a plug-in's filter in parentheses; empty for the filters of this repository."""
+    """Return the package of a plug-in's filter in parentheses, or an empty string for a built-in filter."""
     if point is None or point.dist is None or point.value.startswith("filters."):
         return ""
     return f" ({point.dist.name})"

@@ -14,29 +14,25 @@ from filters.rules.error import RuleError
 from filters.rules.operators import find_operator
 from filters.rules.rule import NamedRule, Rule
 
-MAX_RULES = 100
-"""Maximum number of rules written with one stream."""
+MAX_RULES = 100  # written with one stream
 
 MAX_CLAUSES = 64
 """Maximum number of clauses of all rules together. If there are more, the index finds the rules by single keys."""
-
 MAX_UNINDEXED_RULES = 4
 """Up to this number of rules, each rule is checked directly instead of looking up its keys first."""
-
 MAX_KEYS = 4096
-"""Maximum number of index keys of all rules together.
+"""Maximum number of index keys of all rules together. With more keys the index asks the filter about every event.
 
-If there are more, the subscription is not indexed and is asked about every event. Such a check is one look at the
-rules' own keys, while the index would have to rebuild a long list with every change.
+Such a check looks up the event's keys in the filter's own table. The index would rebuild a long list at every change.
 """
 
 _TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
 
 
 class Rules(Filter):
-    """Events that at least one of the rules matches. Each rule has an id and perhaps a tag.
+    """The filter ``rule``: events that match at least one of its rules. Each rule has an id and perhaps a tag.
 
-    There may be a thousand rules. A rule is checked only for events with one of its keys.
+    If there are many rules, the filter checks only those with an index key of the event, and those without keys.
     """
 
     __slots__ = ("_by_key", "_rules", "_rules_without_keys")
@@ -63,7 +59,10 @@ class Rules(Filter):
 
     @classmethod
     def parse_with(cls, value: str, registry: Registry) -> Self:
-        """Parse the rules with the operators of ``registry``. Raises ParameterError, or RuleError for a faulty rule."""
+        """Parse one rule per line with the operators of the rule language and of ``registry``.
+
+        Raises ParameterError for too many lines, and RuleError for an invalid rule.
+        """
         lines = value.split("\n")
         if len(lines) > MAX_RULES:
             message = f"rule may be given at most {MAX_RULES} times, not {len(lines)}"
@@ -89,10 +88,9 @@ class Rules(Filter):
         return found
 
     def index_terms(self) -> IndexTerms | None:
-        """Return exact clauses for rules that have these, and candidate clauses for the others.
+        """Return how the index finds the rules: by clauses, or by single keys if there are more than MAX_CLAUSES.
 
-        If there are more than MAX_CLAUSES clauses, every rule is found by single candidate keys. If a rule has no
-        keys, or if there are more than MAX_KEYS keys, the result is None.
+        If a rule has no keys, or if there are more than MAX_KEYS keys, return None. Then every event is checked.
         """
         if self._rules_without_keys or len(self._by_key) > MAX_KEYS:
             return None
@@ -108,7 +106,7 @@ class Rules(Filter):
         return IndexTerms(exact, candidates)
 
     def matching_rules(self, event: Event) -> list[NamedRule]:
-        """Return the rules that match, in their order. Raises FilterFailure with the id of a rule that raises."""
+        """Return the rules that match the event, oldest first. Raises FilterFailure with the id if a rule raises."""
         return [named for named in self._candidates(event) if self._rule_matches(named, event)]
 
     def matches(self, event: Event) -> bool:
@@ -127,20 +125,14 @@ class Rules(Filter):
         return super().without_failed(rule_id) if rule_id is None else self.with_changes((), (rule_id,))
 
     def with_changes(self, added: Sequence[NamedRule], removed: Collection[str]) -> Self:
-        """Return a copy with some rules added and others removed.
-
-        The cost is that of the changes and of copying three tables.
-        """
+        """Return a copy of the filter with the rules ``added``, and without the rules whose ids are in ``removed``."""
         changed = copy(self)
         changed._apply_changes(added, removed)  # noqa: SLF001 - a new object of this class
         return changed
 
     def _apply_changes(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
-        self._rules, self._by_key, self._rules_without_keys = (
-            dict(self._rules),
-            dict(self._by_key),
-            set(self._rules_without_keys),
-        )
+        self._rules, self._by_key = dict(self._rules), dict(self._by_key)
+        self._rules_without_keys = set(self._rules_without_keys)
         self._remove_rules(removed)
         self._add_rules(added)
 
@@ -177,18 +169,13 @@ class Rules(Filter):
         explanation = named.rule.explain(event)
         if explanation.error is not None:
             raise FilterFailure(self, explanation.error, named.id) from explanation.error
-        parts = [
-            {"part": part.text, "indices": [list(span) for span in part.indices]}
-            for part in explanation.matched_operators()
-        ]
+        operators = explanation.matched_operators()
+        parts = [{"part": part.text, "indices": [list(span) for span in part.indices]} for part in operators]
         return {**_matched_item(named), "filter": "rule", "parts": parts}
 
 
 class SavedRules(Rules):
-    """The rules that the asking user has saved. The server replaces this filter whenever they change.
-
-    It is empty until the server adds the user's rules.
-    """
+    """The filter ``rules``: the user's saved rules (``/v1/rules``). The server adds the rules after :meth:`parse`."""
 
     __slots__ = ("__weakref__", "user_id")
 
@@ -212,7 +199,7 @@ class SavedRules(Rules):
 
     @property
     def rule_ids(self) -> list[str]:
-        """The ids of the rules, in their order."""
+        """The ids of the saved rules, oldest first."""
         return [named.id for named in self._rules.values()]
 
 
@@ -221,10 +208,7 @@ def _matched_item(named: NamedRule) -> MatchedItem:
 
 
 def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
-    """Parse one line: a rule, perhaps with a tag before it.
-
-    The rule is ``nth`` of ``count`` and gets the id ``r<nth>``.
-    """
+    """Parse a line of the parameter ``rule``: a rule, or ``tag:rule``. The rule gets the id ``r<nth>``."""
     found = _TAG.match(line)
     tag = found.group(1) if found and not _is_reserved(found.group(1).lower(), registry) else ""
     prefix = f"rule {nth}: " if count > 1 else ""
@@ -236,5 +220,5 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
 
 
 def _is_reserved(name: str, registry: Registry) -> bool:
-    """Whether the name is that of an operator or of a filter, and so cannot be a tag."""
+    """Whether the name is that of a rule operator or of a filter, so that it cannot be the tag of a rule."""
     return find_operator(name, registry) is not None or name in registry.names()

@@ -3,21 +3,21 @@
 import re
 from collections.abc import Hashable
 from decimal import Decimal
+from hashlib import blake2b
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.stable_hash import HASH_SPACE, stable_hash
 
+HASH_SPACE = 2**64  # number of possible hash values
 SAMPLE_HASH_KEY = b"stream-server sample"
 """Key of the hash. It must never change, because another key selects another sample, also on replay."""
-
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
 
 
 class Sample(Filter):
-    """A fixed percentage of all public statuses, selected by a keyed hash of the status id.
+    """The filter ``sample``: a fixed percentage of all public statuses, selected by a keyed hash of the status id.
 
     The percentage is above 0 and at most 100. A smaller sample is part of each larger one. Later events of a status,
     such as its delete, are in the sample if the status is.
@@ -38,9 +38,8 @@ class Sample(Filter):
     def parse(cls, value: str) -> Self:
         percent = Decimal(value) if _PERCENT.fullmatch(value) else Decimal(0)
         if not 0 < percent <= 100:
-            raise ParameterError(
-                "sample must be a percentage above 0 and at most 100, with at most 6 decimal places", param="sample"
-            )
+            message = "sample must be a percentage above 0 and at most 100, with at most 6 decimal places"
+            raise ParameterError(message, param="sample")
         return cls(percent)
 
     @property
@@ -48,23 +47,24 @@ class Sample(Filter):
         return self.percent
 
     def matches(self, event: Event) -> bool:
-        return (
-            event.is_sampled
-            and event.is_public
-            and event.status_id is not None
-            and sample_position(event) < self._upper_bound
-        )
+        eligible = event.is_sampled and event.is_public and event.status_id is not None
+        return eligible and sample_position(event) < self._upper_bound
 
     def contains_position(self, position: int) -> bool:
-        """Whether a status with this :func:`sample_position` is in the sample.
-
-        Does not check whether the status is public.
-        """
+        """Whether a status with this :func:`sample_position` is in the sample. The status need not be public."""
         return position < self._upper_bound
 
 
 def sample_position(event: Event) -> int:
-    """Return the hash of the event's status id. Computed once per event."""
+    """Return the hash of the event's status id, computed once per event. A sample selects all hashes below a limit."""
     if event.sample_position is None:
         event.sample_position = stable_hash(event.status_id or "", SAMPLE_HASH_KEY)
     return event.sample_position
+
+
+def stable_hash(text: str, key: bytes) -> int:
+    """Return the first 8 bytes of a text's BLAKE2b hash (RFC 7693) under ``key``, as a big-endian integer.
+
+    Every machine and every run gives the same value.
+    """
+    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), key=key).digest()[:8], "big")

@@ -16,24 +16,20 @@ class Subscription:
 
     Attributes:
         bases: The combinable filters, or the one standalone filter.
-        narrowing: The filters that must match in addition.
+        narrowing: The narrowing filters. An event must match all of them in addition to one of the bases.
         explain: Whether the client asked for the reasons of each match.
         viewer_independent: Whether every user gets the same events: public ones only, regardless of blocks and mutes.
             The default is True for a standalone base.
+        reports_matches: Whether messages list the matched items.
+        narrowing_key: Canonical form of ``narrowing``. The index checks equal narrowing filters once per event.
+        canonical_form: Hashable form of all filters and options. Clients with equal forms get the same events.
+        kinds: The kinds of events that can match.
     """
 
     __slots__ = (
-        "_plugin_index_terms",
-        "_unindexed_bases",
-        "bases",
-        "canonical_form",
-        "explain",
-        "kinds",
-        "narrowing",
-        "narrowing_key",
-        "reports_matches",
-        "viewer_independent",
-    )
+        "_plugin_index_terms", "_unindexed_bases", "bases", "canonical_form", "explain", "kinds", "narrowing",
+        "narrowing_key", "reports_matches", "viewer_independent",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,20 +42,16 @@ class Subscription:
         self.bases = tuple(bases)
         self.narrowing = tuple(narrowing)
         self.explain = explain
-        self.viewer_independent = (
-            all(base.role == "standalone" for base in self.bases) if viewer_independent is None else viewer_independent
-        )
+        if viewer_independent is None:
+            viewer_independent = all(base.role == "standalone" for base in self.bases)
+        self.viewer_independent = viewer_independent
         self._unindexed_bases: list[str] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         self.reports_matches = explain or any(base.reports_matches for base in self.bases)
-        """Whether messages list the matched items."""
         self.narrowing_key: Hashable = frozenset(narrowing)
-        """The canonical form of ``narrowing``. The index checks equal narrowing filters once per event."""
         self.canonical_form: Hashable = (frozenset(bases), self.narrowing_key, explain, self.viewer_independent)
-        """The canonical form. Clients with equal forms get the same events."""
         kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
         self.kinds = frozenset.intersection(*kind_sets) if kind_sets else frozenset(KINDS)
-        """The kinds of events that can match."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Subscription) and other.canonical_form == self.canonical_form
@@ -71,7 +63,7 @@ class Subscription:
         return f"<Subscription {[*self.bases, *self.narrowing]!r}>"
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys of which each matching event has at least one, or None if there are no such keys."""
+        """Return index keys of which each matching event has at least one. None if a filter has no such keys."""
         found: set[Key] = set()
         for base in self.bases:
             keys = base.candidate_keys()
@@ -81,11 +73,11 @@ class Subscription:
         return frozenset(found)
 
     def matches(self, event: Event) -> bool:
-        """Whether the event matches. Raises FilterFailure if a filter raises."""
+        """Whether the event matches the subscription. Raises FilterFailure if a filter raises."""
         return self.passes_narrowing(event) and self.matches_base(event)
 
     def matches_base(self, event: Event) -> bool:
-        """Whether the event matches one of the bases. Raises FilterFailure if a filter raises."""
+        """Whether the event matches one of the filters in ``bases``. Raises FilterFailure if a filter raises."""
         for base in self.bases:
             try:
                 if base.matches(event):
@@ -105,15 +97,14 @@ class Subscription:
         return True
 
     def matched_items(self, event: Event) -> list[MatchedItem]:
-        """Return what in the bases matched the event, for the member ``matched`` of a message.
+        """Return what matched the event, as JSON objects for the member ``matched`` of a message.
 
-        Rules are always listed by id and tag. The other filters are listed only with ``explain``. Raises FilterFailure
-        if a filter raises.
+        Matching rules are always listed, other filters only with ``explain``. Raises FilterFailure if a filter raises.
         """
         return [item for base in self.bases for item in self.base_matched_items(base, event)]
 
     def base_matched_items(self, base: Filter, event: Event) -> list[MatchedItem]:
-        """Return what in one base matched the event. Raises FilterFailure if the filter raises."""
+        """Return what the filter ``base`` adds to a message's member ``matched``. Raises FilterFailure if it raises."""
         try:
             return list(base.explain(event) if self.explain else base.matched_items(event))
         except Exception as error:
@@ -121,20 +112,19 @@ class Subscription:
 
     @property
     def uses_me(self) -> bool:
-        """Whether ``follow=@me`` takes part, so that the result depends on the user."""
+        """Whether the client wrote ``follow=@me``, so that the matches depend on the users whom this client follows."""
         return any(isinstance(base, Follow) and base.includes_me for base in self.bases)
 
     @property
     def required_scopes(self) -> frozenset[str]:
-        """The scopes that a token needs for all filters together."""
+        """The scopes that a token needs to use all filters of the subscription."""
         return frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrowing)))
 
     @property
     def unindexed_bases(self) -> list[str]:
-        """Names of the combinable bases without index terms. The server calls ``matches`` of these for every event.
+        """Names of the filters without index keys. The server must call these filters for every event.
 
-        A standalone base is not listed, because all its clients share one check. The result is kept, because computing
-        the index terms of thousands of ids takes milliseconds. Raises FilterFailure if a filter raises.
+        The result is cached, because computing index terms takes milliseconds. Raises FilterFailure if a filter raises.
         """
         if self._unindexed_bases is None:
             pairs = zip(self.bases, self.index_terms(), strict=True)
@@ -142,21 +132,18 @@ class Subscription:
         return self._unindexed_bases
 
     def index_terms(self) -> list[IndexTerms | None]:
-        """Return the index terms of each base, in the order of the bases.
+        """Return the index terms of each filter in ``bases``, in their order. None stands for a filter without terms.
 
-        A plug-in filter is called once and its result is validated and kept, because it may raise or answer
-        differently later. Built-in filters compute their terms each time, so that thousands of ids are not stored
-        twice. Raises FilterFailure if a filter raises or if the index cannot hold its terms.
+        The result of a plug-in filter is validated and kept, because a second call may raise or answer differently.
+        Built-in filters compute their terms each time, so that thousands of ids are not stored twice. Raises
+        FilterFailure if a filter raises or if the index cannot hold its terms.
         """
         return [self._index_terms_of(base) for base in self.bases]
 
     def _index_terms_of(self, base: Filter) -> IndexTerms | None:
-        if _is_builtin(base):
+        if type(base).__module__.startswith("filters."):
             return base.index_terms()
-        for (
-            known_base,
-            terms,
-        ) in self._plugin_index_terms:  # by identity: comparing plug-in filters may raise
+        for known_base, terms in self._plugin_index_terms:  # by identity: comparing plug-in filters may raise
             if known_base is base:
                 return terms
         try:
@@ -167,19 +154,16 @@ class Subscription:
         return terms
 
     def find_base(self, name: str) -> Filter | None:
-        """Return the base with this name, or None."""
+        """Return the combinable or standalone filter with this name, or None."""
         return next((base for base in self.bases if base.name == name), None)
 
     def replace_base(self, new_base: Filter) -> "Subscription":
-        """Return a copy in which ``new_base`` replaces the base with the same name."""
-        return self._replace_filters(
-            [new_base if base.name == new_base.name else base for base in self.bases], self.narrowing
-        )
+        """Return a copy in which ``new_base`` replaces the filter with the same name."""
+        bases = [new_base if base.name == new_base.name else base for base in self.bases]
+        return self._replace_filters(bases, self.narrowing)
 
     def with_following(self, following: Collection[str]) -> "Subscription":
-        """Return a copy in which ``follow=@me`` matches the users in ``following``.
-
-        The caller may change this set later.
+        """Return a copy in which ``follow=@me`` means the users in ``following``. The caller may change this set later.
 
         After each change the caller must update every :class:`filters.subscription_index.SubscriptionIndex` that holds
         the subscription.
@@ -188,10 +172,7 @@ class Subscription:
         return self._replace_filters(bases, self.narrowing)
 
     def without_failed(self, failed: FilterFailure) -> "Subscription":
-        """Return a copy without the failed filter or rule.
-
-        A failed base matches no event; a failed narrowing filter rejects all.
-        """
+        """Return a copy in which the failed filter matches no event. If one rule failed, only this rule is removed."""
 
         def remaining(parts: Collection[Filter]) -> list[Filter]:
             return [part.without_failed(failed.rule_id) if part == failed.filter else part for part in parts]
@@ -204,14 +185,8 @@ class Subscription:
         return changed
 
 
-def _is_builtin(base: Filter) -> bool:
-    return type(base).__module__.startswith("filters.")
-
-
 def _as_filter_failure(part: Filter, error: Exception) -> FilterFailure:
-    """Wrap the exception of a filter. If it is a FilterFailure already, keep its error and rule id."""
-    return (
-        FilterFailure(part, error.error, error.rule_id)
-        if isinstance(error, FilterFailure)
-        else FilterFailure(part, error)
-    )
+    """Return a FilterFailure for the exception of a filter. If the exception names the failed rule, keep its id."""
+    if isinstance(error, FilterFailure):
+        return FilterFailure(part, error.error, error.rule_id)
+    return FilterFailure(part, error)

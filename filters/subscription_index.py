@@ -12,20 +12,13 @@ from filters.subscription import Subscription
 T = TypeVar("T", bound=Hashable)
 
 MAX_NARROWING_GROUPS = 64
-"""Maximum number of different sets of narrowing filters that are checked once per event.
-
-Items with other sets are checked one by one.
-"""
+"""Number of sets of narrowing filters that are checked once per event. Items with other sets are checked one by one."""
 
 
 class _NarrowingGroup(Generic[T]):
-    """The items with equal narrowing filters.
+    """The items whose subscriptions have equal narrowing filters, so that one check of these filters serves all items.
 
-    Attributes:
-        representative: The subscription whose narrowing filters are checked for all items. None for the group of items
-            with different narrowing filters.
-        postings: Lists that find the items by the keys of an event.
-        size: Number of items.
+    The subscription ``representative`` makes this check. It is None for the group whose items are checked one by one.
     """
 
     __slots__ = ("postings", "representative", "size")
@@ -37,12 +30,13 @@ class _NarrowingGroup(Generic[T]):
 
 
 class SubscriptionIndex(Generic[T]):
-    """Items with one subscription each, found by event. An item is any hashable object and can be added once.
+    """An index of items, such as clients, with one subscription each. It finds the items that match an event.
 
-    If a filter raises, its item does not match, and the other items are not affected.
+    An item is any hashable object and can be added once. If a filter raises, its item does not match, and the other
+    items are not affected.
 
     Attributes:
-        failures: The items whose filter raised, each with its failure. The owner of the index empties this list.
+        failures: Pairs of an item whose filter raised and the FilterFailure. The caller must empty the list.
     """
 
     def __init__(self) -> None:
@@ -60,13 +54,13 @@ class SubscriptionIndex(Generic[T]):
 
     @property
     def scanned_count(self) -> int:
-        """The number of items without index keys. The index asks these about every event."""
+        """The number of items that have no index keys. The index calls their filters for every event."""
         return sum(len(group.postings.unindexed) for group in (self._mixed_group, *self._groups.values()))
 
     def add(self, item: T, subscription: Subscription) -> None:
         """Add an item with its subscription. Raises ValueError if the item is in the index already.
 
-        Raises FilterFailure if a filter cannot give its index terms; then the index is unchanged.
+        Raises FilterFailure, and changes nothing, if a filter raises or gives invalid index terms.
         """
         if item in self._subscriptions:
             raise ValueError(f"{item!r} is in the index already")
@@ -87,16 +81,13 @@ class SubscriptionIndex(Generic[T]):
             del self._groups[group.representative.narrowing_key]
 
     def add_key(self, item: T, key: Key) -> None:
-        """Add a key to the item.
-
-        Call it after the set behind its dynamic index terms, such as the followed users, has grown.
-        """
+        """Add an index key to an item whose user follows one more user. Events with this key now find the item."""
         self._group_of_item[item].postings.add_key(item, key)
 
     def remove_key(self, item: T, key: Key) -> None:
-        """Remove a key from the item, because the set behind its dynamic index terms has shrunk.
+        """Remove an index key from an item whose user has unfollowed a user. Events no longer find the item by it.
 
-        Call it after the set has changed. The key stays if another filter of the item needs it.
+        The key stays if a filter of the item still needs it, so first remove the user from the set of followed users.
         """
         subscription = self._subscriptions[item]
         try:
@@ -140,14 +131,9 @@ class SubscriptionIndex(Generic[T]):
             return False
 
     def _group_passes(self, group: _NarrowingGroup[T], event: Event) -> bool:
-        """Whether the event passes the narrowing filters of the group.
-
-        A failure is recorded for every item of the group.
-        """
+        """Whether an event passes the group's narrowing filters. If a filter raises, record a failure of each item."""
         try:
             return group.representative is not None and group.representative.passes_narrowing(event)
         except FilterFailure as failed:
-            self.failures.extend(
-                (item, failed) for item, own_group in self._group_of_item.items() if own_group is group
-            )
+            self.failures.extend((item, failed) for item, own in self._group_of_item.items() if own is group)
             return False

@@ -23,13 +23,12 @@ _WORDS = re.compile(_WORD)
 _CHUNKS = re.compile(r"\S+")
 _WORDS_AND_EMOJIS = re.compile(rf"{_WORD}|{_EMOJI}")
 _NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}])"
-_WORDS_EMOJIS_AND_CHARACTERS = re.compile(
-    rf"[{UNSPACED_SCRIPTS}]|{_NOT_UNSPACED}\w(?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*|{_EMOJI}"
-)
+_SPACED_WORD = rf"{_NOT_UNSPACED}\w(?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*"
+_WORDS_EMOJIS_AND_CHARACTERS = re.compile(rf"[{UNSPACED_SCRIPTS}]|{_SPACED_WORD}|{_EMOJI}")
 
 
 def fold(text: str) -> str:
-    """Return the text in a form without differences of case and Unicode form: NFC, full case folding, NFC again.
+    """Return the text without differences of case and of Unicode form: NFC, full case folding, NFC again.
 
     Accents are kept (``touché`` is not ``touche``), and so are the different kinds of apostrophes.
     """
@@ -39,18 +38,17 @@ def fold(text: str) -> str:
 
 
 def words(folded: str) -> set[str]:
-    """Return the words of a folded text."""
+    """Return all words of a case-folded text. A word with punctuation inside gives itself and its parts."""
     if unspaced_scripts.has_unspaced(folded):
-        return _spaced_words(unspaced_scripts.blank_unspaced(folded)) | unspaced_scripts.grams(
-            unspaced_scripts.find_runs(folded)
-        )
+        found = unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
+        return found | _spaced_words(unspaced_scripts.blank_unspaced(folded))
     return _spaced_words(folded)
 
 
 def word_spans(folded: str) -> Iterator[tuple[int, int]]:
-    """Return the positions (start, end) of all words of a folded text, except those in scripts without spaces.
+    """Return the positions (start, end) of all words of a case-folded text, except those in scripts without spaces.
 
-    Some positions lie inside others: a word with punctuation inside, and its parts.
+    A word with punctuation inside gives its own position and those of its parts.
     """
     apart = unspaced_scripts.blank_unspaced(folded)
     for chunk in _CHUNKS.finditer(apart):
@@ -62,26 +60,22 @@ def word_spans(folded: str) -> Iterator[tuple[int, int]]:
 
 
 def words_cut_at_marks(folded: str) -> list[str]:
-    """Return the words of a folded text split at all punctuation, in no particular order."""
+    """Return the words of a case-folded text, split at all punctuation, in no particular order."""
     if unspaced_scripts.has_unspaced(folded):
-        return [
-            *_WORDS.findall(unspaced_scripts.blank_unspaced(folded)),
-            *unspaced_scripts.grams(unspaced_scripts.find_runs(folded)),
-        ]
+        found = unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
+        return [*_WORDS.findall(unspaced_scripts.blank_unspaced(folded)), *found]
     return _WORDS.findall(folded)
 
 
 def words_in_order(folded: str) -> list[str]:
-    """Return the words and emoji of a folded text in order, split at all punctuation.
+    """Return the words and emoji of a case-folded text in order, split at all punctuation.
 
-    Each character of a script without spaces is a word of its own, so that a phrase in such a script is found at any
-    position.
+    Each character of a script without spaces, such as Chinese, is one word, so that phrases are found at any position.
     """
     if folded.isascii():
         return _WORDS.findall(folded)
-    return (_WORDS_EMOJIS_AND_CHARACTERS if unspaced_scripts.has_unspaced(folded) else _WORDS_AND_EMOJIS).findall(
-        folded
-    )
+    pattern = _WORDS_EMOJIS_AND_CHARACTERS if unspaced_scripts.has_unspaced(folded) else _WORDS_AND_EMOJIS
+    return pattern.findall(folded)
 
 
 def _spaced_words(folded: str) -> set[str]:
@@ -95,10 +89,7 @@ def _spaced_words(folded: str) -> set[str]:
 
 @lru_cache(maxsize=8192)
 def _words_of_chunk(chunk: str) -> tuple[str, ...]:
-    """Return the words of a text between two spaces.
-
-    Cached, because ``don't`` or ``delayed.`` are frequent and slow to split.
-    """
+    """Return the words of a text between spaces. Cached, because frequent ones such as ``don't`` take long to split."""
     emoji = () if chunk.isascii() else _EMOJI_PATTERN.findall(chunk)
     found = list(_WORDS.finditer(chunk))
     if not found:

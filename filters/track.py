@@ -5,34 +5,27 @@ from typing import ClassVar, Self
 
 from filters import unspaced_scripts
 from filters.base import Filter, MatchedItem, Role
-from filters.comma_list import split_list
-from filters.error import ParameterError
+from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_key
 from filters.occurrences import find_occurrences
 from filters.tokens import fold
 
-MAX_PHRASES = 400
-"""Maximum number of phrases of one filter."""
-
-MAX_PHRASE_BYTES = 60
-"""Maximum length of one phrase in bytes of UTF-8."""
+MAX_PHRASES = 400  # of one filter
+MAX_PHRASE_BYTES = 60  # of one phrase, in UTF-8
 
 MAX_CANDIDATE_KEYS = 3
-"""Maximum number of index keys of a phrase that must be searched in the text itself.
-
-Few keys keep the trie small, and three of them leave few false candidates.
-"""
-
+"""Number of index keys of a phrase that must be searched in the text. Three leave few false candidates."""
 _FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
 
 class Track(Filter):
-    """Events whose text has all terms of one of the phrases, in any order (Twitter's Streaming API, ``track``).
+    """The filter ``track``: events whose text has all terms of one of the phrases, in any order (as in Twitter's API).
 
-    A bare term is found in words, hashtags, mentions and parts of links. ``#x``, ``@x`` and ``$x`` are found only in
-    that kind of entity. Punctuation in a term is part of it, so ``hello_message.`` never matches. A term in a script
-    without spaces is found at any position (:mod:`filters.unspaced_scripts`).
+    A term without a sign is found in words, hashtags, mentions and parts of links. ``#x`` is found only in hashtags,
+    ``@x`` only in mentions, ``$x`` only in cashtags. A term keeps its punctuation, but a word of a text loses that at
+    its ends, so the term ``hello.`` never matches. A term in a script without spaces is found at any position
+    (:mod:`filters.unspaced_scripts`).
     """
 
     __slots__ = ("_phrases", "_single_terms", "_substring_phrases", "_word_phrases")
@@ -43,19 +36,14 @@ class Track(Filter):
 
     def __init__(self, phrases: Collection[Clause]) -> None:
         self._phrases = frozenset(phrases)
-        self._substring_phrases = {
-            phrase: _required_keys(phrase)
-            for phrase in self._phrases
-            if any(map(unspaced_scripts.needs_substring_search, phrase))
-        }
+        searched = [phrase for phrase in phrases if any(map(unspaced_scripts.needs_substring_search, phrase))]
+        self._substring_phrases = {phrase: _required_keys(phrase) for phrase in searched}
         self._word_phrases = self._phrases - self._substring_phrases.keys()
         self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        return cls(
-            [_parse_phrase(text) for text in split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases")]
-        )
+        return cls(list(map(_parse_phrase, split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases"))))
 
     @property
     def canonical_form(self) -> Hashable:
@@ -69,11 +57,10 @@ class Track(Filter):
         return None if self._substring_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """Return the phrases of words as exact clauses, and the rarest keys of each other phrase as a candidate."""
-        candidates = (
-            sorted(required, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:] for required in self._substring_phrases.values()
-        )
-        return IndexTerms(self._word_phrases, list(map(frozenset, candidates)))
+        """Return phrases of words as exact clauses, and those with long terms in (say) Chinese as candidate clauses."""
+        searched = self._substring_phrases.values()
+        candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
+        return IndexTerms(self._word_phrases, candidates)
 
     def matches(self, event: Event) -> bool:
         terms = event.terms
@@ -85,10 +72,7 @@ class Track(Filter):
         )
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return each term of each phrase that matched, with all its positions in the text.
-
-        The text of a repost is that of the original status.
-        """
+        """Return each term of each matching phrase, with its positions in the text (of a repost: in the original)."""
         analyzed = event.analyzed_text
         terms = {term for phrase in self._phrases if all(map(analyzed.contains_term, phrase)) for term in phrase}
         found = sorted((find_occurrences(analyzed, term), term) for term in terms)

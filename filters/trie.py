@@ -5,23 +5,44 @@ So the work grows with the event and the matches, not with the number of phrases
 """
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-from filters.compact_set import CompactSet, with_item, without_item
 from filters.index_keys import Clause, Key, estimate_rarity
 
 T = TypeVar("T", bound=Hashable)
 
+MAX_TUPLE_ITEMS = 8  # up to this size a CompactSet is a tuple, which takes a quarter of the memory of a set
+
+CompactSet: TypeAlias = tuple[T, ...] | set[T]
+"""A set of items that uses little memory when it is small."""
+
+
+def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
+    """Return ``items`` with ``item`` added: a tuple if small, else a ``set``. A given ``set`` is changed in place."""
+    if isinstance(items, set):
+        items.add(item)
+        return items
+    if item in items:
+        return items
+    return (*items, item) if len(items) < MAX_TUPLE_ITEMS else {*items, item}
+
+
+def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
+    """Return ``items`` without ``item``: a tuple if small, else a ``set``. A given ``set`` is changed in place."""
+    if isinstance(items, set):
+        items.discard(item)
+        return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)
+    return tuple([other for other in items if other != item])
+
 
 class Trie(Generic[T]):
-    """One node of the trie. Each edge is one key of a clause.
+    """A trie (prefix tree) of clauses, which are sets of index keys. Each object is one node, and each edge is one key.
 
-    Most leaves hold exact items only. Then the edge leads to the items themselves, without a node.
+    To save memory, an edge leads to a set of items instead of a node if the node would have only ``exact_items``.
 
     Attributes:
-        exact_items: Items whose clause ends here, and which match without verification.
-        candidate_items: Items whose clause ends here, and which must be verified.
-        children: Nodes or exact items of longer clauses, by the next key.
+        exact_items: Items whose clause ends at this node. An event with all keys of the clause matches.
+        candidate_items: Items whose clause ends at this node. The caller must verify whether such an event matches.
     """
 
     __slots__ = ("candidate_items", "children", "exact_items")
@@ -35,7 +56,7 @@ class Trie(Generic[T]):
         return bool(self.exact_items or self.candidate_items or self.children)
 
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
-        """Add the item under the clause. ``exact`` means that it matches without verification."""
+        """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
         path = _sorted_path(clause)
         if exact and path:
             node = self._node_at(path[:-1])
@@ -43,14 +64,21 @@ class Trie(Generic[T]):
             if not isinstance(items, Trie):
                 node.children[path[-1]] = with_item(items, item)
                 return
-        _add_item(self._node_at(path), item, exact=exact)
+        node = self._node_at(path)
+        if exact:
+            node.exact_items = with_item(node.exact_items, item)
+        else:
+            node.candidate_items = with_item(node.candidate_items, item)
 
     def remove(self, clause: Clause, item: T, *, exact: bool) -> None:
-        """Undo :meth:`add` and delete nodes that have become empty, so churn does not use memory."""
+        """Remove an item that :meth:`add` added with the same arguments, and delete the nodes that become empty."""
         _remove_path(self, _sorted_path(clause), item, exact=exact)
 
     def find(self, keys: frozenset[Key], exact_items: set[T], candidate_items: set[T]) -> None:
-        """Add the items of all clauses within ``keys`` to ``exact_items`` or to ``candidate_items``."""
+        """Find all clauses whose keys are all in ``keys``, and add their items to the two given sets.
+
+        Items in ``exact_items`` match the event. The caller must verify those in ``candidate_items``.
+        """
         if self.exact_items:
             exact_items.update(self.exact_items)
         if self.candidate_items:
@@ -64,7 +92,7 @@ class Trie(Generic[T]):
                 exact_items.update(node)
 
     def _node_at(self, path: list[Key]) -> "Trie[T]":
-        """Return the node at the end of the path. Missing nodes are created."""
+        """Return the node at the end of the path of keys, and create the missing nodes."""
         node = self
         for key in path:
             child = node.children.get(key, ())
@@ -76,7 +104,10 @@ class Trie(Generic[T]):
 
 def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> None:
     if not path:
-        _remove_item(node, item, exact=exact)
+        if exact:
+            node.exact_items = without_item(node.exact_items, item)
+        else:
+            node.candidate_items = without_item(node.candidate_items, item)
         return
     key = path[0]
     child = node.children.get(key, ())
@@ -89,20 +120,6 @@ def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> Non
         node.children[key] = child
     else:
         node.children.pop(key, None)
-
-
-def _add_item(node: Trie[T], item: T, *, exact: bool) -> None:
-    if exact:
-        node.exact_items = with_item(node.exact_items, item)
-    else:
-        node.candidate_items = with_item(node.candidate_items, item)
-
-
-def _remove_item(node: Trie[T], item: T, *, exact: bool) -> None:
-    if exact:
-        node.exact_items = without_item(node.exact_items, item)
-    else:
-        node.candidate_items = without_item(node.candidate_items, item)
 
 
 def _sorted_path(clause: Clause) -> list[Key]:

@@ -4,9 +4,6 @@ A *run* is a part of the text without spaces and punctuation. A term with a char
 position of a run: exactly, in linear time, and in the same way for all these languages. For this a run yields, as
 words, each such character and each pair of neighbours that includes one (overlapping bigrams). A longer term is first
 looked up by its pairs and then searched in the run itself.
-
-A dictionary would be better where a term crosses two words, as 京都 does in 東京都. But each language needs its own
-dictionary, a word may be split differently in two texts, and new words are missing.
 """
 
 import re
@@ -22,17 +19,17 @@ _INSIDE = re.compile(f"[{WORD_CHARACTERS}]+")
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether the text contains a character of a script without spaces."""
+    """Whether the text contains a character of a script without spaces, such as Chinese or Thai."""
     return not text.isascii() and _CHARACTER.search(text) is not None
 
 
 def find_runs(folded: str) -> Iterator[str]:
-    """Return the runs of a folded text that contain a character of a script without spaces."""
+    """Return the words of a case-folded text that have a character of a script without spaces, such as Chinese."""
     return (run for run in _RUN.findall(folded) if _CHARACTER.search(run)) if has_unspaced(folded) else iter(())
 
 
 def grams(runs: Iterable[str]) -> set[str]:
-    """Return the characters of scripts without spaces in these runs, and each pair of neighbours that includes one."""
+    """Return each character of a script without spaces in the given words, and each character pair that has one."""
     letters: set[str] = set()
     pairs: set[str] = set()
     for run in runs:
@@ -45,34 +42,35 @@ def grams(runs: Iterable[str]) -> set[str]:
 
 
 def blank_unspaced(folded: str) -> str:
-    """Return the text with spaces in place of all characters of scripts without spaces.
-
-    A word ends where these characters begin.
-    """
+    """Return the text with each character of a script without spaces, such as Chinese, replaced by a space."""
     return _STRETCH.sub(lambda stretch: " " * len(stretch.group()), folded)
 
 
 def is_substring_term(term: str) -> bool:
-    """Whether a folded term is found at any position of a run, and not only as a whole word."""
+    """Whether a case-folded term has a character of a script without spaces, so that it is found inside words too."""
     return has_unspaced(term) and _INSIDE.fullmatch(term) is not None
 
 
 def needs_substring_search(term: str) -> bool:
-    """Whether a folded term is found inside runs and is longer than the words that a run yields."""
+    """Whether a text must be searched for this case-folded term, because index words alone do not prove the match.
+
+    Such a term has more than two characters, at least one of them of a script without spaces.
+    """
     return len(term) > 2 and is_substring_term(term)
 
 
 def required_words(term: str) -> frozenset[str]:
-    """Return the words that every text with this folded term has: the term itself, or the pairs of a long one."""
-    return (
-        frozenset(gram for gram in grams([term]) if len(gram) == 2)
-        if needs_substring_search(term)
-        else frozenset((term,))
-    )
+    """Return index words that every text with this term has: the term itself or, if it is long, its character pairs.
+
+    A long term has more than two characters and is in a script without spaces.
+    """
+    if needs_substring_search(term):
+        return frozenset(gram for gram in grams([term]) if len(gram) == 2)
+    return frozenset((term,))
 
 
 def find_starts(folded: str, term: str) -> Iterator[int]:
-    """Return the start of each occurrence of the term in the runs of a folded text. Occurrences may overlap."""
+    """Return the start of each occurrence of a term in the words of a case-folded text. Occurrences may overlap."""
     for run in _RUN.finditer(folded):
         at = folded.find(term, run.start(), run.end())
         while at >= 0:

@@ -28,19 +28,15 @@ _FORBIDDEN_BEFORE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff]")
 _FORBIDDEN_BEFORE_BARE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff\-_./]")
 _FORBIDDEN_AFTER = re.compile(r"[A-Za-z0-9@+\-]")
 
-MAX_LABEL_CHARS = 63
-"""Maximum length of one label of a host name, including punycode (RFC 1035)."""
+MAX_LABEL_CHARS = 63  # of one label of a host name, including punycode (RFC 1035)
 
-SHORTENER_HOST = "t.co"
-"""A host whose paths have a known form: letters and digits, at most ``MAX_SHORT_PATH_CHARS`` with the slash."""
-
-MAX_SHORT_PATH_CHARS = 41
-
+SHORTENER_HOST = "t.co"  # its paths have only letters and digits
+MAX_SHORT_PATH_CHARS = 41  # of a path of this host, with the slash
 _PUNYCODE_PREFIX_CHARS = len("xn--")
 
 
 class UrlSpan(NamedTuple):
-    """Position of a link in code points, and whether the link contains its protocol."""
+    """Position of a link in a text, in code points, and whether the link contains its protocol."""
 
     start: int
     end: int
@@ -48,7 +44,7 @@ class UrlSpan(NamedTuple):
 
 
 def find_urls(text: str) -> Iterator[UrlSpan]:
-    """Find all links in order. They do not overlap."""
+    """Find all links of a text in order. Links do not overlap."""
     if "." not in text:
         return
     at = free = 0
@@ -56,17 +52,16 @@ def find_urls(text: str) -> Iterator[UrlSpan]:
         at = run.end()
         if "." not in run.group():
             continue
-        for span in _find_protocol_url(text, run.start(), run.end(), free) or _find_bare_urls(
-            text, run.start(), run.end()
-        ):
+        start, end = run.span()
+        for span in _find_protocol_url(text, start, end, free) or _find_bare_urls(text, start, end):
             yield span
             at = free = span.end
 
 
 def _find_protocol_url(text: str, start: int, end: int, free: int) -> list[UrlSpan]:
-    """Return the link whose host begins at ``start``, if it has a protocol: a list of at most one item.
+    """Return a list with the link whose host begins at ``start``, or an empty list if no protocol precedes the host.
 
-    A protocol that begins before ``free`` belongs to the previous link.
+    ``free`` is the end of the previous link. The protocol must not begin before it.
     """
     protocol = _PROTOCOL.search(text, max(free, start - 8), start)
     if protocol is None:
@@ -96,8 +91,8 @@ def _find_bare_urls(text: str, start: int, end: int) -> Iterator[UrlSpan]:
 def _host_end(text: str, start: int, end: int, limit: int) -> int | None:
     """Return the end of the longest host in ``text[start:end]``, or None if there is no host.
 
-    A host has subdomains, a domain and a known top-level domain. The top-level domain may extend to ``limit``, because
-    a bare host is found by its ASCII part and may end in another script.
+    The top-level domain may extend beyond ``end`` up to ``limit``: the caller may search only ASCII characters, but
+    the top-level domain may be in another script.
     """
     best = None
     at = start
@@ -135,10 +130,7 @@ def _tld_length(text: str, start: int, limit: int) -> int:
 
 
 def _url_end(text: str, host_end: int, *, short: bool) -> int:
-    """Return the end of the port, path and query that follow a host.
-
-    ``short`` allows only letters and digits in the path.
-    """
+    """Return the end of port, path and query behind a host. If the host is t.co (``short``), paths are alphanumeric."""
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()
@@ -151,7 +143,7 @@ def _url_end(text: str, host_end: int, *, short: bool) -> int:
 
 
 def _trim_end(text: str, start: int, end: int, last: re.Pattern[str]) -> int:
-    """Move ``end`` back until the character before it may end a link, but not below ``start``."""
+    """Return ``end``, moved back (at most to ``start``) until the character before it may end a link."""
     while end > start and not last.match(text, end - 1):
         end -= 1
     return end

@@ -9,7 +9,7 @@ import logging
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from aiohttp import web
 
 from filters.registry import Registry
 from stream_server.config.settings import Config
-from stream_server.events.language import LanguageDetector, detect_language, detect_nothing
+from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
@@ -32,7 +32,6 @@ from stream_server.runtime.metrics import Metrics
 from stream_server.security import tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
-from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
@@ -43,10 +42,8 @@ from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER,
 logger = logging.getLogger(__name__)
 
 FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feed_task")
-"""The task that runs the feed. The server stops if it ends."""
-
 JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("jobs_task")
-"""The task that runs the background services. The server stops if it ends."""
+"""The tasks that run the feed and the background services. The server stops if one of them ends."""
 
 GOODBYE_SECONDS = 1.0
 """Seconds that a client has to take the goodbye. The server then closes the connection, because other clients wait."""
@@ -54,18 +51,18 @@ GOODBYE_SECONDS = 1.0
 MIN_BUFFER_BYTES = 4096
 """Least number of bytes that may wait unsent for a client, besides the kernel's buffer."""
 
-
 APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
 """The function that passes reloaded settings to all running parts."""
 
 
 @asynccontextmanager
 async def running_application(config: Config) -> AsyncIterator[web.Application]:
-    """Run everything behind the HTTP routes while the block runs; yield the app once the feed is ready."""
+    """Run all parts of a server except its HTTP sockets while the block runs. Yields the app once the feed is ready."""
     store = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
-        min_write_replicas=config.write_replicas, size_limits=_script_sizes(config),
-        detect_language=_language_detector(config),
+        min_write_replicas=config.write_replicas,
+        size_limits=SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size),
+        detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=lambda: feed.detector.recheck(),  # noqa: PLW0108 - the feed is made below
     )  # fmt: skip
     await store.open()
@@ -74,7 +71,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     subscriptions = SubscriptionParser(_load_filters())
     hub = Hub(
         _client_limits(config), log, await store.log.head(),
-        now_ms=_now_ms, lag_ms=link_health.lag_ms,
+        now_ms=lambda: time.time_ns() // 1_000_000, lag_ms=link_health.lag_ms,
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     feed = Feed(
@@ -95,21 +92,18 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config)
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
-    app[app_keys.METRICS] = _make_metrics(hub, feed, store.log)
-    _watch_background_services(app[app_keys.METRICS], store, services)
+    app[app_keys.METRICS] = _make_metrics(hub, feed, store, services)
     routes.add_routes(app)
     hub.start()
-    feed_task = app[FEED_TASK] = asyncio.create_task(feed.run(), name="feed")
-    jobs_task = app[JOBS_TASK] = asyncio.create_task(
-        _run_background_services(services, config), name="background services"
-    )
+    app[FEED_TASK] = asyncio.create_task(feed.run(), name="feed")
+    app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, config), name="background services")
     try:
-        await _wait_for_feed(feed, feed_task)
+        await _wait_for_feed(feed, app[FEED_TASK])
         yield app
     finally:
-        feed_task.cancel()
-        jobs_task.cancel()
-        await asyncio.gather(feed_task, jobs_task, return_exceptions=True)
+        app[FEED_TASK].cancel()
+        app[JOBS_TASK].cancel()
+        await asyncio.gather(app[FEED_TASK], app[JOBS_TASK], return_exceptions=True)
         if key_set is not None:
             await key_set.close()
         passwords.close()
@@ -118,7 +112,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
 
 @asynccontextmanager
 async def serve_application(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
-    """Run the app on the socket that ``listen`` returns. At the end of the block, send goodbyes and close it."""
+    """Run a server on the socket from ``listen``. After the block, send clients a ``goodbye`` and stop the server."""
     async with running_application(config) as app:
         runner = http_connection.make_runner(app)
         await runner.setup()
@@ -132,13 +126,7 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
 
 
 class BackgroundServices(NamedTuple):
-    """The parts of a server that work besides requests.
-
-    Attributes:
-        job_workers: They do the jobs that writes leave, such as fan-out.
-        repair_loop: It repairs timelines and counters from time to time.
-        trimmer: It removes old entries from the log.
-    """
+    """The background tasks of a server: job workers, repair loop, and trimmer of the log."""
 
     job_workers: JobWorkers
     repair_loop: RepairLoop
@@ -146,27 +134,25 @@ class BackgroundServices(NamedTuple):
 
 
 def _make_background_services(store: Store, config: Config) -> BackgroundServices:
-    """Build the background services."""
-    random_source = random.Random()
+    jitter = random.Random()
     return BackgroundServices(
-        JobWorkers(store.job_queue, store.job_runner, random_source),
-        RepairLoop(store.repair, random_source),
-        LogTrimmer(store.retention, _retention_limits(config), random_source),
+        JobWorkers(store.job_queue, store.job_runner, jitter),
+        RepairLoop(store.repair, jitter),
+        LogTrimmer(store.retention, _retention_limits(config), jitter),
     )
 
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
-    """Run the background services until cancelled. A server without job workers only trims the log."""
+    """Run job workers, repair loop and trimmer until cancelled. With ``--job-workers 0``, run only the trimmer."""
+    repair_seconds = config.repair_seconds if config.job_workers else 0
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
-        group.create_task(
-            services.repair_loop.run(config.repair_seconds if config.job_workers else 0), name="repair loop"
-        )
+        group.create_task(services.repair_loop.run(repair_seconds), name="repair loop")
         group.create_task(services.trimmer.run(), name="trimmer")
 
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
-    """Wait until the feed is ready for the first time; raises the exception of the feed if it fails."""
+    """Wait until the feed is ready for the first time. If the feed fails before that, raise its exception."""
     ready = asyncio.create_task(feed.wait_ready(), name="feed: first ready")
     await asyncio.wait({ready, feed_task}, return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
@@ -175,7 +161,7 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
 
 
 def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Pass reloaded settings to the parts that keep a copy. Request handlers read the shared config at each request."""
+    """Pass reloaded settings to the parts that keep a copy. Request handlers read the config at each request."""
     config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
     hub.apply_limits(_client_limits(config))
@@ -184,23 +170,12 @@ def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer
     app[app_keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
 
 
-def _script_sizes(config: Config) -> SizeLimits:
-    """Return the limits that the store's scripts use."""
-    return SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size)
-
-
 def _retention_limits(config: Config) -> RetentionLimits:
-    """Return the limits by which the trimmer keeps the log small."""
     return RetentionLimits(config.log_max_seconds, config.log_max_bytes)
 
 
-def _language_detector(config: Config) -> LanguageDetector:
-    """Return the detector for new posts, or the one that answers ``und`` if detection is off."""
-    return detect_language if config.detect_language == "on" else detect_nothing
-
-
 def _client_limits(config: Config) -> HubLimits:
-    """Return the hub's limits. Its share of a client's buffer is what the kernel's buffer leaves, but never zero."""
+    """Return the hub's limits. A client's buffer limit is ``client_buffer_bytes`` without the kernel's send buffer."""
     return HubLimits(
         buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
         heartbeat_seconds=config.heartbeat_seconds,
@@ -214,7 +189,7 @@ def _client_limits(config: Config) -> HubLimits:
 
 
 def _load_filters() -> Registry:
-    """Return all installed filters. An unusable filter fails the start of the server, not its first client."""
+    """Import all installed filters now, so that an unusable filter fails the start of the server and not a request."""
     registry = Registry.from_entry_points()
     if not registry.all():
         raise RuntimeError("no filters are installed: `pip install` the project, so that its entry points exist")
@@ -222,59 +197,51 @@ def _load_filters() -> Registry:
 
 
 def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
-    """Return the check behind ``/readyz``: ready means that the feed works and the server is not stopping."""
+    """Return the function that answers ``/readyz``: ready if the feed works and the server is not stopping."""
+
     def ready() -> tuple[bool, dict[str, object]]:
-        """Return whether the server is ready, and the details that ``/readyz`` shows."""
         is_ready = feed.is_ready and not hub.is_stopping
         return is_ready, {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
 
     return ready
 
 
-def _make_metrics(hub: Hub, feed: Feed, log: EventLog) -> Metrics:
-    """Return the metrics of hub, feed and log."""
-    metrics = Metrics()
-    metrics.watch("stream_server_streams", lambda: len(hub.registry))
-    metrics.watch("stream_server_streams_live", hub.count_live_clients)
-    metrics.watch_labelled("stream_server_streams_ended_total", lambda: hub.counters.ended_streams)
-    metrics.watch("stream_server_events_published_total", lambda: hub.counters.published)
-    metrics.watch("stream_server_events_delivered_total", lambda: hub.flusher.delivered)
-    metrics.watch("stream_server_events_malformed_total", lambda: hub.counters.malformed + feed.malformed)
-    metrics.watch("stream_server_events_duplicate_total", lambda: feed.duplicates)
-    metrics.watch("stream_server_events_recovered_total", lambda: feed.recovered)
-    metrics.watch("stream_server_flushes_total", lambda: hub.flusher.flushes)
-    metrics.watch(
-        "stream_server_filter_failures_total", lambda: hub.counters.filter_failures + hub.catchup_reader.failures
-    )
-    metrics.watch("stream_server_subscriptions_without_keys", lambda: hub.index.scanned_count)
-    metrics.watch("stream_server_stream_failures_total", lambda: hub.background_tasks.failures)
-    metrics.watch("stream_server_slow_client_demotions_total", lambda: hub.counters.slow_demotions)
-    metrics.watch("stream_server_redis_reconnects_total", lambda: feed.reconnects)
-    metrics.watch("stream_server_rollbacks_total", lambda: feed.rollbacks)
-    metrics.watch("stream_server_feed_lag_seconds", lambda: feed.link_health.lag_ms() / 1000)
-    metrics.watch("stream_server_ring_bytes", lambda: hub.ring.size_bytes)
-    metrics.watch("stream_server_log_number", lambda: hub.head.n)
-    metrics.watch("stream_server_log_invalid_rows_total", lambda: log.invalid_rows)
-    metrics.watch("stream_server_tasks", lambda: len(asyncio.all_tasks()))
-    return metrics
-
-
-def _watch_background_services(metrics: Metrics, store: Store, services: BackgroundServices) -> None:
-    """Add the metrics of the background services."""
+def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices) -> Metrics:
     job_workers, repair_loop, trimmer = services
-    metrics.watch("stream_server_job_passes_total", lambda: job_workers.passes_done)
-    metrics.watch("stream_server_jobs_done_total", lambda: job_workers.jobs_done)
-    metrics.watch("stream_server_job_failures_total", lambda: job_workers.failed_passes)
-    metrics.watch("stream_server_jobs_deferred_total", lambda: store.syndication.failed_passes)
-    metrics.watch("stream_server_repairs_total", lambda: repair_loop.findings)
-    metrics.watch("stream_server_jobs_due", lambda: job_workers.queue_depth.due)
-    metrics.watch("stream_server_jobs_parked", lambda: job_workers.queue_depth.parked)
-    metrics.watch("stream_server_log_entries", lambda: trimmer.log_size.entries)
-    metrics.watch("stream_server_log_bytes", lambda: trimmer.log_size.bytes)
-    metrics.watch("stream_server_log_age_seconds", lambda: trimmer.log_size.age_seconds)
-    metrics.watch("stream_server_log_trimmed_total", lambda: trimmer.trimmed_entries)
-
-
-def _now_ms() -> int:
-    """Return this machine's time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
+    readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
+        "streams": lambda: len(hub.registry),
+        "streams_live": hub.count_live_clients,
+        "streams_ended_total": lambda: hub.counters.ended_streams,
+        "events_published_total": lambda: hub.counters.published,
+        "events_delivered_total": lambda: hub.flusher.delivered,
+        "events_malformed_total": lambda: hub.counters.malformed + feed.malformed,
+        "events_duplicate_total": lambda: feed.duplicates,
+        "events_recovered_total": lambda: feed.recovered,
+        "flushes_total": lambda: hub.flusher.flushes,
+        "filter_failures_total": lambda: hub.counters.filter_failures + hub.catchup_reader.failures,
+        "subscriptions_without_keys": lambda: hub.index.scanned_count,
+        "stream_failures_total": lambda: hub.background_tasks.failures,
+        "slow_client_demotions_total": lambda: hub.counters.slow_demotions,
+        "redis_reconnects_total": lambda: feed.reconnects,
+        "rollbacks_total": lambda: feed.rollbacks,
+        "feed_lag_seconds": lambda: feed.link_health.lag_ms() / 1000,
+        "ring_bytes": lambda: hub.ring.size_bytes,
+        "log_number": lambda: hub.head.n,
+        "log_invalid_rows_total": lambda: store.log.invalid_rows,
+        "tasks": lambda: len(asyncio.all_tasks()),
+        "job_passes_total": lambda: job_workers.passes_done,
+        "jobs_done_total": lambda: job_workers.jobs_done,
+        "job_failures_total": lambda: job_workers.failed_passes,
+        "jobs_deferred_total": lambda: store.syndication.failed_passes,
+        "repairs_total": lambda: repair_loop.findings,
+        "jobs_due": lambda: job_workers.queue_depth.due,
+        "jobs_parked": lambda: job_workers.queue_depth.parked,
+        "log_entries": lambda: trimmer.log_size.entries,
+        "log_bytes": lambda: trimmer.log_size.bytes,
+        "log_age_seconds": lambda: trimmer.log_size.age_seconds,
+        "log_trimmed_total": lambda: trimmer.trimmed_entries,
+    }
+    metrics = Metrics()
+    for name, read in readers.items():
+        metrics.watch(f"stream_server_{name}", read)
+    return metrics

@@ -40,10 +40,10 @@ The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
 
 
 class CommandGroup(click.Group):
-    """The group of commands. It turns the exceptions of a command into a sentence and an exit code."""
+    """The click group of all commands. If a command fails, it prints one sentence and sets the exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the chosen command; raises :class:`CommandFailure` or click's Exit instead of other exceptions."""
+        """Run the chosen command. Turn its exceptions into :class:`CommandFailure`, and Ctrl-C into click's Exit."""
         try:
             return super().invoke(ctx)
         except InvalidSetting as error:
@@ -56,7 +56,7 @@ class CommandGroup(click.Group):
             raise click.exceptions.Exit(INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature that click calls
-        """Return the commands in the order in which a person needs them, not by name."""
+        """Return the names of the commands in the order in which a person needs them, not in alphabetical order."""
         return list(self.commands)
 
 
@@ -74,5 +74,5 @@ for command in (serve, worker, reload, token, tail, rules, replay, repair, docto
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command ``stream-server`` with the arguments of this process."""
     cli(prog_name="stream-server")

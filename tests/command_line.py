@@ -19,21 +19,19 @@ COMMAND = (sys.executable, "-m", "stream_server")
 
 
 class Outcome(NamedTuple):
-    """How a command ended."""
-
     code: int
     out: str
     err: str
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """This environment without settings of the server, and with ``more``."""
+    """Return this environment without settings of the server, and with ``more``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
     return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | more
 
 
 def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
-    """Run ``stream-server`` to its end, for 30 s at most; no traceback may ever come out of it."""
+    """Run ``stream-server`` to its end, for 30 s at most. Fails if it prints a traceback."""
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         cwd=ROOT, env=env or clean_environment(), capture_output=True, text=True, timeout=30, check=False,
@@ -44,7 +42,7 @@ def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome
 
 
 def invoke(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
-    """The same inside this process, which saves a second; for what ends before anything is started."""
+    """Run the command inside this process, which saves a second. For commands that start no server."""
     own = {name: None for name in os.environ if name.startswith("STREAM_SERVER_")}
     result = CliRunner(env={**own, **(env or {})}).invoke(
         cli, [str(one) for one in arguments], prog_name="stream-server"
@@ -54,7 +52,7 @@ def invoke(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outc
 
 
 class Running:
-    """A program that goes on until it is interrupted; ``out`` and ``err`` are what it has printed so far."""
+    """A program that runs until it is interrupted. ``out`` and ``err`` are what it has printed so far."""
 
     def __init__(self, command: list[str], folder: Path, env: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,16 +62,14 @@ class Running:
 
     @property
     def out(self) -> str:
-        """Standard output."""
         return self._files[0].read_text(errors="replace")
 
     @property
     def err(self) -> str:
-        """Standard error."""
         return self._files[1].read_text(errors="replace")
 
     def until(self, check: Callable[[], object], seconds: float = 60.0) -> None:
-        """Wait until ``check`` is true; fails with what was printed if the program ends, or the time is over."""
+        """Wait until ``check`` is true. Fails with the output if the program ends before that."""
         end = time.monotonic() + seconds
         while not check():
             alive = self.process.poll() is None
@@ -82,14 +78,13 @@ class Running:
             time.sleep(0.02)  # the condition is looked at above; this only paces it
 
     def interrupt(self) -> int:
-        """Ctrl-C; the exit code."""
+        """Send SIGINT and return the exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(15)
 
 
 @contextmanager
 def running(*arguments: str | Path, folder: Path, env: Mapping[str, str]) -> Iterator[Running]:
-    """A program, killed at the end of the block if it still runs."""
     program = Running([str(argument) for argument in arguments], folder, env)
     try:
         yield program

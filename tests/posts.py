@@ -7,8 +7,6 @@ from tests.end_to_end.server import Server
 
 
 def post(server: Server, jwt: str, *messages: str) -> None:
-    """Post these, one after the other."""
-
     async def posting() -> None:
         async with ApiClient(server.address, jwt) as api:
             for message in messages:

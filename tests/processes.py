@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie is dead, whoever still has to collect it."""
+    """Whether the process runs. A zombie does not."""
     stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
@@ -20,7 +20,6 @@ def alive(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The ids of the processes that it has started and that run."""
     if Path("/proc/self/stat").exists():
         return [child for child in _processes() if _parent(child) == pid and alive(child)]
     asked = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
@@ -32,7 +31,6 @@ def _processes() -> list[int]:
 
 
 def _parent(pid: int) -> int | None:
-    """The process that started it; None if it is gone."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except (FileNotFoundError, ProcessLookupError):
@@ -40,12 +38,12 @@ def _parent(pid: int) -> int | None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time that the process has used itself, all its threads together; by Linux' /proc."""
+    """Return the processor time of the process, all threads together, by Linux' /proc."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def listening(port: int) -> int:
-    """How many sockets listen on this TCP port of IPv4: one a worker; by Linux' /proc."""
+    """Return the number of sockets that listen on this IPv4 port, by Linux' /proc: one per worker."""
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return sum(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)

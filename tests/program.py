@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class Program:
-    """A Python module as a process in a session of its own; it says one JSON object a line."""
+    """A Python module as a process in a session of its own. It prints one JSON object per line."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -23,7 +23,7 @@ class Program:
         self.said: list[dict[str, Any]] = []
 
     async def hear(self, word: str, *, seconds: float = 20.0) -> Any:
-        """The value of the first thing said with the member ``word``, now or earlier; fails if it ends without."""
+        """Wait for the first line with the member ``word``, also an earlier one, and return the value."""
         async with asyncio.timeout(seconds):
             while True:
                 for message in self.said:
@@ -38,7 +38,7 @@ class Program:
         self.said.append(json.loads(line))
 
     async def end(self, *, seconds: float = 20.0) -> int:
-        """Hear all that it says until its end; its exit code."""
+        """Read all output until the program ends, and return its exit code."""
         assert self.process.stdout is not None
         async with asyncio.timeout(seconds):
             async for line in self.process.stdout:
@@ -46,17 +46,15 @@ class Program:
             return await self.process.wait()
 
     def kill(self) -> None:
-        """SIGKILL to this process alone."""
         os.kill(self.pid, signal.SIGKILL)
 
     def interrupt(self) -> None:
-        """What Ctrl-C in a terminal does: SIGINT to the whole foreground group."""
+        """Send SIGINT to the whole process group, as Ctrl-C in a terminal does."""
         os.killpg(self.pid, signal.SIGINT)
 
 
 @asynccontextmanager
 async def running(module: str, *arguments: object, env: Mapping[str, str] | None = None) -> AsyncIterator[Program]:
-    """The program, killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-W", "error", "-m", module, *map(str, arguments),
         cwd=ROOT, stdout=PIPE, start_new_session=True, env=None if env is None else {**os.environ, **env},
@@ -72,6 +70,5 @@ async def running(module: str, *arguments: object, env: Mapping[str, str] | None
 
 
 def say(**message: object) -> None:
-    """One line of such a program."""
     sys.stdout.write(json.dumps(message) + "\n")  # in one write, since several processes share the pipe
     sys.stdout.flush()

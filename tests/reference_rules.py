@@ -32,12 +32,10 @@ PRECEDENCE = {"AND": 2, "OR": 1, "(": 0}
 
 
 class NoRule(ValueError):
-    """The text is no rule."""
+    """The text is not a valid rule."""
 
 
 class Text:
-    """What a status says, looked through once."""
-
     def __init__(self, status: Status) -> None:
         self.entities = status["entities"]
         self.terms = reference.tokens(status)
@@ -45,16 +43,14 @@ class Text:
         self.words = sequence(status["message"])
 
     def says(self, term: str) -> bool:
-        """Whether a folded term stands in it."""
         return reference.is_said(term, self.terms, self.runs)
 
     def saysin_a_row(self, words: list[str]) -> bool:
-        """Whether these words stand in it without another between them."""
         return in_a_row(words, self.words) and all(map(self.says, words))
 
 
 class Seen:
-    """A status as rules look at it, with the facts of its author."""
+    """A status with the facts about its author that rules ask for."""
 
     def __init__(self, status: Status, facts: Facts) -> None:
         self.status = status
@@ -67,48 +63,39 @@ class Seen:
 
     @property
     def place(self) -> Mapping[str, Any]:
-        """Where it says that it is; a repost is nowhere."""
         return {} if self.reposted else self.status["place"] or {}
 
     @property
     def point(self) -> tuple[float, float] | None:
-        """The same to the metre."""
         location = None if self.reposted else self.status["location"]
         return (location["lon"], location["lat"]) if location else None
 
 
 class Operand(NamedTuple):
-    """One operator with its value."""
-
     name: str
     value: str
     negated: bool
 
     @property
     def standalone(self) -> bool:
-        """Whether a rule can be made of it alone."""
         return not self.negated and self.name in STANDALONE
 
     def holds(self, seen: Seen) -> bool:
-        """Whether it is so."""
         return TESTS[self.name](seen, self.value) is not self.negated
 
 
 class Pair(NamedTuple):
-    """Two parts with `AND` or `OR` between them."""
-
     sign: str
     left: "Part"
     right: "Part"
 
     @property
     def standalone(self) -> bool:
-        """A conjunction needs one part by which it can be found, and each alternative needs its own."""
+        """A conjunction needs one standalone part. An alternative needs both."""
         both = (self.left.standalone, self.right.standalone)
         return any(both) if self.sign == "AND" else all(both)
 
     def holds(self, seen: Seen) -> bool:
-        """Whether both are so, or one of them."""
         both = (self.left.holds(seen), self.right.holds(seen))
         return all(both) if self.sign == "AND" else any(both)
 
@@ -117,12 +104,10 @@ Part: TypeAlias = Operand | Pair
 
 
 def matches(rule: str, status: Status, facts: Facts) -> bool:
-    """Whether the status is what the rule asks for; raises NoRule."""
     return parsed(rule).holds(Seen(status, facts))
 
 
 def parsed(rule: str) -> Part:
-    """What the rule says; raises NoRule."""
     if len(rule) > MAX_LENGTH:
         raise NoRule("too long")
     part = _built(_behind(_with_ands(_lexemes(rule))))
@@ -144,7 +129,7 @@ def _lexemes(rule: str) -> list[str]:
 
 
 def _with_ands(lexemes: list[str]) -> list[str]:
-    """What stands side by side is joined."""
+    """Insert AND between adjacent operands."""
     told: list[str] = []
     for lexeme in lexemes:
         if lexeme == "AND":
@@ -156,7 +141,7 @@ def _with_ands(lexemes: list[str]) -> list[str]:
 
 
 def _behind(lexemes: Iterable[str]) -> list[str]:
-    """The shunting yard: signs after what they join, and no parentheses."""
+    """Convert to postfix order by the shunting-yard algorithm."""
     told: list[str] = []
     waiting: list[str] = []
     for lexeme in lexemes:
@@ -210,7 +195,7 @@ def _operand(lexeme: str) -> Operand:
 
 
 def _check_samples(part: Part, *, alternative: bool) -> None:
-    """A sample is of the whole rule: neither of one alternative, nor of all the others."""
+    """`sample` must apply to the whole rule: not to one alternative, and not negated."""
     if isinstance(part, Pair):
         for one in (part.left, part.right):
             _check_samples(one, alternative=alternative or part.sign == "OR")
@@ -234,7 +219,6 @@ def _sensible(name: str, value: str) -> bool:
 
 
 def is_one_picture(value: str) -> bool:
-    """Whether it is a picture and nothing else."""
     return len(value) == 1 and reference.is_picture(value)
 
 
@@ -254,14 +238,13 @@ def _on_earth(name: str, numbers: list[float]) -> bool:
 
 
 def _numbers(value: str) -> list[float]:
-    """What is in the brackets, a radius in kilometres."""
+    """Return the numbers in the brackets, with a radius in kilometres."""
     *plain, last = value.strip("[] ").split()
     mile = KM_PER_MILE if last.endswith("mi") else 1.0
     return [*map(float, plain), float(last.removesuffix("mi").removesuffix("km")) * mile]
 
 
 def _range(value: str) -> tuple[float, float]:
-    """A number alone is the least."""
     low, _, high = value.partition("..")
     return float(low or 0), float(high or "inf")
 
@@ -271,7 +254,7 @@ def _unquoted(value: str) -> str:
 
 
 def sequence(text: str) -> list[str]:
-    """The words of a text, cut at every blank and mark; a picture is one, and so is a character without blanks."""
+    """Return the words of a text. A pictograph and a character of a script without spaces are words of their own."""
     return "".join(
         f" {c} " if _stands_alone(c) else c if reference.is_word_character(c) else " " for c in fold(text)
     ).split()
@@ -282,7 +265,6 @@ def _stands_alone(character: str) -> bool:
 
 
 def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Along a great circle, by the law of haversines."""
     (lon, lat), (other_lon, other_lat) = (tuple(map(math.radians, p)) for p in (a, b))
     half = math.sin((other_lat - lat) / 2) ** 2
     half += math.cos(lat) * math.cos(other_lat) * math.sin((other_lon - lon) / 2) ** 2
@@ -293,7 +275,6 @@ def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 
 def in_a_row(words: list[str], said: list[str]) -> bool:
-    """Whether these words stand in what is said, one behind the other."""
     return any(said[i : i + len(words)] == words for i in range(len(said)))
 
 
@@ -313,7 +294,7 @@ def _says_near(seen: Seen, value: str) -> bool:
 
 
 def _near(words: list[str], most: int, said: list[str]) -> bool:
-    """So many steps may the words have moved from where the phrase has them; turned round, two have moved two."""
+    """Whether the words occur within ``most`` moves from the phrase. Two words in reverse order are two moves."""
     places = [[i for i, word in enumerate(said) if word == wanted] for wanted in words]
     for taken in product(*places):
         moved = [place - i for i, place in enumerate(taken)]
@@ -356,7 +337,7 @@ def _in_box(seen: Seen, value: str) -> bool:
 
 
 def _enclosed(seen: Seen, inside: Callable[[tuple[float, float]], bool]) -> bool:
-    """Its point decides; without one its place is inside if all corners are, and none is over the date line."""
+    """Decide by the point, or by all four corners of the place, which must not cross the date line."""
     if seen.point is not None:
         return inside(seen.point)
     box = seen.place.get("box")

@@ -48,7 +48,7 @@ def test_every_question_about_reliability_is_answered() -> None:
 
 @cache
 def _functions(path: str) -> dict[str, bool]:
-    """The functions of a file, and whether the first tier runs them: neither they nor the file are marked for later."""
+    """Return the functions of a test file, and whether the first tier runs them."""
     tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
     marks = [ast.unparse(node.value) for node in tree.body if isinstance(node, ast.Assign) and _marks(node)]
     later = any(map(_LATER.search, marks))

@@ -26,7 +26,6 @@ LONG = "a long text about coffee, with more than forty characters in it"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Start a real server with the example's filter installed."""
     site = tmp_path_factory.mktemp("site")
     install(PLUGIN, site)
     with pytest.MonkeyPatch.context() as patch:
@@ -37,8 +36,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def jwt(server: Server) -> str:
-    """Return a token with all scopes."""
-
     async def sign_up() -> str:
         async with ApiClient(server.address) as api:
             try:

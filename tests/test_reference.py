@@ -94,7 +94,7 @@ UNSPACED = [
 
 
 def said(message: str, **more: Any) -> dict[str, Any]:
-    """A status as the API would answer it; good enough entities for the texts above."""
+    """Return a status as the API answers it, with entities that suffice for the texts above."""
     urls = [m.span() for m in re.finditer(r"\b(https?://)?([a-z0-9-]+\.)+com(/\w+)?", message)]
     entities = {
         "hashtags": [{"text": m[1], "indices": list(m.span())} for m in re.finditer(r"#(\w+)", message)],
@@ -106,7 +106,6 @@ def said(message: str, **more: Any) -> dict[str, Any]:
 
 
 def post(message: str = "", **more: Any) -> dict[str, Any]:
-    """That status as a happening."""
     return {"kind": "post", "status": said(message, **more)}
 
 

@@ -14,7 +14,6 @@ BERLIN = {"lon": 13.4, "lat": 52.5}
 
 
 def status(message: str = "", **more: Any) -> dict[str, Any]:
-    """A status as the API would answer it."""
     plain: dict[str, Any] = {
         "login": "Anna",
         "in_reply_to_uid": None,
@@ -27,12 +26,10 @@ def status(message: str = "", **more: Any) -> dict[str, Any]:
 
 
 def repost(message: str, **more: Any) -> dict[str, Any]:
-    """A repost without words of somebody's status."""
     return status("", origin="9", original=status(message, id="9", uid="8", login="Bob", **more))
 
 
 def quote(message: str, original: str) -> dict[str, Any]:
-    """A status that says something about somebody's."""
     return status(message, origin="9", original=status(original, id="9", uid="8", login="Bob"))
 
 

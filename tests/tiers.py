@@ -14,10 +14,10 @@ QUICK = "quick"
 
 
 def sample(values: Iterable[T], drawn: Callable[[T], bool]) -> list[ParameterSet]:
-    """Parameters of which the first tier has those that are ``drawn``."""
+    """Return parameters of which only the ``drawn`` ones are in the first tier."""
     return [pytest.param(value, marks=[] if drawn(value) else [pytest.mark.extended]) for value in values]
 
 
 def quick() -> bool:
-    """Whether this is the first tier, where random tests try less."""
+    """Whether only the first tier runs, so random tests try fewer cases."""
     return settings.get_current_profile_name() == QUICK

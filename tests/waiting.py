@@ -1,6 +1,7 @@
-"""Waiting for a condition with a deadline, in place of sleeping and hoping."""
+"""Waiting for a condition with a deadline, in place of a sleep of a guessed length."""
 
 import asyncio
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -9,7 +10,7 @@ from typing import TypeVar, overload
 T = TypeVar("T")
 
 PATIENCE = 10.0
-"""Seconds that tests give Redis to answer: a busy machine is not an outage, and what tells one names its own time."""
+"""Seconds that tests give Redis to answer, because a busy machine is not an outage."""
 
 
 @overload
@@ -21,9 +22,9 @@ async def eventually(check: Callable[[], T], *, seconds: float = 10.0, what: str
 
 
 async def eventually(check: Callable[[], object], *, seconds: float = 10.0, what: str = "") -> object:
-    """The first true answer of ``check`` (a function, plain or async), asked every 10 ms.
+    """Return the first true answer of ``check`` (a function, plain or async), which is called every 10 ms.
 
-    Raises AssertionError, naming ``what``, when there was none within ``seconds``.
+    Raises AssertionError with ``what`` if there is none within ``seconds``.
     """
     end = time.monotonic() + seconds
     while True:
@@ -35,3 +36,14 @@ async def eventually(check: Callable[[], object], *, seconds: float = 10.0, what
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds:g} s: {what or check}")
         await asyncio.sleep(0.01)
+
+
+def wait_for_process(
+    process: "subprocess.Popen[bytes]", check: Callable[[], object], *, seconds: float, log: Callable[[], str]
+) -> None:
+    """Call ``check`` every 10 ms until it is true. Raises TimeoutError with the log if the process ends before that."""
+    end = time.monotonic() + seconds
+    while not check():
+        if time.monotonic() > end or process.poll() is not None:
+            raise TimeoutError(f"exit code {process.poll()}, not ready within {seconds:g} s: {log()[-3000:]}")
+        time.sleep(0.01)

@@ -11,11 +11,9 @@ Files:
 ``lexer``       from text to tokens with their columns
 ``error``       the exception for a faulty rule: the problem, the column, and what was expected
 ``parser``      from tokens to the tree; ``tree`` has the nodes and writes the canonical text
-``operators``   the table of all operators; ``condition`` is the base class of what one operator checks
+``operators``   the table of all operators, with installed filters; ``condition`` is what one operator checks
 ``words``       conditions on words, phrases, links and bios
-``users``       conditions on the author, the replied-to user and the reposted author
 ``geo``         conditions on places and areas
-``attributes``  conditions on forms, languages, threads, counts and samples
-``plugin``      installed filters as operators
-``rule``        a rule ready to match; ``explain`` tells why it matched or did not match
+``attributes``  conditions on users, forms, languages, threads, counts and samples
+``rule``        a rule, ready to match and to explain why it matches or not
 """

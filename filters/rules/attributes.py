@@ -1,109 +1,73 @@
-"""Operators for other facts about a status: form, media, language, thread, counts of the author, and sample."""
+"""Operators for the users, the form, the language, the thread and other facts of a status."""
 
 import re
-from collections.abc import Collection
 from decimal import Decimal
+from operator import attrgetter
 
 from filters import index_keys
 from filters.event import Event
-from filters.index_keys import Clause, Key
+from filters.follow import USER_ID
+from filters.index_keys import Key
 from filters.language import LANGUAGE_TAG, UNDETERMINED
-from filters.rules.condition import Condition, OperatorValue
-from filters.rules.error import RuleError
+from filters.rules.condition import Condition, KeyCondition, OperatorValue
 from filters.sample import Sample, sample_position
+from filters.tokens import fold
 
 FORMS = {"reply": "reply", "retweet": "repost", "repost": "repost", "quote": "quote"}
 """The values of ``is:`` and the form of a status that each one means."""
 
 HAS_VALUES = ("hashtags", "cashtags", "links", "mentions", "media", "images", "video_link", "geo")
-"""The values of ``has:``."""
 
 COUNT_FIELDS = {"followers_count": "followers", "following_count": "following", "tweets_count": "posts"}
 """The operators for the author's counts, and the attribute of Event that each one reads."""
 
+USER_FIELDS = {
+    "from": ("written by", attrgetter("author", "author_login")),
+    "to": ("it answers", attrgetter("reply_to", "reply_to_login")),
+    "retweets_of": ("it reposts", attrgetter("reposted_author", "reposted_author_login")),
+}
+"""For each operator on a user: what the status does with this user, and a function for the user's id and login."""
 _SHOWN_FORMS = {"repost": "retweet"}
+_LOGIN = re.compile(r"[A-Za-z0-9_]{1,20}")
 _ID = re.compile(r"[0-9]{1,20}")
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,2})?")
 _RANGE = re.compile(r"(?P<least>[0-9]{1,12})(?:\.\.(?P<most>[0-9]{1,12})?)?|\.\.(?P<below>[0-9]{1,12})")
 
 
-class KeyCondition(Condition):
-    """A condition that holds if and only if the event has one index key.
+class UserCondition(Condition):
+    """The rule operators ``from:``, ``to:`` and ``retweets_of:``: a status that concerns one user, by id or by login.
 
-    It looks up the key, because the keys of an event are computed only once.
+    ``from:`` is the author, ``to:`` the user whom the status answers, ``retweets_of:`` the author whom it reposts
+    without words of its own. A value of digits only is an id.
     """
 
-    __slots__ = ("key", "noun")
+    __slots__ = ("_is_id", "_user_of", "_verb", "user")
 
-    def __init__(self, text: str, key: Key, noun: str) -> None:
-        super().__init__(text)
-        self.key = key
-        self.noun = noun
-
-    def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((self.key,))
-
-    def exact_clauses(self) -> Collection[Clause]:
-        return [frozenset((self.key,))]
+    def __init__(self, name: str, user: str) -> None:
+        super().__init__(f"{name}:{user}")
+        self.user = user
+        self._verb, self._user_of = USER_FIELDS[name]
+        self._is_id = USER_ID.fullmatch(user) is not None
 
     def matches(self, event: Event) -> bool:
-        return self.key in event.index_keys
+        uid, login = self._user_of(event)
+        return bool(uid == self.user if self._is_id else login is not None and fold(login) == self.user)
 
-
-class FormCondition(KeyCondition):
-    """The operator ``is:``. The status is a reply, a quote, or a repost without words of its own."""
-
-    __slots__ = ()
-
-    def __init__(self, form: str) -> None:
-        super().__init__(f"is:{_SHOWN_FORMS.get(form, form)}", index_keys.flag_key(f"is:{form}"), f"a {form}")
+    def candidate_keys(self) -> frozenset[Key]:
+        return frozenset((index_keys.user_key(self.user) if self._is_id else index_keys.LOGIN + self.user,))
 
     def describe(self, event: Event) -> str:
-        return f"it is {'' if self.matches(event) else 'not '}{self.noun}"
-
-
-class HasCondition(KeyCondition):
-    """The operator ``has:``. The status has a kind of entity, a kind of media, or a location."""
-
-    __slots__ = ()
-
-    def __init__(self, feature: str) -> None:
-        super().__init__(f"has:{feature}", index_keys.flag_key(f"has:{feature}"), feature.replace("_", " "))
-
-    def describe(self, event: Event) -> str:
-        return f"it has {'' if self.matches(event) else 'no '}{self.noun}"
-
-
-class LanguageCondition(KeyCondition):
-    """The operator ``lang:``. The language by BCP 47 tag; ``en`` also matches ``en-GB``."""
-
-    __slots__ = ()
-
-    def __init__(self, tag: str) -> None:
-        super().__init__(f"lang:{tag}", index_keys.language_key(tag), tag)
-
-    def describe(self, event: Event) -> str:
-        return f"the language is {event.lang or UNDETERMINED}" + ("" if self.matches(event) else f", not {self.noun}")
-
-
-class ConversationCondition(KeyCondition):
-    """The operator ``conversation_id:``. The thread, by the id of its first status."""
-
-    __slots__ = ()
-
-    def __init__(self, status_id: str) -> None:
-        super().__init__(f"conversation_id:{status_id}", index_keys.conversation_key(status_id), status_id)
-
-    def describe(self, event: Event) -> str:
-        if event.conversation is None:
-            return "it belongs to no thread"
-        return f"it belongs to the thread {event.conversation}" + ("" if self.matches(event) else f", not {self.noun}")
+        uid, login = self._user_of(event)
+        named = uid if self._is_id or login is None else login
+        if named is None:
+            return f"{self._verb} no known user"
+        return f"{self._verb} {named}" + ("" if self.matches(event) else f", not {self.user}")
 
 
 class CountCondition(Condition):
-    """The operators ``followers_count:``, ``following_count:`` and ``tweets_count:``.
+    """The rule operators ``followers_count:``, ``following_count:`` and ``tweets_count:``.
 
-    They check the counts of the author when the status was posted. An unknown count never matches.
+    They check the author's counts when the status was posted. If a count is unknown, the operator does not match.
     """
 
     __slots__ = ("field", "maximum", "minimum")
@@ -131,10 +95,7 @@ class CountCondition(Condition):
 
 
 class SampleCondition(Condition):
-    """The operator ``sample:``. A fixed percentage of all statuses.
-
-    It selects the same statuses as the parameter ``sample``, but also those of protected users.
-    """
+    """The rule operator ``sample:``. It finds the same statuses as the parameter ``sample``, and protected ones too."""
 
     __slots__ = ("_sample",)
 
@@ -149,63 +110,79 @@ class SampleCondition(Condition):
         return f"it is {'' if self.matches(event) else 'not '}in this sample of all statuses"
 
 
+def parse_user(name: str, value: OperatorValue) -> Condition:
+    """Return the condition of ``from:``, ``to:`` or ``retweets_of:``. Raises RuleError for an invalid id or login."""
+    if not _LOGIN.fullmatch(value.text):
+        raise value.refusal(f"{value.text[:40]!r} is not a user id or login", "a user's id, or a login without @")
+    return UserCondition(name, fold(value.text))
+
+
 def parse_form(value: OperatorValue) -> Condition:
-    """Parse the value of ``is:``. Raises RuleError."""
-    found = FORMS.get(value.text.lower())
-    if found is None:
-        raise RuleError(
-            f"unknown value of is: {value.text[:40]!r}", column=value.column, expected=f"one of {', '.join(FORMS)}"
-        )
-    return FormCondition(found)
+    """Return the condition of a rule operator such as ``is:reply``. Raises RuleError for an unknown form."""
+    form = FORMS.get(value.text.lower())
+    if form is None:
+        raise value.refusal(f"unknown value of is: {value.text[:40]!r}", f"one of {', '.join(FORMS)}")
+
+    def describe(_: Event) -> tuple[str, str]:
+        return f"it is a {form}", f"it is not a {form}"
+
+    return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", f"{index_keys.FLAG}is:{form}", describe)
 
 
 def parse_has(value: OperatorValue) -> Condition:
-    """Parse the value of ``has:``. Raises RuleError."""
-    if value.text.lower() not in HAS_VALUES:
-        raise RuleError(
-            f"unknown value of has: {value.text[:40]!r}",
-            column=value.column,
-            expected=f"one of {', '.join(HAS_VALUES)}",
-        )
-    return HasCondition(value.text.lower())
+    """Return the condition of a rule operator such as ``has:media``. Raises RuleError for an unknown value."""
+    feature = value.text.lower()
+    if feature not in HAS_VALUES:
+        raise value.refusal(f"unknown value of has: {value.text[:40]!r}", f"one of {', '.join(HAS_VALUES)}")
+
+    def describe(_: Event) -> tuple[str, str]:
+        noun = feature.replace("_", " ")
+        return f"it has {noun}", f"it has no {noun}"
+
+    return KeyCondition(f"has:{feature}", f"{index_keys.FLAG}has:{feature}", describe)
 
 
 def parse_language(value: OperatorValue) -> Condition:
-    """Parse the value of ``lang:``. Raises RuleError."""
+    """Return the condition of a rule operator such as ``lang:en``. Raises RuleError for an invalid BCP 47 tag."""
+    tag = value.text.lower()
     if not LANGUAGE_TAG.fullmatch(value.text):
-        raise RuleError(
-            f"{value.text[:40]!r} is not a language tag", column=value.column, expected="a tag such as en, pt-BR or und"
-        )
-    return LanguageCondition(value.text.lower())
+        raise value.refusal(f"{value.text[:40]!r} is not a language tag", "a tag such as en, pt-BR or und")
+
+    def describe(event: Event) -> tuple[str, str]:
+        found = f"the language is {event.lang or UNDETERMINED}"
+        return found, f"{found}, not {tag}"
+
+    return KeyCondition(f"lang:{tag}", index_keys.LANGUAGE + tag, describe)
 
 
 def parse_conversation(value: OperatorValue) -> Condition:
-    """Parse the value of ``conversation_id:``. Raises RuleError."""
-    if not _ID.fullmatch(value.text):
-        raise RuleError(f"{value.text[:40]!r} is not an id", column=value.column, expected="the id of a status")
-    return ConversationCondition(value.text)
+    """Return the condition of the rule operator ``conversation_id:``. Raises RuleError for an invalid status id."""
+    thread = value.text
+    if not _ID.fullmatch(thread):
+        raise value.refusal(f"{thread[:40]!r} is not an id", "the id of a status")
+
+    def describe(event: Event) -> tuple[str, str]:
+        found = "no thread" if event.conversation is None else f"the thread {event.conversation}, not {thread}"
+        return f"it belongs to the thread {thread}", f"it belongs to {found}"
+
+    return KeyCondition(f"conversation_id:{thread}", index_keys.CONVERSATION + thread, describe)
 
 
 def parse_count(name: str, value: OperatorValue) -> Condition:
-    """Parse the value of the count operator ``name``: a minimum or a range. Raises RuleError."""
+    """Return the condition of an operator such as ``followers_count:10..500``. Raises RuleError for a wrong range."""
     found = _RANGE.fullmatch(value.text)
     if found is None:
-        raise RuleError(
-            f"{value.text[:40]!r} is not a range", column=value.column, expected="a number, or a range such as 10..500"
-        )
+        raise value.refusal(f"{value.text[:40]!r} is not a range", "a number, or a range such as 10..500")
     least, most = int(found["least"] or 0), found["most"] or found["below"]
     if most is not None and int(most) < least:
-        raise RuleError("the range is empty", column=value.column, expected="the smaller number first")
+        raise value.refusal("the range is empty", "the smaller number first")
     return CountCondition(name, least, None if most is None else int(most))
 
 
 def parse_sample(value: OperatorValue) -> Condition:
-    """Parse the value of ``sample:``. Raises RuleError."""
+    """Return the condition of the rule operator ``sample:``. Raises RuleError unless the value is 1 to 100 percent."""
     percent = Decimal(value.text) if _PERCENT.fullmatch(value.text) else Decimal(0)
     if not 1 <= percent <= 100:
-        raise RuleError(
-            f"{value.text[:40]!r} is not a percentage",
-            column=value.column,
-            expected="a percentage from 1 to 100, with two decimal places at most",
-        )
+        expected = "a percentage from 1 to 100, with two decimal places at most"
+        raise value.refusal(f"{value.text[:40]!r} is not a percentage", expected)
     return SampleCondition(percent)

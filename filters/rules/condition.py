@@ -2,32 +2,31 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from filters.entities import Indices
 from filters.event import Event
 from filters.index_keys import Clause, Key
+from filters.rules.error import RuleError
 
 _PLAIN = re.compile(r'[^\s()"\[\]]+')
 
 
 class OperatorValue(NamedTuple):
-    """The value of an operator as the client wrote it.
-
-    Attributes:
-        text: The value without quotes.
-        column: Column at which the value begins, in code points from 1.
-        quoted: Whether the value had quotes.
-    """
+    """The value of a rule operator, without its quotes if it had some. ``column`` counts code points from 1."""
 
     text: str
     column: int
     quoted: bool
 
+    def refusal(self, problem: str, expected: str) -> RuleError:
+        """Return the RuleError for this invalid value. Its column is the first column of the value."""
+        return RuleError(problem, column=self.column, expected=expected)
+
 
 class Condition(ABC):
-    """The condition of one operator with its value. Immutable; ``text`` is its canonical form in a rule."""
+    """The check that one rule operator with its value makes on an event. Immutable; ``text`` is its canonical form."""
 
     __slots__ = ("text",)
 
@@ -36,34 +35,61 @@ class Condition(ABC):
 
     @abstractmethod
     def matches(self, event: Event) -> bool:
-        """Whether the event fulfils the condition."""
+        """Whether the event fulfils the condition. The minus of a negated operator is not part of the condition."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys of which each matching event has at least one, or None (the default) if there are none."""
+        """Return index keys: each matching event has at least one. None, the default, if there are no such keys."""
         return None
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        """Return clauses that describe the condition exactly, or None.
+        """Return clauses (sets of index keys) that decide the condition exactly, or None (the default) if it has none.
 
-        See :meth:`filters.base.Filter.exact_clauses`.
+        An event matches if and only if it has all keys of at least one clause.
         """
         return None
 
     @abstractmethod
     def describe(self, event: Event) -> str:
-        """Return what the condition found or did not find, in a few words without a full stop."""
+        """Return what the condition found or did not find in the event, in a few words without a full stop."""
 
     def indices(self, event: Event) -> list[Indices]:  # noqa: ARG002 - conditions on the text use it
-        """Return the positions in the text of the event that fulfil the condition, in code points."""
+        """Return start and end, in code points, of each part of the event's text that fulfils the condition."""
         return []
 
 
+class KeyCondition(Condition):
+    """A condition that holds if and only if the event has the index key ``key``.
+
+    ``describe`` gets an event and returns two explanations: the first for a match, the second for no match.
+    """
+
+    __slots__ = ("_describe", "key")
+
+    def __init__(self, text: str, key: Key, describe: Callable[[Event], tuple[str, str]]) -> None:
+        super().__init__(text)
+        self.key = key
+        self._describe = describe
+
+    def candidate_keys(self) -> frozenset[Key]:
+        return frozenset((self.key,))
+
+    def exact_clauses(self) -> Collection[Clause]:
+        return [frozenset((self.key,))]
+
+    def matches(self, event: Event) -> bool:
+        return self.key in event.index_keys
+
+    def describe(self, event: Event) -> str:
+        matching, different = self._describe(event)
+        return matching if self.matches(event) else different
+
+
 def format_value(value: str) -> str:
-    """Return the value as it stands after the colon of an operator, in quotes if it needs them."""
+    """Return the value as it stands after the colon of an operator: in quotes if it has spaces, quotes or brackets."""
     return value if _PLAIN.fullmatch(value) else quote_value(value)
 
 
 def quote_value(value: str) -> str:
-    """Return the value in quotes. Quotes and backslashes inside it are escaped."""
+    """Return the value in double quotes, with a backslash before each quote and backslash inside it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

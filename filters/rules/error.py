@@ -4,13 +4,7 @@ from filters.error import ParameterError
 
 
 class RuleError(ParameterError):
-    """A rule cannot be read.
-
-    Attributes:
-        problem: What is wrong.
-        column: Where it is wrong, in code points from 1.
-        expected: What was expected at this column.
-    """
+    """A rule is invalid. ``column`` is the place in code points from 1; ``expected`` is what should stand there."""
 
     def __init__(self, problem: str, *, column: int, expected: str) -> None:
         super().__init__(f"{problem}; column {column}: expected {expected}", param="rule")
@@ -19,8 +13,5 @@ class RuleError(ParameterError):
         self.expected = expected
 
     def shifted(self, columns: int, prefix: str = "") -> "RuleError":
-        """Return the same error for a rule that begins ``columns`` later in the text of the client.
-
-        ``prefix`` is put before the problem.
-        """
+        """Return a copy whose ``column`` is higher by ``columns``, the length of the text before the rule."""
         return RuleError(prefix + self.problem, column=self.column + columns, expected=self.expected)

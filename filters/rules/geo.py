@@ -13,18 +13,12 @@ from filters import index_keys
 from filters.event import Event
 from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.index_keys import Key
-from filters.rules.attributes import KeyCondition
-from filters.rules.condition import Condition, OperatorValue, format_value
-from filters.rules.error import RuleError
+from filters.rules.condition import Condition, KeyCondition, OperatorValue, format_value
 from filters.tokens import fold
 
-MAX_MILES = 25
-"""Upper limit (exclusive) of a radius and of the sides of a box, in miles."""
-
+MAX_MILES = 25  # upper limit (exclusive) of a radius and of the sides of a box, in miles
 KM_PER_MILE = 1.609344
-
-EARTH_RADIUS_KM = 6371.0088
-"""Mean radius of the Earth in kilometres (IUGG)."""
+EARTH_RADIUS_KM = 6371.0088  # mean radius of the Earth in kilometres (IUGG)
 
 _NUMBER = r"-?[0-9]{1,3}(?:\.[0-9]{1,15})?"
 _BOX = re.compile(rf"\[\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*\]")
@@ -33,35 +27,8 @@ _CIRCLE = re.compile(rf"\[\s*({_NUMBER})\s+({_NUMBER})\s+({_RADIUS})\s*(km|mi)\s
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 
 
-class PlaceCondition(KeyCondition):
-    """The operator ``place:``. The full name of the place."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"place:{format_value(name)}", index_keys.place_key(name), name)
-
-    def describe(self, event: Event) -> str:
-        return _describe_place(event.place_name, self.noun, matched=self.matches(event))
-
-
-class CountryCondition(KeyCondition):
-    """The operator ``place_country:``. The country of the place, by ISO 3166-1 alpha-2 code."""
-
-    __slots__ = ()
-
-    def __init__(self, code: str) -> None:
-        super().__init__(f"place_country:{code}", index_keys.country_key(code), code)
-
-    def describe(self, event: Event) -> str:
-        return _describe_place(event.place_country, self.noun, matched=self.matches(event))
-
-
 class AreaCondition(Condition):
-    """The base class of conditions on an area of the map.
-
-    If the status has a point, the point alone decides. Otherwise its place must lie wholly inside the area.
-    """
+    """Base class of operators for an area. It must contain the event's point or, without a point, the whole place."""
 
     __slots__ = ("box",)
 
@@ -97,7 +64,7 @@ class AreaCondition(Condition):
 
 
 class BoxCondition(AreaCondition):
-    """The operator ``bounding_box:``."""
+    """The rule operator ``bounding_box:``: the status was posted in a box on the map."""
 
     __slots__ = ()
 
@@ -106,7 +73,7 @@ class BoxCondition(AreaCondition):
 
 
 class RadiusCondition(AreaCondition):
-    """The operator ``point_radius:``."""
+    """The rule operator ``point_radius:``: the status was posted in a circle on the map."""
 
     __slots__ = ("_lat", "_lon", "_radius_km")
 
@@ -121,79 +88,68 @@ class RadiusCondition(AreaCondition):
 
 
 def parse_place(value: OperatorValue) -> Condition:
-    """Parse the value of ``place:``. Raises RuleError."""
+    """Return the condition of ``place:`` with the full name of a place. Raises RuleError if the name is empty."""
     name = " ".join(fold(value.text).split())
     if not name:
-        raise RuleError("place: has no name", column=value.column, expected="the name of a place")
-    return PlaceCondition(name)
+        raise value.refusal("place: has no name", "the name of a place")
+
+    def describe(event: Event) -> tuple[str, str]:
+        return _describe_place(event.place_name, name)
+
+    return KeyCondition(f"place:{format_value(name)}", index_keys.PLACE + name, describe)
 
 
 def parse_country(value: OperatorValue) -> Condition:
-    """Parse the value of ``place_country:``. Raises RuleError."""
+    """Return the condition of ``place_country:``. Raises RuleError unless the value has two letters (ISO 3166-1)."""
     if not _COUNTRY.fullmatch(value.text):
-        raise RuleError(
-            f"{value.text[:40]!r} is not a country code", column=value.column, expected="two letters such as GB"
-        )
-    return CountryCondition(value.text.lower())
+        raise value.refusal(f"{value.text[:40]!r} is not a country code", "two letters such as GB")
+    code = value.text.lower()
+
+    def describe(event: Event) -> tuple[str, str]:
+        return _describe_place(event.place_country, code)
+
+    return KeyCondition(f"place_country:{code}", index_keys.COUNTRY + code, describe)
 
 
 def parse_box(value: OperatorValue) -> Condition:
-    """Parse the value of ``bounding_box:``. Raises RuleError."""
+    """Return the condition of the rule operator ``bounding_box:``. Raises RuleError for a bad or too large box."""
     found = _BOX.fullmatch(value.text)
     if found is None:
-        raise RuleError("not a box", column=value.column, expected="[west south east north] in degrees")
+        raise value.refusal("not a box", "[west south east north] in degrees")
     west, south, east, north = box = [float(number) for number in found.groups()]
     if not box_in_range(west, south, east, north):
-        raise RuleError(
-            "a coordinate of the box is out of range",
-            column=value.column,
-            expected="longitudes to ±180, latitudes to ±90",
-        )
+        raise value.refusal("a coordinate of the box is out of range", "longitudes to ±180, latitudes to ±90")
     if south >= north or west == east:
-        raise RuleError("the box is empty", column=value.column, expected="south below north, west apart from east")
+        raise value.refusal("the box is empty", "south below north, west apart from east")
     if max(_sides_km(*box)) >= MAX_MILES * KM_PER_MILE:
-        raise RuleError("the box is too large", column=value.column, expected=f"sides shorter than {MAX_MILES} miles")
+        raise value.refusal("the box is too large", f"sides shorter than {MAX_MILES} miles")
     shown = " ".join(map(_format_number, found.groups()))
     return BoxCondition(f"bounding_box:[{shown}]", (west, south, east, north))
 
 
 def parse_radius(value: OperatorValue) -> Condition:
-    """Parse the value of ``point_radius:``. Raises RuleError."""
+    """Return the condition of the rule operator ``point_radius:``. Raises RuleError for a bad or too large circle."""
     found = _CIRCLE.fullmatch(value.text)
     if found is None:
-        raise RuleError(
-            "not a circle", column=value.column, expected="[longitude latitude radius] such as [2.35 48.86 10km]"
-        )
+        raise value.refusal("not a circle", "[longitude latitude radius] such as [2.35 48.86 10km]")
     lon, lat, size, unit = float(found[1]), float(found[2]), float(found[3]), found[4].lower()
     if abs(lon) > 180 or abs(lat) > 90:
-        raise RuleError(
-            "a coordinate of the centre is out of range",
-            column=value.column,
-            expected="longitudes to ±180, latitudes to ±90",
-        )
+        raise value.refusal("a coordinate of the centre is out of range", "longitudes to ±180, latitudes to ±90")
     radius_km = size if unit == "km" else size * KM_PER_MILE
     if not 0 < radius_km < MAX_MILES * KM_PER_MILE:
-        raise RuleError(
-            f"the radius {found[3]}{unit} is out of range",
-            column=value.column,
-            expected=f"above 0, below {MAX_MILES}mi",
-        )
-    return RadiusCondition(
-        f"point_radius:[{_format_number(found[1])} {_format_number(found[2])} {_format_number(found[3])}{unit}]",
-        lon,
-        lat,
-        radius_km,
-    )
+        raise value.refusal(f"the radius {found[3]}{unit} is out of range", f"above 0, below {MAX_MILES}mi")
+    shown = " ".join(map(_format_number, found.groups()[:3]))
+    return RadiusCondition(f"point_radius:[{shown}{unit}]", lon, lat, radius_km)
 
 
-def _describe_place(found: str | None, wanted: str, *, matched: bool) -> str:
-    if found is None:
-        return "it has no place"
-    return f"it was posted in {found}" + ("" if matched else f", not in {wanted}")
+def _describe_place(found: str | None, wanted: str) -> tuple[str, str]:
+    """Return two explanations for a status from ``found``: one if it matches ``wanted``, one if it does not."""
+    shown = f"it was posted in {found}"
+    return shown, "it has no place" if found is None else f"{shown}, not in {wanted}"
 
 
 def _format_number(number: str) -> str:
-    """Return the shortest form of a number without an exponent."""
+    """Return a decimal number in its shortest form without an exponent."""
     shown = f"{Decimal(number).normalize():f}"
     return "0" if shown == "-0" else shown
 
@@ -206,11 +162,7 @@ def _distance_km(lon: float, lat: float, other_lon: float, other_lat: float) -> 
 
 
 def _sides_km(west: float, south: float, east: float, north: float) -> Iterator[float]:
-    """Return the height and the width of a box in kilometres.
-
-    The width is measured where the box is widest: at the edge nearest to the equator, or at the equator if the box
-    crosses it.
-    """
+    """Return the height and the width of a box in kilometres, the width at the latitude nearest to the equator."""
     width = sum(right - left for left, right in longitude_spans(west, east))
     yield radians(north - south) * EARTH_RADIUS_KM
     widest = 0.0 if south <= 0 <= north else min(abs(south), abs(north))
@@ -218,7 +170,7 @@ def _sides_km(west: float, south: float, east: float, north: float) -> Iterator[
 
 
 def _bounding_box(lon: float, lat: float, radius_km: float) -> Box:
-    """Return a box around a circle, slightly larger than necessary. Near a pole it covers all longitudes."""
+    """Return a box around a circle on the map, slightly larger than needed. Near a pole it covers all longitudes."""
     height = degrees(radius_km / EARTH_RADIUS_KM) * 1.001
     south, north = max(-90.0, lat - height), min(90.0, lat + height)
     reach = sin(radians(height)) / max(cos(radians(lat)), 1e-12)
@@ -233,11 +185,7 @@ def _wrap_longitude(lon: float) -> float:
 
 
 def _box_within(inner: Box, outer: Box) -> bool:
-    """Whether the box ``inner`` lies wholly in the box ``outer``."""
     if not (outer[1] <= inner[1] and inner[3] <= outer[3]):
         return False
-    around = longitude_spans(outer[0], outer[2])
-    return all(
-        any(left <= west and east <= right for left, right in around)
-        for west, east in longitude_spans(inner[0], inner[2])
-    )
+    spans, around = longitude_spans(inner[0], inner[2]), longitude_spans(outer[0], outer[2])
+    return all(any(left <= west and east <= right for left, right in around) for west, east in spans)

@@ -11,17 +11,13 @@ TokenKind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
 
 
 class Token(NamedTuple):
-    """One token of a rule. All columns count code points from 1.
+    """A token of a rule, such as a word or a parenthesis. All columns count code points from 1.
 
     Attributes:
-        kind: Kind of the token.
-        column: Where the token begins.
-        end_column: Where the token ends, exclusive.
+        end_column: Column after the last character of the token.
         text: The word or value, without quotes.
-        name: Name of the operator before the colon, in lower case. Empty for other kinds.
-        value_column: Where the value begins.
-        quoted: Whether the value had quotes.
-        distance: The text N of ``~N`` behind quotes, or None.
+        name: Name of the operator before the colon, in lower case. Empty if the token has no colon.
+        distance: The text N of ``"words"~N``, or None.
     """
 
     kind: TokenKind
@@ -32,6 +28,10 @@ class Token(NamedTuple):
     value_column: int = 0
     quoted: bool = False
     distance: str | None = None
+
+    def refusal(self, problem: str, expected: str) -> RuleError:
+        """Return a RuleError at the column of this token."""
+        return RuleError(problem, column=self.column, expected=expected)
 
 
 _BLANKS = re.compile(r"\s*")
@@ -46,7 +46,7 @@ _BLANK_CONTROLS = "\t\n\r"
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """Return all tokens in order, ending with a token ``end``. Raises RuleError."""
+    """Return the tokens of a rule in order; the last has the kind ``end``. Raises RuleError for an invalid text."""
     _check_characters(text)
     at = _skip_blanks(text, 0)
     while at < len(text):
@@ -75,13 +75,13 @@ def _read_token(text: str, at: int) -> Token:
 
 
 def _read_phrase(text: str, at: int) -> Token:
-    said, end = _read_quoted(text, at)
+    phrase, end = _read_quoted(text, at)
     reach = _DISTANCE.match(text, end)
     if reach:
         end = reach.end()
     _check_blank_after(text, end)
     number = reach.group(1) if reach else None
-    return Token("quoted", at + 1, end + 1, said, value_column=at + 1, quoted=True, distance=number)
+    return Token("quoted", at + 1, end + 1, phrase, value_column=at + 1, quoted=True, distance=number)
 
 
 def _read_named(text: str, at: int, name: re.Match[str]) -> Token:
@@ -99,15 +99,15 @@ def _read_named(text: str, at: int, name: re.Match[str]) -> Token:
 
 
 def _read_quoted(text: str, at: int) -> tuple[str, int]:
-    """Return the text between the quotes that begin at ``at``, and the position after the closing quote."""
+    """Return the text between the quotes that begin at index ``at``, and the index after the closing quote."""
     found = _QUOTED.match(text, at)
     if found is None:
         raise RuleError("this quote is not closed", column=at + 1, expected='a second "')
-    said = found.group(1)
-    for place, character in enumerate(said):
+    inside = found.group(1)
+    for place, character in enumerate(inside):
         if unicodedata.category(character) == "Cc":
             raise RuleError("the quotes contain a control character", column=at + 2 + place, expected="text")
-    return _ESCAPED.sub(r"\1", said), found.end()
+    return _ESCAPED.sub(r"\1", inside), found.end()
 
 
 def _check_quote(text: str, end: int) -> None:

@@ -1,38 +1,45 @@
 """The table of all operators of the rule language: their values, how rules may use them, and what they find."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from typing import Any
 
+from filters.base import Filter, validate_index_terms, validate_keys
+from filters.entities import Indices
+from filters.error import ParameterError
+from filters.event import Event
+from filters.follow import ME, Follow
+from filters.grid import filter_box_keys
+from filters.index_keys import Clause, Key, rarest_key
 from filters.registry import Registry
-from filters.rules import attributes, geo, users, words
-from filters.rules.condition import Condition, OperatorValue
-from filters.rules.plugin import is_usable, parse_plugin_operator
+from filters.rules import attributes, geo, words
+from filters.rules.condition import Condition, OperatorValue, format_value
 
 MIN_SIMILARITY = 0.6
 """Minimum similarity (difflib's ratio, 0 to 1) of an unknown name to an operator that an error message suggests."""
 
+ParseValue = Callable[[OperatorValue], Condition]
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
-    """One row of the table of operators.
+    """One row of the table of rule operators.
 
     Attributes:
-        name: Name before the colon. Empty for operators such as words and hashtags.
-        value: Form of the value after the colon, or of the whole operator if it has no name.
-        parse: Function that makes the condition. Raises RuleError.
+        name: Name before the colon. Empty for operators without a name, such as words and hashtags.
+        value: Form of the value after the colon, or of the whole operator if it has no name, for the documentation.
+        parse: Function that makes the condition from the value. Raises RuleError if the value is invalid.
         help: What the operator finds, for the documentation.
-        example: An example for the documentation.
-        aliases: Other names.
-        standalone: Whether the operator can be the only one of a branch.
-        negatable: Whether a minus may stand before it.
-        rule_wide: Whether it applies to the whole rule and so must not stand inside OR.
+        standalone: Whether a rule, or one side of an OR, may consist of this operator alone.
+        negatable: Whether a minus may stand before the operator.
+        rule_wide: Whether the operator applies to the whole rule and so must not stand inside OR.
     """
 
     name: str
     value: str
-    parse: Callable[[OperatorValue], Condition]
+    parse: ParseValue
     help: str
     example: str
     aliases: tuple[str, ...] = ()
@@ -41,158 +48,91 @@ class OperatorSpec:
     rule_wide: bool = False
 
 
-KEYWORD = OperatorSpec(
-    "",
+_HELP = {
+    "word": "a word of the text, of its hashtags, mentions and links, or of the text that it quotes; an emoji is a "
     "word",
-    words.parse_keyword,
-    "a word of the text, of its hashtags, mentions and links, or of the text that it quotes; an emoji is a word",
-    "tea",
-)
+    "phrase": "these words directly after each other, with any punctuation between them",
+    "proximity": f"2 to {words.MAX_PROXIMITY_WORDS} words, each moved by at most N: in the given order up to N other "
+    "words may stand between two of them, in the reverse order up to N - 2",
+    "from": "written by this user; a value of digits only is an id",
+    "to": "an answer to this user",
+    "retweets_of": "a repost of a status of this user, without words of its own",
+    "url": "these parts of a link directly after each other; the link and the value are split at punctuation",
+    "conversation_id": "in the thread that begins with this status",
+    "bio": "these words in the author's bio when the status was posted",
+    "place": "posted from the place with this full name",
+    "place_country": "posted from this country (ISO 3166-1)",
+    "point_radius": f"posted within this radius in `km` or `mi` (below {geo.MAX_MILES} miles) of a point; "
+    "a status without a point matches if its place lies wholly inside",
+    "bounding_box": f"posted in the box, whose sides are below {geo.MAX_MILES} miles; "
+    "a status without a point matches if its place lies wholly inside",
+    "is": "a status of this form; `repost` and `retweet` mean the same",
+    "has": "a status that has this",
+    "lang": "in the language (BCP 47); `en` matches `en-GB`, `und` matches an unknown language",
+    "sample": "a fixed percentage of all statuses, the same ones as those of the parameter `sample`; "
+    "applies to the whole rule, so it must not stand inside OR",
+    **{
+        name: f"the author's {count} when it was posted; one number is the minimum; an unknown count never matches"
+        for name, count in attributes.COUNT_FIELDS.items()
+    },
+}
+
+
+KEYWORD = OperatorSpec("", "word", words.parse_keyword, _HELP["word"], "tea")
 HASHTAG = OperatorSpec("", "#tag", words.parse_keyword, "the hashtag, exactly", "#tea")
 MENTION = OperatorSpec("", "@login", words.parse_keyword, "the mention of this user", "@ada")
 CASHTAG = OperatorSpec("", "$tag", words.parse_keyword, "the cashtag, exactly", "$TEA")
-PHRASE = OperatorSpec(
-    "",
-    '"words"',
-    words.parse_phrase,
-    "these words directly after each other, with any punctuation between them",
-    '"green tea"',
-)
-PROXIMITY = OperatorSpec(
-    "",
-    f'"words"~1…{words.MAX_DISTANCE}',
-    words.parse_phrase,
-    f"2 to {words.MAX_PROXIMITY_WORDS} words, each moved by at most N: in the given order up to N other words may stand"
-    " between two of them, in the reverse order up to N - 2",
-    '"tea cup"~2',
-)
+PHRASE = OperatorSpec("", '"words"', words.parse_phrase, _HELP["phrase"], '"green tea"')
+_NEAR = f'"words"~1…{words.MAX_DISTANCE}'
+PROXIMITY = OperatorSpec("", _NEAR, words.parse_phrase, _HELP["proximity"], '"tea cup"~2')
 SPEC_BY_SIGN = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION, "$": CASHTAG, "\uff04": CASHTAG}
 """The operators for words that begin with a sign, by this sign."""
 
+
+def _named(name: str, value: str, parse: ParseValue, example: str, **options: Any) -> OperatorSpec:
+    return OperatorSpec(name, value, parse, _HELP[name], f"{name}:{example}", **options)
+
+
+def _user(name: str, **options: Any) -> OperatorSpec:
+    return _named(name, "id or login", partial(attributes.parse_user, name), "ada", **options)
+
+
+def _count(name: str, **options: Any) -> OperatorSpec:
+    parse = partial(attributes.parse_count, name)
+    return _named(name, "a, a.., a..b or ..b", parse, "100..5000", standalone=False, **options)
+
+
 _NAMED_OPERATORS = (
-    OperatorSpec(
-        "from",
-        "id or login",
-        users.FromCondition.parse,
-        "written by this user; a value of digits only is an id",
-        "from:ada",
-    ),
-    OperatorSpec("to", "id or login", users.ToCondition.parse, "an answer to this user", "to:ada"),
-    OperatorSpec(
-        "retweets_of",
-        "id or login",
-        users.RepostsOfCondition.parse,
-        "a repost of a status of this user, without words of its own",
-        "retweets_of:ada",
-        aliases=("reposts_of", "retweets_of_user"),
-    ),
-    OperatorSpec(
-        "url",
-        'word or "part of a link"',
-        words.parse_link,
-        "these parts of a link directly after each other; the link and the value are split at punctuation",
-        'url:"example.com/tea"',
-    ),
-    OperatorSpec(
-        "conversation_id",
-        "id",
-        attributes.parse_conversation,
-        "in the thread that begins with this status",
-        "conversation_id:12",
-    ),
-    OperatorSpec(
-        "bio",
-        'word or "phrase"',
-        words.parse_bio,
-        "these words in the author's bio when the status was posted",
-        "bio:barista",
-    ),
-    OperatorSpec(
-        "place", 'name or "name"', geo.parse_place, "posted from the place with this full name", 'place:"New York"'
-    ),
-    OperatorSpec(
-        "place_country",
-        "two letters",
-        geo.parse_country,
-        "posted from this country (ISO 3166-1)",
-        "place_country:gb",
-    ),
-    OperatorSpec(
-        "point_radius",
-        "[lon lat radius]",
-        geo.parse_radius,
-        f"posted within this radius in `km` or `mi` (below {geo.MAX_MILES} miles) of a point; a status without a point"
-        " matches if its place lies wholly inside",
-        "point_radius:[2.35 48.86 10km]",
-    ),
-    OperatorSpec(
-        "bounding_box",
-        "[west south east north]",
-        geo.parse_box,
-        f"posted in the box, whose sides are below {geo.MAX_MILES} miles; a status without a point matches if its place"
-        " lies wholly inside",
-        "bounding_box:[2.2 48.8 2.5 48.95]",
-    ),
-    OperatorSpec(
-        "is",
-        ", ".join(attributes.FORMS),
-        attributes.parse_form,
-        "a status of this form; `repost` and `retweet` mean the same",
-        "is:reply",
-        standalone=False,
-    ),
-    OperatorSpec(
-        "has",
-        ", ".join(attributes.HAS_VALUES),
-        attributes.parse_has,
-        "a status that has this",
-        "has:media",
-        standalone=False,
-    ),
-    OperatorSpec(
-        "lang",
-        "tag",
-        attributes.parse_language,
-        "in the language (BCP 47); `en` matches `en-GB`, `und` matches an unknown language",
-        "lang:en",
-        standalone=False,
-    ),
-    *(
-        OperatorSpec(
-            name,
-            "a, a.., a..b or ..b",
-            partial(attributes.parse_count, name),
-            f"the author's {count} when it was posted; one number is the minimum; an unknown count never matches",
-            f"{name}:100..5000",
-            aliases=("posts_count",) if count == "posts" else (),
-            standalone=False,
-        )
-        for name, count in attributes.COUNT_FIELDS.items()
-    ),
-    OperatorSpec(
-        "sample",
-        "1 to 100",
-        attributes.parse_sample,
-        "a fixed percentage of all statuses, the same ones as those of the parameter `sample`; applies to the whole"
-        " rule, so it must not stand inside OR",
-        "sample:10",
-        standalone=False,
-        negatable=False,
-        rule_wide=True,
-    ),
+    _user("from"),
+    _user("to"),
+    _user("retweets_of", aliases=("reposts_of", "retweets_of_user")),
+    _named("url", 'word or "part of a link"', words.parse_link, '"example.com/tea"'),
+    _named("conversation_id", "id", attributes.parse_conversation, "12"),
+    _named("bio", 'word or "phrase"', words.parse_bio, "barista"),
+    _named("place", 'name or "name"', geo.parse_place, '"New York"'),
+    _named("place_country", "two letters", geo.parse_country, "gb"),
+    _named("point_radius", "[lon lat radius]", geo.parse_radius, "[2.35 48.86 10km]"),
+    _named("bounding_box", "[west south east north]", geo.parse_box, "[2.2 48.8 2.5 48.95]"),
+    _named("is", ", ".join(attributes.FORMS), attributes.parse_form, "reply", standalone=False),
+    _named("has", ", ".join(attributes.HAS_VALUES), attributes.parse_has, "media", standalone=False),
+    _named("lang", "tag", attributes.parse_language, "en", standalone=False),
+    _count("followers_count"),
+    _count("following_count"),
+    _count("tweets_count", aliases=("posts_count",)),
+    _named("sample", "1 to 100", attributes.parse_sample, "10", standalone=False, negatable=False, rule_wide=True),
 )
 
 _BY_NAME = {name: row for row in _NAMED_OPERATORS for name in (row.name, *row.aliases)}
 
 
 def operator_specs() -> Iterator[OperatorSpec]:
-    """Return all operators of the language itself, first those without a name."""
+    """Return all built-in rule operators, those without a name first. Operators of filters are not included."""
     yield from (KEYWORD, PHRASE, PROXIMITY, HASHTAG, MENTION, CASHTAG)
     yield from _NAMED_OPERATORS
 
 
 def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
-    """Return the operator with this lower-case name, or None. It belongs to the language or to an installed filter."""
+    """Return the rule operator with this lower-case name, built-in or of an installed filter. None if there is none."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name not in registry.names():
@@ -200,13 +140,70 @@ def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
     filter_class = registry.get(name)
     if not is_usable(filter_class):
         return None
-    make = partial(parse_plugin_operator, filter_class)
-    return OperatorSpec(
-        name, "value", make, filter_class.help, f"{name}:…", standalone=filter_class.role == "combinable"
-    )
+    make, alone = partial(parse_plugin_operator, filter_class), filter_class.role == "combinable"
+    return OperatorSpec(name, "value", make, filter_class.help, f"{name}:…", standalone=alone)
 
 
 def suggest_operator(name: str, registry: Registry) -> str | None:
-    """Return the operator that a client probably meant by an unknown name, or None if no name is similar."""
+    """Return the name of a rule operator that is similar to the unknown ``name``, or None. For error messages."""
     found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=MIN_SIMILARITY)
     return next((one for one in found if find_operator(one, registry)), None)
+
+
+class PluginCondition(Condition):
+    """The condition of a rule operator that an installed filter provides. It asks the filter for its keys once."""
+
+    __slots__ = ("_clauses", "_keys", "filter")
+
+    def __init__(self, parsed: Filter, value: str) -> None:
+        super().__init__(f"{parsed.name}:{format_value(value)}")
+        self.filter = parsed
+        keys, clauses = parsed.candidate_keys(), parsed.exact_clauses()
+        self._keys = _keys_of_index_terms(parsed) if keys is None else validate_keys(keys)
+        self._clauses = None if clauses is None else [validate_keys(clause) for clause in clauses]
+
+    def matches(self, event: Event) -> bool:
+        return bool(self.filter.matches(event))
+
+    def candidate_keys(self) -> frozenset[Key] | None:
+        return self._keys
+
+    def exact_clauses(self) -> Collection[Clause] | None:
+        return self._clauses
+
+    def describe(self, event: Event) -> str:
+        return f"{self.filter.name} {'matches' if self.matches(event) else 'does not match'}"
+
+    def indices(self, event: Event) -> list[Indices]:
+        spans = (span for item in self.filter.explain(event) for span in item.get("indices", ()))
+        return [(int(start), int(end)) for start, end in spans]
+
+
+def _keys_of_index_terms(parsed: Filter) -> frozenset[Key] | None:
+    """Make keys from a filter's index terms: each matching event has at least one. None if this is impossible."""
+    terms = validate_index_terms(parsed.index_terms())
+    clauses = () if terms is None else (*terms.exact, *terms.candidates)
+    if terms is None or not all(clauses):
+        return None
+    return frozenset((*map(rarest_key, clauses), *(key for box in terms.boxes for key in filter_box_keys(box))))
+
+
+def is_usable(filter_class: type[Filter]) -> bool:
+    """Whether rules may use the filter class: it is not standalone, needs no scope, and requires no other parameter."""
+    excluded = filter_class.role == "standalone" or filter_class.scopes or filter_class.requires
+    return filter_class.usable_in_rules and not excluded
+
+
+def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> Condition:
+    """Return the condition of an operator that an installed filter provides. Raises RuleError if the filter raises."""
+    name = filter_class.name
+    try:
+        parsed = filter_class.parse(value.text)
+        condition = PluginCondition(parsed, value.text)
+    except ParameterError as error:
+        raise value.refusal(error.message, f"a value of {name}") from error
+    except Exception as error:
+        raise value.refusal(f"{name} raised {error!r}", f"another value of {name}") from error
+    if isinstance(parsed, Follow) and parsed.includes_me:
+        raise value.refusal(f"{ME} is allowed only in the parameter follow", "user ids")
+    return condition

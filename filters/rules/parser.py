@@ -1,7 +1,7 @@
 """The parser of rules: from text to tree. A space is AND and binds tighter than OR; a minus negates one operator."""
 
 from filters.registry import Registry
-from filters.rules.condition import Condition, OperatorValue
+from filters.rules.condition import OperatorValue
 from filters.rules.error import RuleError
 from filters.rules.lexer import Token, tokenize
 from filters.rules.operators import (
@@ -19,8 +19,7 @@ from filters.rules.words import parse_phrase
 MAX_RULE_CHARS = 1_024
 """Maximum length of a rule in code points, spaces included, both as written and in canonical form."""
 
-MAX_DEPTH = 32
-"""Maximum depth of nested parentheses."""
+MAX_DEPTH = 32  # of nested parentheses
 
 _EXPECTED_OPERATOR = "an operator, such as a word"
 _EXPECTED_AFTER_MINUS = "an operator right behind the minus"
@@ -28,15 +27,12 @@ _PROBLEM_AT = {")": "an operator is missing before this )", "end": "the rule end
 _EXPECTED_STANDALONE = "an operator beside it that can, such as a word, from: or #tag"
 
 
-def parse_rule(text: str, registry: Registry) -> Node:
+def parse_rule(text: str, registry: Registry, *, negate_groups: bool = False) -> Node:
     """Parse a rule with the operators of the language and the filters of ``registry``, and return its tree.
 
-    Takes time linear in the length. Raises RuleError, and no other exception.
+    Takes time linear in the length. Raises RuleError, and no other exception. ``negate_groups`` allows a minus before a
+    group. Leave it False: only the parser sets it, to test a corrected rule before an error message suggests the rule.
     """
-    return _parse_checked(text, registry)
-
-
-def _parse_checked(text: str, registry: Registry, *, negate_groups: bool = False) -> Node:
     if len(text) > MAX_RULE_CHARS:
         raise _too_long(len(text))
     node = _Parser(text, registry, negate_groups=negate_groups).parse_whole()
@@ -50,14 +46,7 @@ def _parse_checked(text: str, registry: Registry, *, negate_groups: bool = False
 
 
 class _Parser:
-    """A recursive-descent parser over the tokens.
-
-    Attributes:
-        _lookahead: The next token.
-        _previous_end: Column after the previous token.
-        _negate_groups: Whether a minus before a group negates the group instead of raising RuleError. The parser uses
-            this to find the text that an error message suggests.
-    """
+    """A recursive-descent parser that reads one rule."""
 
     def __init__(self, text: str, registry: Registry, *, negate_groups: bool) -> None:
         self._text = text
@@ -71,7 +60,7 @@ class _Parser:
     def parse_whole(self) -> Node:
         node = self._parse_or()
         if self._lookahead.kind == ")":
-            raise RuleError("this ) has no matching (", column=self._lookahead.column, expected=_EXPECTED_OPERATOR)
+            raise self._lookahead.refusal("this ) has no matching (", _EXPECTED_OPERATOR)
         return node
 
     def _parse_or(self) -> Node:
@@ -94,27 +83,17 @@ class _Parser:
         if token.kind == "(":
             return self._parse_group()
         if token.kind in {")", "end"} or _is_or(token):
-            raise RuleError(
-                _PROBLEM_AT.get(token.kind, "an operand of OR is missing"),
-                column=token.column,
-                expected=_EXPECTED_OPERATOR,
-            )
+            raise token.refusal(_PROBLEM_AT.get(token.kind, "an operand of OR is missing"), _EXPECTED_OPERATOR)
         return self._parse_operator()
 
     def _parse_group(self) -> Node:
         opened = self._advance()
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise RuleError(
-                "this is nested too deeply", column=opened.column, expected=f"at most {MAX_DEPTH} ( inside each other"
-            )
+            raise opened.refusal("this is nested too deeply", f"at most {MAX_DEPTH} ( inside each other")
         node = self._parse_or()
         if self._lookahead.kind != ")":
-            raise RuleError(
-                f"the ( of column {opened.column} is not closed",
-                column=self._lookahead.column,
-                expected="a closing parenthesis",
-            )
+            raise self._lookahead.refusal(f"the ( of column {opened.column} is not closed", "a closing parenthesis")
         self._advance()
         self._depth -= 1
         return node
@@ -123,23 +102,23 @@ class _Parser:
         minus = self._advance()
         behind = self._lookahead
         if behind.column != minus.end_column or behind.kind in {"-", ")", "end"} or _is_or(behind):
-            raise RuleError("nothing follows this minus", column=minus.column, expected=_EXPECTED_AFTER_MINUS)
+            raise minus.refusal("nothing follows this minus", _EXPECTED_AFTER_MINUS)
         if behind.kind == "(":
             meant = negate(self._parse_group())
             if self._negate_groups:
                 return meant
             expected = self._suggest_equivalent(format_operand(meant), minus.column - 1)
-            raise RuleError("a group cannot be negated", column=minus.column, expected=expected)
+            raise minus.refusal("a group cannot be negated", expected)
         return self._parse_operator(negated=True, begins=minus.column)
 
     def _suggest_equivalent(self, written: str, begins: int) -> str:
-        """Return ``written``, the text without the minus before the group, if it means the same in place of the group.
+        """Return ``written``, a replacement for a negated group, if it means the same. Otherwise return a general hint.
 
-        Otherwise return a general hint. Other negated groups in the rule are refused one after the other.
+        Other negated groups of the rule do not matter, because the parser refuses them one after the other.
         """
         pasted = self._text[:begins] + written + self._text[self._previous_end - 1 :]
         try:
-            meant, read = (_parse_checked(text, self._registry, negate_groups=True) for text in (self._text, pasted))
+            meant, read = (parse_rule(text, self._registry, negate_groups=True) for text in (self._text, pasted))
         except RuleError:
             return _EXPECTED_AFTER_MINUS
         return written if read == meant else _EXPECTED_AFTER_MINUS
@@ -148,10 +127,9 @@ class _Parser:
         token = self._advance()
         row = self._find_spec(token)
         if negated and not row.negatable:
-            raise RuleError(
-                f"{row.name}: cannot be negated", column=token.column, expected=f"{row.name}: without a minus"
-            )
-        condition = self._make_condition(token, row)
+            raise token.refusal(f"{row.name}: cannot be negated", f"{row.name}: without a minus")
+        written = OperatorValue(token.text, token.value_column, token.quoted)
+        condition = row.parse(written) if token.distance is None else parse_phrase(written, token.distance)
         at = token.column if begins is None else begins
         return Operator(condition.text, negated, condition, at, row.standalone, row.rule_wide)
 
@@ -164,14 +142,10 @@ class _Parser:
         if row is None:
             meant = suggest_operator(token.name, self._registry)
             expected = f"{meant}:" if meant else 'a known operator, or quotes around a text that holds a ":"'
-            raise RuleError(f"unknown operator {token.name[:40]}:", column=token.column, expected=expected)
+            raise token.refusal(f"unknown operator {token.name[:40]}:", expected)
         if not token.text:
             raise RuleError(f"{token.name}: has no value", column=token.value_column, expected=row.value)
         return row
-
-    def _make_condition(self, token: Token, row: OperatorSpec) -> Condition:
-        written = OperatorValue(token.text, token.value_column, token.quoted)
-        return parse_phrase(written, token.distance) if token.distance is not None else row.parse(written)
 
     def _advance(self) -> Token:
         taken = self._lookahead
@@ -185,27 +159,23 @@ def _is_or(token: Token) -> bool:
 
 
 def _too_long(length: int) -> RuleError:
-    return RuleError(
-        f"the rule has {length} characters", column=MAX_RULE_CHARS + 1, expected=f"at most {MAX_RULE_CHARS} characters"
-    )
+    expected = f"at most {MAX_RULE_CHARS} characters"
+    return RuleError(f"the rule has {length} characters", column=MAX_RULE_CHARS + 1, expected=expected)
 
 
 def _check_rule_wide(node: Node, *, inside: bool) -> None:
-    """Raise RuleError if an operator that applies to the whole rule stands inside OR."""
+    """Raise RuleError if an operator that applies to the whole rule, such as ``sample:``, stands inside OR."""
     if isinstance(node, Operator):
         if node.rule_wide and inside:
-            raise RuleError(
-                f"{node.text} applies to the whole rule",
-                column=node.column,
-                expected="it outside of OR: (… OR …) " + node.text,
-            )
+            expected = f"it outside of OR: (… OR …) {node.text}"
+            raise RuleError(f"{node.text} applies to the whole rule", column=node.column, expected=expected)
         return
     for part in node.parts:
         _check_rule_wide(part, inside=inside or isinstance(node, Or))
 
 
 def _find_dependent_operator(node: Node) -> Operator | None:
-    """Return an operator that cannot be the only one of its branch but is, or None if there is no such operator."""
+    """Return an operator, such as ``has:``, that wrongly stands alone in the rule or in one side of an OR, or None."""
     if isinstance(node, Operator):
         return None if node.standalone and not node.negated else node
     loose = [_find_dependent_operator(part) for part in node.parts]

@@ -1,33 +1,68 @@
-"""A rule, parsed and ready to match."""
+"""A rule, ready to match and to explain why it matches an event or not."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
+from filters.entities import Indices
 from filters.event import Event
 from filters.index_keys import Clause, Key, estimate_rarity, rarest_key
 from filters.registry import Registry
-from filters.rules.explain import Explanation, explain_node
 from filters.rules.parser import parse_rule
-from filters.rules.tree import And, Node, Operator, Or, format_node
+from filters.rules.tree import And, Node, Operator, Or, format_node, node_column
 
 MAX_CLAUSES = 16
 """Maximum number of exact clauses of a rule. With more clauses, the index lookup costs more than matching the rule."""
-
 MAX_CANDIDATE_CLAUSES = 4
-"""Maximum number of candidate clauses of a rule that has no exact clauses, if its rarest part alone does not need more.
-"""
+"""Maximum number of candidate clauses of a rule without exact clauses, unless its rarest part alone needs more."""
 
 Matcher = Callable[[Event], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one part of a rule matches an event or not. A part is an operator, or a group joined by AND or OR.
+
+    Attributes:
+        text: Canonical text of the part.
+        column: Where the part begins in the rule as written, in code points from 1.
+        why: The reason, as a sentence without a full stop.
+        indices: Start and end, in code points, of the places in the event's text that fulfil the condition.
+        parts: Explanations of the parts of a group.
+        error: The exception that a filter raised in this part, or None. An operator that raised does not match.
+    """
+
+    text: str
+    column: int
+    matched: bool
+    why: str
+    indices: tuple[Indices, ...] = ()
+    parts: tuple["Explanation", ...] = ()
+    negated: bool = False
+    error: Exception | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON. The member ``parts`` is present only for a group."""
+        explanation: dict[str, Any] = {name: getattr(self, name) for name in ("text", "column", "matched", "why")}
+        explanation["indices"] = [list(span) for span in self.indices]
+        return {**explanation, "parts": [part.to_json() for part in self.parts]} if self.parts else explanation
+
+    def matched_operators(self) -> Iterator["Explanation"]:
+        """Return the operators that made the rule match: those without a minus, in groups that match."""
+        if self.matched and not self.parts and not self.negated:
+            yield self
+        if self.matched:
+            for part in self.parts:
+                yield from part.matched_operators()
+
+
 class Rule:
-    """One expression of the rule language. Immutable; rules with equal canonical text are equal.
+    """One rule, such as ``tea lang:en``. Immutable. Rules with equal canonical ``text`` are equal.
 
     Attributes:
         node: The tree of the rule.
-        text: The canonical text.
-        matches: Function that returns whether an event matches. It raises what a plug-in filter raises.
+        matches: Function that returns whether an event matches. It does not catch what a plug-in filter raises.
     """
 
     __slots__ = ("_candidate_keys", "_exact_clauses", "matches", "node", "text")
@@ -43,33 +78,27 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str, registry: Registry) -> "Rule":
-        """Parse a rule. Raises :class:`filters.rules.error.RuleError`, and no other exception."""
+        """Parse the text of a rule. Raises :class:`filters.rules.error.RuleError`, and no other exception."""
         return cls(parse_rule(text, registry))
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys of which each matching event has at least one.
-
-        None if there are no such keys. This happens only if an operator of a plug-in filter has no keys.
-        """
+        """Return index keys of which each matching event has at least one. None if the rule has no such keys."""
         return self._candidate_keys
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        """Return clauses that describe the rule exactly, or None if there are none.
+        """Return clauses (sets of index keys): an event matches if and only if it has all keys of at least one clause.
 
-        Exactly means: an event matches if and only if it has all keys of at least one clause.
+        None if keys alone cannot decide, or if there would be more than MAX_CLAUSES clauses.
         """
         return self._exact_clauses
 
     def candidate_clauses(self) -> Collection[Clause]:
-        """Return clauses of which each matching event satisfies at least one.
-
-        Empty if the rule has no candidate keys.
-        """
+        """Return clauses (sets of index keys): a match has all keys of one clause. Empty if the rule has no keys."""
         return _candidate_clauses_of(self.node) or ()
 
     def explain(self, event: Event) -> Explanation:
-        """Return why the rule matches the event or not, with all its parts."""
-        return explain_node(self.node, event)
+        """Return why the rule and each of its parts match the event or not."""
+        return _explain_node(self.node, event)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rule) and other.text == self.text
@@ -83,25 +112,47 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class NamedRule:
-    """A rule with the names by which clients know it.
-
-    Attributes:
-        id: Id given by the server.
-        tag: Tag given by the client, or an empty string.
-        rule: The rule.
-    """
+    """A rule with its ``id``, which the server chooses, and its ``tag``, which the client chooses (may be empty)."""
 
     id: str
     tag: str
     rule: Rule
 
 
+def _explain_node(node: Node, event: Event) -> Explanation:
+    if isinstance(node, Operator):
+        return _explain_operator(node, event)
+    parts = tuple(_explain_node(part, event) for part in node.parts)
+    every = isinstance(node, And)
+    matched = all(part.matched for part in parts) if every else any(part.matched for part in parts)
+    failed = next((part.error for part in parts if part.error is not None), None)
+    why = _summarize(parts, every=every)
+    return Explanation(format_node(node), node_column(node), matched, why, parts=parts, error=failed)
+
+
+def _explain_operator(node: Operator, event: Event) -> Explanation:
+    condition = node.condition
+    try:
+        matched, why = condition.matches(event) is not node.negated, condition.describe(event)
+        indices = tuple(condition.indices(event))
+    except Exception as error:  # noqa: BLE001 - a plug-in filter may raise anything, and the explanation reports it
+        return Explanation(format_node(node), node.column, matched=False, why=f"it raised {error!r}", error=error)
+    return Explanation(format_node(node), node.column, matched, why, indices, negated=node.negated)
+
+
+def _summarize(parts: tuple[Explanation, ...], *, every: bool) -> str:
+    if every:
+        missing = [part.text for part in parts if not part.matched]
+        return f"does not hold: {', '.join(missing)}" if missing else "all parts hold"
+    found = [part.text for part in parts if part.matched]
+    return f"holds: {', '.join(found)}" if found else "no part holds"
+
+
 def _compile(node: Node) -> Matcher:
-    """Compile the tree to one plain function. A rule is matched often, so its tree should be walked only once."""
+    """Return one plain function that evaluates the tree of a rule. Events are matched often, so it must be fast."""
     if isinstance(node, Operator):
         return _compile_not(node.condition.matches) if node.negated else node.condition.matches
-    checks = tuple(map(_compile, node.parts))
-    return _compile_and(checks) if isinstance(node, And) else _compile_or(checks)
+    return _compile_group(tuple(map(_compile, node.parts)), decisive=isinstance(node, Or))
 
 
 def _compile_not(check: Matcher) -> Matcher:
@@ -111,40 +162,29 @@ def _compile_not(check: Matcher) -> Matcher:
     return denied
 
 
-def _compile_and(checks: tuple[Matcher, ...]) -> Matcher:
-    def every(event: Event) -> bool:
-        for check in checks:  # noqa: SIM110 - a generator takes twice as long
-            if not check(event):
-                return False
-        return True
+def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
+    """Return a function for OR (``decisive`` True) or AND (False). It stops when a check returns ``decisive``."""
 
-    return every
+    def group(event: Event) -> bool:
+        for check in checks:
+            if check(event) is decisive:
+                return decisive
+        return not decisive
 
-
-def _compile_or(checks: tuple[Matcher, ...]) -> Matcher:
-    def some(event: Event) -> bool:
-        for check in checks:  # noqa: SIM110 - a generator takes twice as long
-            if check(event):
-                return True
-        return False
-
-    return some
+    return group
 
 
 def _candidate_keys_of(node: Node) -> frozenset[Key] | None:
-    """Return the candidate keys of a node.
-
-    For AND these are the keys of the part whose most common key is the rarest. For OR these are the keys of all parts.
-    """
+    """Return index keys: each matching event has at least one. AND has those of its rarest part, OR of all parts."""
     if isinstance(node, Operator):
         return None if node.negated else node.condition.candidate_keys()
     found = [keys for keys in map(_candidate_keys_of, node.parts) if keys is not None]
     if isinstance(node, And):
-        return max(found, key=_rarity_of_commonest_key, default=None)
+        return max(found, key=_rarity_of_commonest, default=None)
     return frozenset[Key]().union(*found) if len(found) == len(node.parts) else None
 
 
-def _rarity_of_commonest_key(keys: frozenset[Key]) -> tuple[bool, int, str]:
+def _rarity_of_commonest(keys: Iterable[Key]) -> tuple[bool, int, str]:
     return min(map(estimate_rarity, keys), default=(True, 0, ""))
 
 
@@ -163,10 +203,10 @@ def _exact_clauses_of(node: Node) -> Collection[Clause] | None:
 
 
 def _candidate_clauses_of(node: Node) -> frozenset[Clause] | None:
-    """Return the candidate clauses of a node.
+    """Return clauses (sets of index keys). Each matching event has all keys of at least one. None if there are no keys.
 
-    For AND these combine the rarest part with as many other parts as keep the number of clauses small. For OR these
-    are the clauses of all parts.
+    For OR these are the clauses of all parts. For AND the clauses of the rarest part are combined with those of other
+    parts, as long as there are at most MAX_CANDIDATE_CLAUSES.
     """
     if isinstance(node, Operator):
         keys = _candidate_keys_of(node)
@@ -176,7 +216,7 @@ def _candidate_clauses_of(node: Node) -> frozenset[Clause] | None:
         return frozenset[Clause]().union(*found) if len(found) == len(node.parts) else None
     if not found:
         return None
-    found.sort(key=_rarity_of_commonest_clause, reverse=True)
+    found.sort(key=lambda clauses: _rarity_of_commonest(map(rarest_key, clauses)), reverse=True)
     return reduce(_combine_clauses, found)
 
 
@@ -184,7 +224,3 @@ def _combine_clauses(some: frozenset[Clause], more: frozenset[Clause]) -> frozen
     if len(some) * len(more) > MAX_CANDIDATE_CLAUSES:
         return some
     return frozenset(one | other for one in some for other in more)
-
-
-def _rarity_of_commonest_clause(clauses: frozenset[Clause]) -> tuple[bool, int, str]:
-    return min((estimate_rarity(rarest_key(clause)) for clause in clauses), default=(True, 0, ""))

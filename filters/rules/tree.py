@@ -8,15 +8,13 @@ from filters.rules.condition import Condition
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A leaf of the tree: one operator with its value.
+    """A leaf of the tree of a rule: one operator with its value.
 
     Attributes:
         text: Canonical text without the minus.
-        negated: Whether a minus stands before it.
-        condition: What the operator checks.
-        column: Where it begins in the rule as written, in code points from 1.
-        standalone: Whether it can be the only operator of a branch.
-        rule_wide: Whether it applies to the whole rule and so must not stand inside OR.
+        column: Where the operator begins in the rule as written, in code points from 1.
+        standalone: Whether a rule, or one side of an OR, may consist of this operator alone.
+        rule_wide: Whether the operator applies to the whole rule and so must not stand inside OR.
     """
 
     text: str
@@ -29,14 +27,14 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Two or more parts that must all hold. None of the parts is an And."""
+    """Parts of a rule that must all match, two or more. None of the parts is an And itself."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Two or more parts of which at least one must hold. None of the parts is an Or."""
+    """Parts of a rule of which at least one must match, two or more. None of the parts is an Or itself."""
 
     parts: tuple["Node", ...]
 
@@ -45,14 +43,14 @@ Node: TypeAlias = Operator | And | Or
 
 
 def node_column(node: Node) -> int:
-    """Return the column at which a node begins: that of its first operator."""
+    """Return the column at which a part of a rule begins. It is the column of the part's first operator."""
     while not isinstance(node, Operator):
         node = node.parts[0]
     return node.column
 
 
 def negate(node: Node) -> Node:
-    """Return the negation of the node. The minus moves to its operators (De Morgan's laws)."""
+    """Return the negation of a part of a rule: AND and OR are swapped, and every operator gets or loses a minus."""
     if isinstance(node, Operator):
         return replace(node, negated=not node.negated)
     parts = tuple(map(negate, node.parts))
@@ -72,7 +70,7 @@ def join_or(parts: list[Node]) -> Node:
 
 
 def format_node(node: Node) -> str:
-    """Return the canonical text of the node, with parentheses only where they are needed."""
+    """Return the canonical text of a part of a rule, with parentheses only where they are needed."""
     if isinstance(node, Operator):
         return f"-{node.text}" if node.negated else node.text
     if isinstance(node, Or):
@@ -81,5 +79,5 @@ def format_node(node: Node) -> str:
 
 
 def format_operand(node: Node) -> str:
-    """Return the canonical text of the node as a part of an AND: an OR gets parentheses."""
+    """Return the canonical text of one part of an AND. If the part is an OR, the text has parentheses."""
     return f"({format_node(node)})" if isinstance(node, Or) else format_node(node)

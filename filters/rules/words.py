@@ -1,7 +1,8 @@
 """Operators for words: in the text of a status, in the text that it quotes, in its links, and in the author's bio."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -12,83 +13,89 @@ from filters.event import Event, bio_words
 from filters.index_keys import Clause, Key, rarest_key
 from filters.occurrences import find_occurrences, sequence_spans
 from filters.rules.condition import Condition, OperatorValue, quote_value
-from filters.rules.error import RuleError
 from filters.tokens import fold, words_in_order
 from filters.unicode_classes import WORD_CHARACTERS
 
-MAX_DISTANCE = 6
-"""Maximum N of ``"…"~N``."""
-
-MAX_PROXIMITY_WORDS = 10
-"""Maximum number of words of ``"…"~N``, so that no text makes it slow."""
+MAX_DISTANCE = 6  # maximum N of ``"…"~N``
+MAX_PROXIMITY_WORDS = 10  # maximum number of words of ``"…"~N``, so that no text makes it slow
 
 _WORD = re.compile(rf"\w[{WORD_CHARACTERS}]*")
 _SIGNS = {"#": "#", "\uff03": "#", "@": "@", "\uff20": "@", "$": "$", "\uff04": "$"}
 _ENTITIES = {"#": "hashtag", "@": "mention", "$": "cashtag"}
 
 
-class TermCondition(Condition):
-    """A word, an emoji, or an entity ``#x``, ``@x`` or ``$x``.
-
-    It is found like a term of ``track``, in the text of the status and in the text that it quotes.
-    """
+class TextCondition(Condition):
+    """The base class of rule operators that search the text of a status and the text that the status quotes."""
 
     __slots__ = ("_required_key",)
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, required: Iterable[Key]) -> None:
         super().__init__(text)
-        self._required_key = rarest_key(unspaced_scripts.required_words(text))
+        self._required_key = rarest_key(required)
+
+    @abstractmethod
+    def noun(self) -> str:
+        """Return what the operator finds, such as ``the word tea``, for explanations."""
+
+    @abstractmethod
+    def is_found_in(self, analyzed: AnalyzedText) -> bool:
+        """Whether ``analyzed``, the text of a status or the text that it quotes, has what the operator looks for."""
 
     def matches(self, event: Event) -> bool:
-        return event.analyzed_text.contains_term(self.text) or event.analyzed_quote.contains_term(self.text)
+        return self.is_found_in(event.analyzed_text) or self.is_found_in(event.analyzed_quote)
 
     def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((self._required_key, index_keys.quoted_key(self._required_key)))
+        return frozenset((self._required_key, index_keys.QUOTED + self._required_key))
+
+    def describe(self, event: Event) -> str:
+        if self.is_found_in(event.analyzed_text):
+            return f"the text has {self.noun()}"
+        if self.is_found_in(event.analyzed_quote):
+            return f"the quoted text has {self.noun()}"
+        subject = "neither the text nor the quoted text has" if event.analyzed_quote.text else "the text does not have"
+        return f"{subject} {self.noun()}"
+
+
+class TermCondition(TextCondition):
+    """The rule operator for a word, emoji or entity (``#x``, ``@x``, ``$x``). It finds what ``track`` would find."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, unspaced_scripts.required_words(text))
+
+    def noun(self) -> str:
+        return f"the {_ENTITIES.get(self.text[0], 'word')} {self.text}"
+
+    def is_found_in(self, analyzed: AnalyzedText) -> bool:
+        return analyzed.contains_term(self.text)
+
+    def matches(self, event: Event) -> bool:  # the most frequent condition, so without the calls of the base class
+        return event.analyzed_text.contains_term(self.text) or event.analyzed_quote.contains_term(self.text)
 
     def exact_clauses(self) -> Collection[Clause] | None:
         # The keys of a longer term in a script without spaces do not prove that the text contains it.
         return [frozenset((key,)) for key in self.candidate_keys()] if self._required_key == self.text else None
 
-    def describe(self, event: Event) -> str:
-        noun = _ENTITIES.get(self.text[0], "word")
-        return _describe_match(
-            event,
-            f"the {noun} {self.text}",
-            in_text=event.analyzed_text.contains_term(self.text),
-            anywhere=self.matches(event),
-        )
-
     def indices(self, event: Event) -> list[Indices]:
         return find_occurrences(event.analyzed_text, self.text)
 
 
-class PhraseCondition(Condition):
-    """Words that directly follow each other in the text of the status, or in the text that it quotes.
-
-    Each of them must also be a term of this text.
-    """
+class PhraseCondition(TextCondition):
+    """The rule operator ``"words"``: words directly after each other in the text. ``track`` must find each word too."""
 
     __slots__ = ("_required_words", "words")
 
-    def __init__(self, words: Sequence[str], text: str | None = None) -> None:
-        super().__init__(_quote_words(words) if text is None else text)
+    def __init__(self, words: Sequence[str], suffix: str = "") -> None:
+        super().__init__(_quote_words(words) + suffix, words)
         self.words = tuple(words)
         self._required_words = frozenset(words)
 
-    def matches(self, event: Event) -> bool:
-        return self._is_found_in(event.analyzed_text) or self._is_found_in(event.analyzed_quote)
+    def noun(self) -> str:
+        return f"the phrase {self.text}"
 
-    def candidate_keys(self) -> frozenset[Key]:
-        required = rarest_key(self._required_words)
-        return frozenset((required, index_keys.quoted_key(required)))
-
-    def describe(self, event: Event) -> str:
-        return _describe_match(
-            event,
-            f"the phrase {self.text}",
-            in_text=self._is_found_in(event.analyzed_text),
-            anywhere=self.matches(event),
-        )
+    def is_found_in(self, analyzed: AnalyzedText) -> bool:
+        return self._required_words <= analyzed.terms and any(self._find_spans(analyzed.word_sequence))
 
     def indices(self, event: Event) -> list[Indices]:
         analyzed = event.analyzed_text
@@ -97,34 +104,27 @@ class PhraseCondition(Condition):
         spans = sequence_spans(analyzed.text)
         return sorted({(spans[first][0], spans[last][1]) for first, last in self._find_spans(analyzed.word_sequence)})
 
-    def _is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return self._required_words <= analyzed.terms and any(self._find_spans(analyzed.word_sequence))
-
     def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Return the first and the last word of each occurrence of the phrase in the sequence."""
         return _find_sequence(sequence, self.words)
 
 
 class ProximityCondition(PhraseCondition):
-    """The words of a phrase near each other: each word is moved by at most ``distance`` words.
+    """The rule operator ``"words"~N``: the words near each other in the text. ``distance`` is N.
 
-    Two words in the given order may have up to ``distance`` other words between them. In the reverse order they may
-    have up to ``distance`` - 2, because reversing is a move by two. Each word of the phrase needs its own word of the
-    text.
+    Each word may stand up to N words behind its place in the phrase. So up to N other words may stand between two
+    words in the given order, but only N - 2 in the reverse order, because reversing is a move by two words.
+    If the phrase has a word twice, the text must have it twice.
     """
 
     __slots__ = ("distance",)
 
     def __init__(self, words: Sequence[str], distance: int) -> None:
-        super().__init__(words, f"{_quote_words(words)}~{distance}")
+        super().__init__(words, f"~{distance}")
         self.distance = distance
 
     def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Return the first and the last word of each occurrence in the sequence.
-
-        For some start, each word must stand at its position in the phrase or up to ``distance`` later. Positions are
-        bits of an integer, so that all starts are checked in one step. Starts before the text are included.
-        """
+        # For some start, each word must stand at its position in the phrase or up to ``distance`` later. Positions are
+        # bits of an integer, so that all starts are checked in one step. Starts before the text are included.
         before = len(self.words) + self.distance
         positions = dict.fromkeys(self.words, 0)
         for at, word in enumerate(sequence, start=before):
@@ -141,14 +141,14 @@ class ProximityCondition(PhraseCondition):
                 yield (used & -used).bit_length() - 1 - before, used.bit_length() - 1 - before
 
     def _positions_in_reach(self, positions: int) -> int:
-        """Return the positions from which one of ``positions`` is at most ``distance`` words later."""
+        """Return a bit set: the positions 0 to ``distance`` words before each position in the bit set ``positions``."""
         found = positions
         for later in range(1, self.distance + 1):
             found |= positions >> later
         return found
 
     def _assign_positions(self, positions: Mapping[str, int], start: int) -> int:
-        """Return a different position for each word, as bits, or 0 if some word has no free position."""
+        """Return a bit set with a different position for each word of the phrase. 0 if a word has no free position."""
         used, window = 0, (2 << self.distance) - 1
         for at, word in enumerate(self.words, start=start):
             free = positions[word] & ~used & window << at
@@ -158,33 +158,23 @@ class ProximityCondition(PhraseCondition):
         return used
 
 
-class LinkCondition(Condition):
-    """The operator ``url:``. Parts of a link that directly follow each other."""
+class LinkCondition(TextCondition):
+    """The rule operator ``url:``: a link of the status has these words directly after each other."""
 
     __slots__ = ("words",)
 
     def __init__(self, words: Sequence[str]) -> None:
-        super().__init__("url:" + _format_words(words))
+        super().__init__("url:" + _format_words(words), words)
         self.words = tuple(words)
 
-    def matches(self, event: Event) -> bool:
-        return self._is_found_in(event.analyzed_text) or self._is_found_in(event.analyzed_quote)
+    def noun(self) -> str:
+        return f"a link with {' '.join(self.words)}"
 
-    def candidate_keys(self) -> frozenset[Key]:
-        required = rarest_key(self.words)
-        return frozenset((required, index_keys.quoted_key(required)))
-
-    def describe(self, event: Event) -> str:
-        noun = f"a link with {' '.join(self.words)}"
-        return _describe_match(
-            event, noun, in_text=self._is_found_in(event.analyzed_text), anywhere=self.matches(event)
-        )
+    def is_found_in(self, analyzed: AnalyzedText) -> bool:
+        return any(self._matches_link(url.expanded_url, url.display_url) for url in analyzed.entities.urls)
 
     def indices(self, event: Event) -> list[Indices]:
         return [url.indices for url in event.entities.urls if self._matches_link(url.expanded_url, url.display_url)]
-
-    def _is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return any(self._matches_link(url.expanded_url, url.display_url) for url in analyzed.entities.urls)
 
     def _matches_link(self, *links: str) -> bool:
         # A display form that is cut off would yield parts of words.
@@ -192,7 +182,7 @@ class LinkCondition(Condition):
 
 
 class BioCondition(Condition):
-    """The operator ``bio:``. Words that directly follow each other in the author's bio when the status was posted."""
+    """The rule operator ``bio:``: words that follow each other in the author's bio when the status was posted."""
 
     __slots__ = ("words",)
 
@@ -204,7 +194,7 @@ class BioCondition(Condition):
         return bool(event.bio) and any(_find_sequence(bio_words(event.bio), self.words))
 
     def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((index_keys.bio_key(rarest_key(self.words)),))
+        return frozenset((index_keys.BIO + rarest_key(self.words),))
 
     def describe(self, event: Event) -> str:
         if not event.bio:
@@ -213,48 +203,42 @@ class BioCondition(Condition):
 
 
 def parse_keyword(value: OperatorValue) -> Condition:
-    """Parse a bare word, or an entity with its sign. Raises RuleError unless it is exactly one word."""
+    """Return the condition of a word, hashtag, mention or cashtag in a rule. Raises RuleError unless it is one word."""
     folded = fold(value.text)
     if folded[0] in _SIGNS:
         return _parse_entity(value)
     _check_word(value)
     if value.text == "AND":
-        raise RuleError("a space means AND", column=value.column, expected='an operator, or "and" in quotes')
+        raise value.refusal("a space means AND", 'an operator, or "and" in quotes')
     return TermCondition(folded)
 
 
 def parse_phrase(value: OperatorValue, distance: str | None = None) -> Condition:
-    """Parse a phrase in quotes. ``distance`` is the N of ``~N``, or None. Raises RuleError."""
+    """Return the condition of ``"words"`` or, with N as ``distance``, of ``"words"~N``. Raises RuleError if invalid."""
     words = _parse_words(value)
     if distance is None:
         return PhraseCondition(words)
     if not re.fullmatch(rf"[1-{MAX_DISTANCE}]", distance):
-        raise RuleError(
-            f"~{distance[:40]} is not a valid distance",
-            column=value.column,
-            expected=f"a number from 1 to {MAX_DISTANCE} behind the ~",
-        )
+        expected = f"a number from 1 to {MAX_DISTANCE} behind the ~"
+        raise value.refusal(f"~{distance[:40]} is not a valid distance", expected)
     if not 2 <= len(words) <= MAX_PROXIMITY_WORDS:
-        raise RuleError(
-            f"~ cannot be used with {len(words)} words",
-            column=value.column,
-            expected=f"2 to {MAX_PROXIMITY_WORDS} words in the quotes before the ~",
-        )
+        expected = f"2 to {MAX_PROXIMITY_WORDS} words in the quotes before the ~"
+        raise value.refusal(f"~ cannot be used with {len(words)} words", expected)
     return ProximityCondition(words, int(distance))
 
 
 def parse_link(value: OperatorValue) -> Condition:
-    """Parse the value of ``url:``. Raises RuleError."""
+    """Return the condition of the rule operator ``url:``. Raises RuleError if the value has no word."""
     words = _link_words(value.text)
     if not words:
-        raise RuleError("url: has no word", column=value.column, expected="a part of a link")
+        raise value.refusal("url: has no word", "a part of a link")
     if not value.quoted:
         _check_word(value)
     return LinkCondition(words)
 
 
 def parse_bio(value: OperatorValue) -> Condition:
-    """Parse the value of ``bio:``. Raises RuleError."""
+    """Return the condition of the rule operator ``bio:``. Raises RuleError if the value has no word."""
     if not value.quoted:
         _check_word(value)
     return BioCondition(_parse_words(value))
@@ -264,20 +248,16 @@ def _parse_entity(value: OperatorValue) -> Condition:
     sign = _SIGNS[value.text[0]]
     noun = _ENTITIES[sign]
     found = extract_entities(sign + value.text[1:])
-    for name, span in (
-        *((tag.text, tag.indices) for tag in found.hashtags),
-        *((mention.login, mention.indices) for mention in found.mentions),
-        *((tag.text, tag.indices) for tag in found.cashtags),
-    ):
+    for name, span in (*found.hashtags, *found.mentions, *found.cashtags):
         if span == (0, len(value.text)):
             return TermCondition(sign + fold(name))
-    raise RuleError(f"{value.text[:40]} is not a {noun}", column=value.column, expected=f"a {noun} such as {sign}tea")
+    raise value.refusal(f"{value.text[:40]} is not a {noun}", f"a {noun} such as {sign}tea")
 
 
 def _parse_words(value: OperatorValue) -> list[str]:
     words = words_in_order(fold(value.text))
     if not words:
-        raise RuleError("the quotes contain no word", column=value.column, expected="one word or more")
+        raise value.refusal("the quotes contain no word", "one word or more")
     return words
 
 
@@ -287,11 +267,11 @@ def _check_word(value: OperatorValue) -> None:
         return
     words = words_in_order(folded)
     if not words:
-        raise RuleError("the value contains no word", column=value.column, expected="a word")
+        raise value.refusal("the value contains no word", "a word")
     if words != [folded]:
         shown = f"{value.text[:40]}{'…' * (len(value.text) > 40)}"
         quoted = quote_value(shown)
-        raise RuleError(f"{shown} is not one word", column=value.column, expected=f"quotes around it: {quoted}")
+        raise value.refusal(f"{shown} is not one word", f"quotes around it: {quoted}")
 
 
 def _format_words(words: Sequence[str]) -> str:
@@ -299,7 +279,7 @@ def _format_words(words: Sequence[str]) -> str:
 
 
 def _quote_words(words: Sequence[str]) -> str:
-    """Return the words in quotes, joined by spaces. Neighbours in scripts without spaces are joined without a space."""
+    """Return the words in quotes, joined by spaces. Two words in scripts without spaces have no space between them."""
     shown = words[0]
     for before, word in pairwise(words):
         shown += word if unspaced_scripts.has_unspaced(before) and unspaced_scripts.has_unspaced(word) else f" {word}"
@@ -317,14 +297,5 @@ def _find_sequence(sequence: Sequence[str], words: tuple[str, ...]) -> Iterator[
 
 @lru_cache(maxsize=1024)
 def _link_words(link: str) -> tuple[str, ...]:
-    """Return the words of a link in order. Emoji are left out, because they are not words of a link."""
+    """Return the words of a link in order, without emoji."""
     return tuple(word for word in words_in_order(fold(to_display_url(link))) if _WORD.match(word))
-
-
-def _describe_match(event: Event, noun: str, *, in_text: bool, anywhere: bool) -> str:
-    if in_text:
-        return f"the text has {noun}"
-    if anywhere:
-        return f"the quoted text has {noun}"
-    subject = "neither the text nor the quoted text has" if event.analyzed_quote.text else "the text does not have"
-    return f"{subject} {noun}"

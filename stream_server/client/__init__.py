@@ -10,9 +10,7 @@ After a connection breaks, the next one continues behind the cursor. If the serv
 ``stream``    one stream: connects, parses, remembers the cursor, reconnects
 ``api``       calls with one answer: posts, follows, long polling; repeats writes safely
 ``message``   the messages that a stream yields
-``frame``     the interface of the parsers
-``sse``       parses Server-Sent Events (WHATWG HTML, "Event stream interpretation")
-``ndjson``    parses one JSON object a line
+``framing``   parses Server-Sent Events, or one JSON object a line
 ``backoff``   how long to wait before a retry
 ``errors``    the exceptions
 """
@@ -24,13 +22,6 @@ from stream_server.client.message import StreamMessage
 from stream_server.client.stream import StreamClient
 
 __all__ = [
-    "ApiClient",
-    "Backoff",
-    "ClientFailure",
-    "Malformed",
-    "RequestRefused",
-    "StreamClient",
-    "StreamEnded",
-    "StreamMessage",
-    "Unreachable",
-]
+    "ApiClient", "Backoff", "ClientFailure", "Malformed", "RequestRefused", "StreamClient", "StreamEnded",
+    "StreamMessage", "Unreachable",
+]  # fmt: skip

@@ -21,15 +21,11 @@ class ApiClient:
     """A client of one server's HTTP API, used as ``async with ApiClient(url, token) as api``.
 
     Requests are retried after a broken connection and after the statuses 429, 502, 503 and 504. Each write carries an
-    ``Idempotency-Key``, so a retried write still takes effect once. The wait between attempts is at least the server's
-    ``Retry-After``, else the delay of ``backoff``.
+    ``Idempotency-Key``, so a retried write still takes effect once. The delay between attempts comes from ``backoff``
+    and is at least the server's ``Retry-After``. ``repeats`` counts the retries.
 
     Every call raises :class:`RequestRefused` if the server answers with an error, :class:`Unreachable` if there is no
     answer, and :class:`Malformed` if the answer is not the expected JSON.
-
-    Attributes:
-        url: The server's base URL, without a slash at the end.
-        repeats: How many times this client has retried a request.
     """
 
     def __init__(
@@ -48,7 +44,7 @@ class ApiClient:
             url: The server's base URL, such as ``http://127.0.0.1:8000``.
             token: A JWT for all calls. None if calls pass their own token or need none.
             attempts: Most attempts for one request, the first included.
-            seconds: Timeout of one attempt, in seconds.
+            seconds: Timeout of one attempt.
             connections: Most connections open at the same time.
             backoff: Delays between attempts; by default about 0.1 s, doubling up to 5 s.
         """
@@ -62,36 +58,31 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        """Open the HTTP session."""
         connector = aiohttp.TCPConnector(limit=self._connections)
         self._session = aiohttp.ClientSession(timeout=self._timeout, connector=connector)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
     async def sign_up(self, login: str, name: str, email: str, password: str) -> dict[str, Any]:
-        """Create a user and return it, with the members that only the user sees. Needs no token."""
+        """Create a user and return it, with the members that only the user may see. Needs no token."""
         body = {"login": login, "name": name, "email": email, "password": password}
         return _require_object(await self.request("POST", "/v1/users", body=body))
 
     async def log_in(self, login: str, password: str) -> dict[str, Any]:
-        """Log in, and return ``{token, token_type, expires_in, refresh_token, user}``.
-
-        The client does not adopt the token.
-        """
+        """Log in; return ``{token, token_type, expires_in, refresh_token, user}``. The client never uses the token."""
         return _require_object(await self.request("POST", "/v1/sessions", body={"login": login, "password": password}))
 
     async def me(self) -> dict[str, Any]:
-        """Return the user to whom the token belongs."""
+        """Return the user to whom the client's token belongs."""
         return _require_object(await self.request("GET", "/v1/users/me"))
 
     async def create_users(self, users: Sequence[tuple[str, str]], *, token: str | None = None) -> dict[str, str]:
-        """Create accounts for pairs of login and name, and return the user ids by lower-case login.
+        """Create a user for each pair of login and name. Return a dict from lower-case login to user id.
 
-        If a login is taken, the result holds the id of the existing user. Needs a token with the scope ``admin``.
+        If a login exists already, its user is unchanged, and the dict has this user's id. Needs the scope ``admin``.
         """
         ids = {}
         for start in range(0, len(users), MAX_USERS_PER_CALL):
@@ -103,10 +94,9 @@ class ApiClient:
     async def post(
         self, message: str, *, token: str | None = None, key: str | None = None, **more: Any
     ) -> dict[str, Any]:
-        """Post a status and return it.
+        """Post a status and return it. ``token`` and ``key`` have the same meaning as in :meth:`request`.
 
-        ``more`` holds further members of the body, such as ``location={"lon": …, "lat": …}``. ``token`` posts as
-        another user. See :meth:`request` for ``key``.
+        ``more`` holds further members of the JSON body, such as ``location={"lon": …, "lat": …}``.
         """
         body = {"message": message, **more}
         return _require_object(await self.request("POST", "/v1/statuses", body=body, token=token, key=key))
@@ -126,11 +116,10 @@ class ApiClient:
     async def poll_events(
         self, parameters: Mapping[str, str], *, since: str | None = None, wait: float = 25, limit: int = 100
     ) -> tuple[list[StreamMessage], str]:
-        """Ask once for events after the cursor ``since``; return them with the cursor for the next call.
+        """Return up to ``limit`` (1 to 1,000) events after the cursor ``since``, and the cursor for the next call.
 
         The call returns as soon as an event matches, or with an empty list after ``wait`` seconds (0 to 60).
-        ``parameters`` are those of a stream. Without ``since`` it waits for new events. ``limit`` is the most events
-        to return (1 to 1,000).
+        ``parameters`` are those of a stream, such as ``track``. Without ``since`` the call waits for new events.
         """
         query = {**parameters, "wait": f"{wait:g}", "limit": str(limit), **({} if since is None else {"since": since})}
         answer = _require_object(await self.request("GET", "/v1/events", query=query))
@@ -152,10 +141,10 @@ class ApiClient:
             method: The HTTP method.
             path: The path below the server's URL, such as ``/v1/statuses``.
             body: A value to send as JSON.
-            query: Query parameters.
+            query: Parameters to put into the URL.
             token: A JWT to use instead of the client's own.
-            key: The ``Idempotency-Key`` of a write. By default a random key, which makes retries by this call safe.
-                Pass a key of your own to make the write safe across several calls or runs of a program.
+            key: The ``Idempotency-Key`` of a write. The default, a random key, makes retries by this call safe. Pass
+                your own key to make the write safe across several calls or runs of a program.
         """
         headers = {"Authorization": f"Bearer {token or self._token}"} if token or self._token else {}
         if method != "GET":
@@ -177,7 +166,6 @@ class ApiClient:
     async def _send_once(
         self, method: str, path: str, headers: dict[str, str], data: bytes | None, query: Mapping[str, str] | None
     ) -> Any:
-        """Send one attempt and return the decoded answer."""
         if self._session is None:
             raise RuntimeError("open the ApiClient with `async with` first")
         try:
@@ -193,12 +181,10 @@ class ApiClient:
 
 
 def _is_temporary(error: ClientFailure) -> bool:
-    """Whether a later attempt may succeed."""
     return isinstance(error, Unreachable) or (isinstance(error, RequestRefused) and error.is_temporary)
 
 
 def _decode_json(answer: bytes) -> Any:
-    """Decode an answer, or return None if it is empty."""
     try:
         return msgspec.json.decode(answer) if answer else None
     except msgspec.DecodeError as error:
@@ -206,7 +192,6 @@ def _decode_json(answer: bytes) -> Any:
 
 
 def _require_object(answer: Any) -> dict[str, Any]:
-    """Return the answer if it is a JSON object, else raise Malformed."""
     if not isinstance(answer, dict):
         raise Malformed("the answer is not a JSON object")
     return answer

@@ -5,19 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SERVER_DELAY_JITTER = 0.25
-"""A delay named by the server is extended by up to this share, because the server may name the same one to all
-clients.
-"""
+"""A server's delay is extended by up to this share, because the server may name the same delay to all clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Computes reconnect delays. The nominal delay doubles with each failure; each delay is random in its upper half.
+    """Computes delays before retries: first ``initial_seconds``, doubled by each failure up to ``max_seconds``.
 
-    Attributes:
-        initial_seconds: Nominal delay after the first failure.
-        max_seconds: Largest nominal delay.
-        random_source: Returns numbers from 0 to 1. Tests pass their own.
+    Each delay is random, from half of this value to the whole value. ``random_source`` returns numbers from 0 to 1.
     """
 
     initial_seconds: float = 0.5
@@ -25,14 +20,12 @@ class Backoff:
     random_source: Callable[[], float] = random.random
 
     def delay(self, failures: int, server_delay: float | None = None) -> float:
-        """Return the seconds to wait after ``failures`` earlier failures in a row (0 for the first failure).
+        """Return the seconds to wait before a retry, after ``failures`` earlier failures in a row.
 
-        The result is at least ``server_delay``, a delay in seconds that the server named.
+        If the server named a delay (``server_delay``, in seconds), the result is at least this, plus up to 25 %.
         """
         nominal = min(self.max_seconds, self.initial_seconds * 2.0 ** min(failures, 32))
         delay = nominal * (0.5 + self.random_source() / 2)
-        return (
-            delay
-            if server_delay is None
-            else max(delay, server_delay * (1 + SERVER_DELAY_JITTER * self.random_source()))
-        )
+        if server_delay is None:
+            return delay
+        return max(delay, server_delay * (1 + SERVER_DELAY_JITTER * self.random_source()))

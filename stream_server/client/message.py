@@ -17,10 +17,9 @@ class StreamMessage:
 
     Attributes:
         kind: ``post``, ``delete``, ``follow`` and so on, or one of :data:`CONTROL_KINDS`.
-        cursor: Resume after this message by passing it as ``since``.
+        cursor: Position of the message. Pass it as ``since`` to resume after the message.
         at: Time of the message in ISO 8601, UTC.
-        data: The whole JSON object.
-        raw: The JSON as received.
+        data: The whole JSON object; ``raw`` is its text as received.
     """
 
     kind: str
@@ -36,7 +35,7 @@ class StreamMessage:
 
     @property
     def status(self) -> dict[str, Any]:
-        """The status of a ``post`` or ``delete``; an empty dict for other kinds."""
+        """The JSON object of the status in a ``post`` or ``delete``; an empty dict for messages of other kinds."""
         found = self.data.get("status")
         return found if isinstance(found, dict) else {}
 

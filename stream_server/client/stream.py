@@ -1,8 +1,4 @@
-"""A stream client that reconnects by itself.
-
-The connection may break, the server may restart, the token may be renewed. The reader still sees one sequence of
-messages, each event once, and a ``gap`` where the server could not deliver.
-"""
+"""A stream client that reconnects by itself."""
 
 import asyncio
 from collections import deque
@@ -14,20 +10,15 @@ import aiohttp
 
 from stream_server.client.backoff import Backoff
 from stream_server.client.errors import StreamEnded, Unreachable, parse_refusal
-from stream_server.client.frame import Frame, FrameParser
+from stream_server.client.framing import Frame, FrameParser, NdjsonParser, SseParser
 from stream_server.client.message import StreamMessage, parse_message
-from stream_server.client.ndjson import NdjsonParser
-from stream_server.client.sse import SseParser
 
 FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 """The parser of each framing, by name. Both framings carry the same messages."""
-
 MAX_REMEMBERED_CURSORS = 4096
 """How many cursors of the latest events the client remembers, to drop an event that arrives twice."""
-
 MAX_QUERY_CHARS = 2000
 """Most characters of parameters in a URL. The client sends longer parameters as a form, because proxies limit URLs."""
-
 MAX_SILENCE_SECONDS = 45.0
 """Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
@@ -39,13 +30,12 @@ class StreamClient:
             async for message in stream:
                 print(message.kind, message.data)
 
-    After a break the client continues behind its last cursor, so no event is lost or yielded twice. It waits between
-    attempts as the server asks, else as ``backoff`` says, and tries without end. Only the first connection is
-    different: if the server is unreachable or refuses it, the client raises at once. Iteration raises:
+    After a break the client continues behind its last cursor, so no event is lost or yielded twice. The client waits
+    between attempts as the server asks, else as ``backoff`` says, and tries without end. Iteration raises:
 
     - :class:`Unreachable` if the first connection fails.
-    - :class:`RequestRefused` if the server refuses the parameters or the token.
-    - :class:`StreamEnded` if the server ends the stream with a ``goodbye`` that tells the client not to reconnect.
+    - :class:`RequestRefused` if the server refuses the parameters or the token, or the first connection for any reason.
+    - :class:`StreamEnded` if the server's ``goodbye`` tells the client not to reconnect.
     - :class:`Malformed` if the received bytes are not a stream of this server.
 
     Attributes:
@@ -73,17 +63,13 @@ class StreamClient:
         Args:
             url: The server's base URL, such as ``http://127.0.0.1:8000``.
             token: A JWT with the scope ``stream``, or a function that returns one. The client calls the function for
-                each connection, so that it can return a fresh token when the last one has expired. With a fixed token,
-                expiry ends the stream.
+                each connection, so that it can return a fresh token. With a fixed token, expiry ends the stream.
             parameters: The parameters of the stream, such as ``{"track": "redis,postgres"}``.
-            since: Where to start: a cursor (exclusive), an ISO 8601 time, or an age such as ``-15m``. None starts with
-                new events.
+            since: Start after this cursor, ISO 8601 time, or age such as ``-15m``. None starts with new events.
             framing: ``sse`` or ``ndjson``; the messages are the same.
             path: ``/v1/stream``, or ``/v1/stream/user`` for the events that concern the token's user.
-            include_control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. The client
-                always yields a ``gap``.
-            silence_seconds: Reconnect after this many seconds without any bytes. Must exceed the server's heartbeat
-                interval.
+            include_control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``.
+            silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
             backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
             on_connection_change: Called with a sentence for people when the connection is lost or restored.
         """
@@ -105,22 +91,18 @@ class StreamClient:
         self._messages: AsyncGenerator[StreamMessage, None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Return the client. Leaving the block closes its connection, also in the middle of a message."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connection."""
         if self._messages is not None:
             await self._messages.aclose()
 
     def __aiter__(self) -> AsyncIterator[StreamMessage]:
-        """Return the endless sequence of messages. The class docstring lists the exceptions."""
         if self._messages is None:
             self._messages = self._read()
         return self._messages
 
     async def _read(self) -> AsyncGenerator[StreamMessage, None]:
-        """Yield the messages of one connection after another, and wait between them."""
         async with aiohttp.ClientSession(timeout=self._timeout) as session:
             while True:
                 lost = "the server closed the connection"
@@ -138,7 +120,6 @@ class StreamClient:
                 await self._wait_before_reconnect(lost)
 
     async def _connection(self, session: aiohttp.ClientSession) -> AsyncGenerator[StreamMessage, None]:
-        """Yield the messages of one connection until it ends."""
         framing = self._make_parser()
         async with self._open(session, framing) as response:
             async for chunk in response.content.iter_any():
@@ -149,10 +130,7 @@ class StreamClient:
 
     @asynccontextmanager
     async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send the request with the current token and cursor. Raises if the answer is not 200.
-
-        The client does not follow redirects, because they could send the token to another host.
-        """
+        """Open the stream and yield the answer. A redirect is an error: it could send the token to another host."""
         token = self._token if isinstance(self._token, str) else self._token()
         headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
@@ -168,21 +146,17 @@ class StreamClient:
             yield response
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> Exception:
-        """Return the exception for an answer other than 200.
-
-        It is temporary if the client has been connected before and a retry may succeed.
-        """
-        refused = parse_refusal(
-            response.status, response.headers.get("Retry-After"), await response.content.read(65536)
-        )
+        """Return the exception for an error answer: _TemporaryFailure if a retry may succeed, else RequestRefused."""
+        body = await response.content.read(65536)
+        refused = parse_refusal(response.status, response.headers.get("Retry-After"), body)
         if refused.is_temporary and self.connections:
             return _TemporaryFailure(str(refused), refused.retry_after)
-        if refused.code == "token_expired" and not isinstance(self._token, str) and self.connections:
+        if self._can_renew_token(refused.code) and self.connections:
             return _TemporaryFailure(str(refused), None)
         return refused
 
     def _accept_frame(self, frame: Frame) -> StreamMessage | None:
-        """Move the cursor. Return the message of the frame if the reader should see it, else None."""
+        """Store the frame's cursor. Return its message, or None for a repeated event or an unwanted control message."""
         if frame.retry_ms is not None:
             self._retry_seconds = frame.retry_ms / 1000
         if frame.data is None:
@@ -199,7 +173,7 @@ class StreamClient:
         return message if self._include_control or not message.is_control or message.kind == "gap" else None
 
     def _is_repeated(self, cursor: str) -> bool:
-        """Whether an event with this cursor was already yielded. Remember the cursor if not."""
+        """Whether the client has already yielded an event with this cursor. If not, remember the cursor."""
         if cursor in self._seen:
             return True
         self._seen.add(cursor)
@@ -209,40 +183,34 @@ class StreamClient:
         return False
 
     async def _wait_before_reconnect(self, reason: str) -> None:
-        """Wait as long as the server asked, or else as the backoff says.
-
-        Raises :class:`StreamEnded` if a retry would not help.
-        """
+        """Wait as the server asked, else as the backoff says. Raises StreamEnded if a ``goodbye`` forbids a retry."""
         named, self._retry_seconds = self._retry_seconds, None
         if self._goodbye is not None:
             goodbye, self._goodbye = self._goodbye.data, None
             reason, named = str(goodbye.get("reason", "")), goodbye.get("retry_after")
-            if named is None and not self._can_renew_token(goodbye):
+            if named is None and not self._can_renew_token(goodbye.get("code")):
                 raise StreamEnded(str(goodbye.get("code", "")), reason)
         delay = self._backoff.delay(self._failures, named)
         self._failures += 1
         self._on_connection_change(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
         await asyncio.sleep(delay)
 
-    def _can_renew_token(self, goodbye: Mapping[str, object]) -> bool:
-        """Whether the goodbye says that the token expired, and a function can return a new one."""
-        return goodbye.get("code") == "token_expired" and not isinstance(self._token, str)
+    def _can_renew_token(self, code: object) -> bool:
+        """Whether the error code means that the token expired, and the caller gave a function for new tokens."""
+        return code == "token_expired" and not isinstance(self._token, str)
 
 
 class _TemporaryFailure(Exception):
-    """An answer other than 200 after which the client tries again. ``retry_after`` is in seconds."""
+    """Raised if the server refuses a connection for now. ``retry_after`` is the server's delay in seconds, or None."""
 
     def __init__(self, sentence: str, retry_after: float | None) -> None:
-        """Store the reason as a sentence, and the delay that the server asked for."""
         super().__init__(sentence)
         self.retry_after = retry_after
 
 
 def _fits_in_url(query: Mapping[str, str]) -> bool:
-    """Whether the parameters are short enough for a URL."""
     return sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return the text of an exception, or its class name if it has no text."""
     return str(error) or type(error).__name__

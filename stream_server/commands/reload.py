@@ -14,10 +14,7 @@ from stream_server.runtime import run_file
 from stream_server.runtime.run_file import RunFile
 
 REPLY_TIMEOUT_SECONDS = 10.0
-"""Seconds that a server has to report the result. It needs a millisecond to read a file."""
-
 POLL_SECONDS = 0.05
-"""Seconds between two looks at the run file."""
 
 EPILOG = """
 \b
@@ -26,7 +23,7 @@ Examples:
   stream-server reload --pid 4711        for a server without --data-dir; its log has the result
 
 \b
-The table of settings in the README marks the reloadable ones. The server reads its --settings-file again. Flags and
+docs/reference/settings.md marks the reloadable settings. The server reads its --settings-file again. Flags and
 environment variables stay the same and win. An invalid file changes nothing.
 """
 
@@ -37,7 +34,7 @@ environment variables stay the same and win. An invalid file changes nothing.
 def reload(pid: int | None, **flags: Any) -> None:
     """Make a running server read its settings file again, without closing connections, and print what changed.
 
-    This is the same as SIGHUP to its process (with --workers, to the supervisor).
+    The command sends SIGHUP to the process of the server (with --workers, to the supervisor).
     """
     if pid is not None:
         if flags["data_dir"] is not None:
@@ -48,11 +45,15 @@ def reload(pid: int | None, **flags: Any) -> None:
     data_dir = config.load(flags).data_dir
     if not data_dir:
         raise CommandFailure("no server named: give its --data-dir or its --pid", USAGE)
-    _print_outcome(_request_reload(data_dir))
+    after = _request_reload(data_dir)
+    if after.refused:
+        raise CommandFailure("; ".join(after.messages))
+    for sentence in after.messages:
+        click.echo(sentence)
 
 
 def _check_is_server(pid: int) -> int:
-    """Return ``pid`` if that process is a server. SIGHUP would end any other program."""
+    """Return ``pid`` if it is a stream-server. Else raise CommandFailure: a SIGHUP would end most other programs."""
     command_line = run_file.process_command_line(pid)
     if "serve" not in command_line.split() or not ("stream-server" in command_line or "stream_server" in command_line):
         raise CommandFailure(f"process {pid} is not a running stream-server", UNREACHABLE)
@@ -60,7 +61,7 @@ def _check_is_server(pid: int) -> int:
 
 
 def _request_reload(data_dir: str) -> RunFile:
-    """Send SIGHUP to the server on the data folder and return its run file with the result."""
+    """Send SIGHUP to the server that uses ``data_dir``. Wait for the reload and return the run file with its result."""
     before = run_file.read(data_dir)
     if before is None:
         raise CommandFailure(f"no server is running on the data folder {data_dir}", UNREACHABLE)
@@ -77,18 +78,10 @@ def _request_reload(data_dir: str) -> RunFile:
 
 
 def _send_sighup(pid: int) -> None:
-    """Send SIGHUP; raises :class:`CommandFailure` if the process does not exist or belongs to another user."""
+    """Send SIGHUP to the process; raises :class:`CommandFailure` if it has ended or belongs to another user."""
     try:
         os.kill(pid, signal.SIGHUP)
     except ProcessLookupError:
         raise CommandFailure(f"process {pid} is not running", UNREACHABLE) from None
     except PermissionError:
         raise CommandFailure(f"process {pid} belongs to another user") from None
-
-
-def _print_outcome(after: RunFile) -> None:
-    """Print the result; raises :class:`CommandFailure` if the server refused the settings."""
-    if after.refused:
-        raise CommandFailure("; ".join(after.messages))
-    for sentence in after.messages:
-        click.echo(sentence)

@@ -19,7 +19,6 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.store.jobs.repair import RepairFinding
 
 MAX_SHOWN_FINDINGS = 50
-"""Number of findings that are listed; the others are only counted."""
 
 EPILOG = """
 \b
@@ -32,19 +31,17 @@ Exit codes: 0 no faults, 1 faults, repaired or not. Every server does the same a
 --repair-seconds. Give this command the --timeline-max, --fanout-batch-size and --log-max-entries of the servers.
 """
 
-
-UNUSED_SETTINGS = {"job_workers", "log_max_seconds", "log_max_bytes"}
-"""Settings of ``worker`` that this command does not use."""
+SETTING_NAMES = set(WORKER_SETTINGS) - {"job_workers", "log_max_seconds", "log_max_bytes"}
 
 
 @click.command(epilog=EPILOG, short_help="Find and repair faults in Redis.")
 @click.option("--dry-run", is_flag=True, help="Only report the faults, and change nothing.")
-@setting_options.options(*(name for name in WORKER_SETTINGS if name not in UNUSED_SETTINGS))
+@setting_options.options(*SETTING_NAMES)
 @click.pass_context
 def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
-    """Check counters, timelines, leftover data and parked jobs, and repair them, while the server runs."""
+    """Find and repair wrong counters and timelines, remains of deleted data, failed jobs. Servers may keep running."""
     settings = server_access.with_server_redis(config.load(flags))
-    found = asyncio.run(find_and_repair(settings, mend=not dry_run))
+    found = asyncio.run(find_and_repair(settings, fix=not dry_run))
     console = Console(highlight=False)
     if not found:
         console.print("no faults found")
@@ -56,24 +53,20 @@ def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # n
     context.exit(FAILED)
 
 
-async def find_and_repair(settings: Config, *, mend: bool) -> list[RepairFinding]:
-    """Return all findings. With ``mend``, repair them and run the resulting jobs before returning."""
+async def find_and_repair(settings: Config, *, fix: bool) -> list[RepairFinding]:
+    """Return the faults in the server's Redis. With ``fix``, repair them and run the jobs that the repair creates."""
     columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     async with server_access.open_store(settings) as store:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("checking", total=None)
-            found = await store.repair.run(
-                fix=mend, on_progress=lambda seen, of: progress.update(task, completed=seen, total=of)
-            )
-        if mend and found:
-            job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
-            await job_workers.run_until_empty()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("checking", total=None)
+            found = await store.repair.run(fix=fix, on_progress=lambda n, of: bar.update(task, completed=n, total=of))
+        if fix and found:
+            await JobWorkers(store.job_queue, store.job_runner, random.Random()).run_until_empty()
             found += [RepairFinding("parked", job, "still fails") for job in await store.job_queue.list_parked()]
     return found
 
 
 def _findings_table(found: list[RepairFinding]) -> Table:
-    """Return the findings as a table, at most :data:`MAX_SHOWN_FINDINGS`."""
     table = Table("fault", "where", "details", box=None, pad_edge=False)
     for finding in found[:MAX_SHOWN_FINDINGS]:
         table.add_row(*finding)

@@ -1,23 +1,25 @@
-"""The command ``replay``: post a file of statuses through the HTTP API, at a fixed rate or at its own pace."""
+"""The command ``replay``: post a recording of statuses through the HTTP API, at a fixed rate or at its own pace."""
 
 import asyncio
+import math
 import secrets
 import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from stream_server.client import ApiClient, ClientFailure, RequestRefused
-from stream_server.commands import author_names, pacing, recording, server_access, setting_options
-from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
-from stream_server.commands.ordered_workers import OrderedWorkers
-from stream_server.commands.recording import RecordedStatus, UnreadableLine
-from stream_server.commands.replay_summary import ReplaySummary
+from stream_server.commands import recording, server_access, setting_options
+from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.recording import RecordedStatus, UnreadableLine, login_of_author, name_of_author
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
 from stream_server.config.settings import Config
@@ -31,8 +33,15 @@ TOKEN_TTL_SECONDS = 600
 MAX_ATTEMPTS = 10
 """Attempts per post, about 20 s in all: the time that a server with much data needs to restart."""
 
+MAX_WAITING_ITEMS = 4
+"""Items that may wait in each queue. A slow server thus slows the reader down, so the file never fills the memory."""
+
 ADMIN_LOGIN = "replay"
 """Login of the account that creates the authors' accounts."""
+
+Item = TypeVar("Item")
+DueTime = Callable[[int, float | None], float]
+"""A function of a status's number from 0 and Unix time (or None). It returns the seconds from the start to the post."""
 
 EPILOG = """
 \b
@@ -49,7 +58,7 @@ A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z"
 
 @click.command(epilog=EPILOG)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--url", help="URL of the server; default: the one on --data-dir, else http://127.0.0.1:8000.")
+@setting_options.URL_OPTION
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses per second.")
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Factor of the recording's own pace.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Parallel posts.")
@@ -67,12 +76,12 @@ def replay(
 ) -> None:
     """Post the statuses in FILE (JSON lines) as their authors.
 
-    It creates accounts for the authors. The posts of one author keep their order.
+    The command creates accounts for the authors. The posts of one author keep their order.
     """
     if rate is not None and speed is not None:
         raise CommandFailure("give only one of --rate and --speed", USAGE)
     settings = config.load(flags)
-    due = pacing.SteadyPace(rate) if rate else pacing.OriginalPace(speed) if speed else pacing.at_once
+    due = original_pace(speed) if speed else steady_pace(rate or math.inf)
     run = ReplayRun(file, due, concurrency)
     try:
         asyncio.run(run.run(settings, server_access.server_address(url, settings)))
@@ -84,19 +93,94 @@ def replay(
     context.exit(run.tally.exit_code)
 
 
+def steady_pace(rate: float) -> DueTime:
+    """Return a function that says when each status is due: ``rate`` statuses per second; with infinity all at once."""
+    return lambda number, _: number / rate
+
+
+def original_pace(speed: float) -> DueTime:
+    """Return a function that says when each status is due: at ``speed`` times the recorded pace.
+
+    A status without a time is due at once.
+    """
+    first: float | None = None
+
+    def due(_: int, posted: float | None) -> float:
+        nonlocal first
+        if posted is None:
+            return 0.0
+        first = posted if first is None else first
+        return (posted - first) / speed
+
+    return due
+
+
+@dataclass(slots=True)
+class ReplaySummary:
+    """Numbers of lines in a replay (all, posted, unreadable, refused by the server), and how the replay ended."""
+
+    total: int = 0
+    posted: int = 0
+    repeated: int = 0
+    unreadable: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+    server_lost: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command ``replay``: 0 only if every line was posted."""
+        if self.server_lost is not None:
+            return UNREACHABLE
+        if self.interrupted:
+            return INTERRUPTED
+        return FAILED if self.posted < self.total else OK
+
+    def table(self) -> Table:
+        """Return the numbers of this summary as a table for the terminal."""
+        table = Table(show_header=False, box=None, title=f"replay{' (interrupted)' if self.interrupted else ''}")
+        rate = self.posted / self.seconds if self.seconds else 0.0
+        table.add_row("lines", f"{self.total:,}")
+        table.add_row("posted", f"{self.posted:,}  ({rate:,.0f} a second, {self.seconds:,.1f} s)")
+        table.add_row("repeated requests", f"{self.repeated:,}")
+        table.add_row("unreadable lines", f"{self.unreadable:,}")
+        table.add_row("refused by the server", f"{self.refused:,}")
+        return table
+
+
+@asynccontextmanager
+async def ordered_workers(
+    count: int, work: Callable[[Item], Awaitable[None]]
+) -> AsyncIterator[Callable[[str, Item], Awaitable[None]]]:
+    """Start ``count`` parallel tasks; yield the function ``put(key, item)``, after which a task calls ``work(item)``.
+
+    Items with the same key go to the same task, so they keep their order. ``put`` waits while the task's queue is full.
+    At the end of the block, wait until all items are done. An exception in a task or the block drops the queued items.
+    """
+    queues: list[asyncio.Queue[Item | None]] = [asyncio.Queue(MAX_WAITING_ITEMS) for _ in range(count)]
+
+    async def run(queue: asyncio.Queue[Item | None]) -> None:
+        while (item := await queue.get()) is not None:
+            await work(item)
+
+    async def put(key: str, item: Item) -> None:
+        await queues[hash(key) % count].put(item)
+
+    async with asyncio.TaskGroup() as group:
+        for queue in queues:
+            group.create_task(run(queue))
+        yield put
+        for queue in queues:
+            await queue.put(None)
+
+
 @dataclass(slots=True)
 class ReplayRun:
-    """One replay of a file: it creates the accounts, then posts the statuses.
-
-    Attributes:
-        file: The recording.
-        due: When each status is due.
-        concurrency: Number of posts at the same time.
-        tally: The results so far.
-    """
+    """One replay of a recording: it creates the accounts of the authors, then posts the statuses."""
 
     file: Path
-    due: pacing.DueTime
+    due: DueTime
     concurrency: int
     tally: ReplaySummary = field(default_factory=ReplaySummary)
     _console: Console = field(default_factory=lambda: Console(stderr=True))
@@ -105,9 +189,10 @@ class ReplayRun:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, settings: Config, url: str) -> None:
-        """Replay until the end of the file, Ctrl-C or the loss of the server.
+        """Create the accounts and post the statuses, until the end of the file, Ctrl-C or the loss of the server.
 
-        The first Ctrl-C finishes the posts under way. Raises :class:`CommandFailure` if the server is lost.
+        After the first Ctrl-C the run finishes the posts in progress. The second ends the program at once. Raises
+        :class:`CommandFailure` if the server does not answer after :data:`MAX_ATTEMPTS` attempts.
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
@@ -124,10 +209,7 @@ class ReplayRun:
             raise CommandFailure(self.tally.server_lost, UNREACHABLE)
 
     async def _create_accounts(self, api: ApiClient, access: ServerAccess) -> dict[str, str]:
-        """Create the accounts of all authors in batches; return each user id by the login in lower case.
-
-        Count all lines, and print those that are unreadable.
-        """
+        """Create missing accounts of authors, and report unreadable lines. Return the user ids by lower-case login."""
         accounts: dict[str, tuple[str, str]] = {}
         for found in recording.read_recording(self.file):
             self.tally.total += 1
@@ -135,47 +217,44 @@ class ReplayRun:
                 self.tally.unreadable += 1
                 self._print_skipped_line(found.line, found.reason, self.tally.unreadable)
             else:
-                login = author_names.login_of_author(found.author)
-                accounts.setdefault(login.lower(), (login, author_names.name_of_author(found.author)))
+                login = login_of_author(found.author)
+                accounts.setdefault(login.lower(), (login, name_of_author(found.author)))
         if not accounts:
             return {}
-        admin = access.sign_token(
-            await access.find_user(ADMIN_LOGIN, create=True), frozenset({"admin"}), TOKEN_TTL_SECONDS
-        )
+        admin_id = await access.find_user(ADMIN_LOGIN, create=True)
+        admin = access.sign_token(admin_id, frozenset({"admin"}), TOKEN_TTL_SECONDS)
         return await api.create_users(list(accounts.values()), token=admin)
 
     async def _post_all(self, api: ApiClient, access: ServerAccess) -> None:
-        """Post all statuses with parallel workers and a progress bar."""
-        with self._progress() as progress:
+        columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), PostRateColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self._console) as progress:
             bar = progress.add_task("posting", total=self.tally.total - self.tally.unreadable)
 
             async def work(status: RecordedStatus) -> None:
-                """Post one status unless the server is lost, and advance the bar."""
                 if self.tally.server_lost is None:
                     await self._post(api, access, status)
                 progress.advance(bar)
 
-            async with OrderedWorkers(self.concurrency, work) as workers:
-                await self._dispatch_when_due(workers)
+            async with ordered_workers(self.concurrency, work) as put:
+                await self._dispatch_when_due(put)
 
-    async def _dispatch_when_due(self, workers: OrderedWorkers[RecordedStatus]) -> None:
-        """Give each status to the workers when it is due, until the end or a stop."""
+    async def _dispatch_when_due(self, put: Callable[[str, RecordedStatus], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
         statuses = (found for found in recording.read_recording(self.file) if isinstance(found, RecordedStatus))
         for number, status in enumerate(statuses):
             wait = started + self.due(number, status.posted) - loop.time()
             if wait > 0:
-                await self._wait_or_stop(wait)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._stop.wait()
             if self._stop.is_set():
                 return
-            await workers.put(status.author, status)
+            await put(status.author, status)
 
     async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
-        """Post one status as its author and count the result."""
-        token = access.sign_token(
-            self._user_ids[author_names.login_of_author(status.author).lower()], frozenset({"write"}), TOKEN_TTL_SECONDS
-        )
+        author_id = self._user_ids[login_of_author(status.author).lower()]
+        token = access.sign_token(author_id, frozenset({"write"}), TOKEN_TTL_SECONDS)
         try:
             # The key names this run and line, so a repeated request is the same post.
             await api.post(**status.body, token=token, key=f"{self._run_id}-{status.line}")
@@ -188,36 +267,21 @@ class ReplayRun:
         else:
             self.tally.posted += 1
 
-    async def _wait_or_stop(self, seconds: float) -> None:
-        """Wait ``seconds``, or less if the replay is stopped."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            return
-
     def _interrupt(self) -> None:
-        """Stop the replay at the first Ctrl-C; the second one ends the program."""
         self.tally.interrupted = True
         self._stop.set()
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # a second Ctrl-C ends the program at once
 
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
-        """Print why a line was not posted, unless ``count`` is over :data:`MAX_SHOWN_LINES`."""
+        """Print why a line was not posted, unless ``count``, the number of these, exceeds :data:`MAX_SHOWN_LINES`."""
         if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
         if count == MAX_SHOWN_LINES:
             self._console.print("… further lines are only counted", markup=False)
 
-    def _progress(self) -> Progress:
-        """Return the progress bar."""
-        columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), PostRateColumn(), TimeRemainingColumn())
-        return Progress(*columns, console=self._console)
-
 
 class PostRateColumn(ProgressColumn):
-    """The column of the progress bar with the present posts per second."""
+    """A column of the progress bar that shows the present posts per second."""
 
     def render(self, task: Task) -> Text:
-        """Return the text of the column."""
         return Text(f"{task.speed or 0:,.0f}/s")

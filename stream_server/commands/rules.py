@@ -12,14 +12,13 @@ from rich.console import Console
 from filters.event import Event
 from filters.registry import Registry
 from filters.rules.error import RuleError
-from filters.rules.explain import Explanation
-from filters.rules.rule import Rule
+from filters.rules.rule import Explanation, Rule
 from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
 from stream_server.errors import ApiError
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
-from stream_server.events.trial_status import ANONYMOUS_STATUS, make_trial_status, trial_event
+from stream_server.events.status_json import ANONYMOUS_STATUS, make_trial_status, trial_event
 
 EPILOG = """
 \b
@@ -32,19 +31,19 @@ FILE holds a status as the API accepts or returns it, and may add "author": {"lo
 "following", "posts"}. Exit codes: 0 the rule matches, 1 it does not, 2 the rule or the status is invalid.
 """
 
-OPTION_OF_MEMBER = {"message": "--text", "lang": "--lang"}
-"""The option that gives each member of a status, for error messages."""
+OPTION_BY_MEMBER = {"message": "--text", "lang": "--lang"}
+"""The options by the member of a status that each gives, for error messages."""
 
 
 class _TrialAuthor(AuthorSnapshot, frozen=True):
-    """The author of a status in the file, as far as known."""
+    """The author of the status in the file of ``--status``. A missing id is ``0``, a missing login is ``nobody``."""
 
     id: str = ANONYMOUS_STATUS["id"]
     login: str = ANONYMOUS_STATUS["login"]
 
 
 class _ApiStatus(StatusFields):
-    """The members of a status from the API that are used here, with its author beside it."""
+    """A status in the file of ``--status``, in the API's form: its author, and the members that a rule can test."""
 
     uid: str = ANONYMOUS_STATUS["uid"]
     author: _TrialAuthor | None = None
@@ -52,7 +51,7 @@ class _ApiStatus(StatusFields):
 
 @click.group()
 def rules() -> None:
-    """Try rules without a server."""
+    """Try rules on a status without a server."""
 
 
 @rules.command(epilog=EPILOG)
@@ -62,13 +61,13 @@ def rules() -> None:
 @click.option("--lang", help="Language of the status; default: from --status, else detected.")
 @click.pass_context
 def explain(context: click.Context, /, rule: str, text: str | None, file: Path | None, lang: str | None) -> None:
-    """Show for each part whether RULE matches a status, and why."""
+    """Show for each part of RULE whether it matches a status, and why."""
     parsed = _parse_rule(rule)
     if text is None and file is None:
         raise CommandFailure("give --text or --status", USAGE)
     given = {name: value for name, value in (("message", text), ("lang", lang)) if value is not None}
     try:
-        event = _make_event(_read_status(file) | _check_members(given, OPTION_OF_MEMBER))
+        event = _make_event(_read_status(file) | _check_members(given, OPTION_BY_MEMBER))
     except RecursionError:
         raise CommandFailure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
     explanation = parsed.explain(event)
@@ -79,7 +78,7 @@ def explain(context: click.Context, /, rule: str, text: str | None, file: Path |
 
 
 def _parse_rule(text: str) -> Rule:
-    """Return the rule; end the command with a caret under the wrong column if it is invalid."""
+    """Parse the rule. If it is invalid, end the command with an error and a caret under the wrong column."""
     try:
         return Rule.parse(text, Registry.from_entry_points())
     except RuleError as error:
@@ -89,10 +88,7 @@ def _parse_rule(text: str) -> Rule:
 
 
 def _read_status(file: Path | None) -> dict[str, Any]:
-    """Return the status in the file.
-
-    A status with an id came from the API and may have all members that the API returns.
-    """
+    """Return the checked status in ``file``; an empty dict for None. A status with ``id`` must have the API's form."""
     if file is None:
         return {}
     try:
@@ -105,9 +101,10 @@ def _read_status(file: Path | None) -> dict[str, Any]:
 def _check_members(
     members: dict[str, Any], options: Mapping[str, str], kind: type[msgspec.Struct] | None = None
 ) -> dict[str, Any]:
-    """Return ``members`` if they are valid as ``kind``, or as input of the API without ``kind``.
+    """Return ``members`` unchanged if they form a valid status. Raises :class:`CommandFailure` otherwise.
 
-    Otherwise end the command and name the option, or the member of the file.
+    ``kind`` is the struct that the members must fit, by default a status that a client would post. ``options`` maps the
+    members that come from command-line options to these options, so that the failure can name the option at fault.
     """
     # Imported here, because importing the web package takes time and other commands do not need it.
     from stream_server.web.api.rule_trial import TrialStatus  # noqa: PLC0415 - see above
@@ -126,7 +123,7 @@ def _check_members(
 
 
 def _make_event(members: dict[str, Any]) -> Event:
-    """Return the filters' view of the status. A missing author is anonymous."""
+    """Return the status as an event that filters can match. A status without an author gets an anonymous one."""
     author = members.pop("author", None)
     try:
         person = None if author is None else msgspec.convert(author, _TrialAuthor)
@@ -142,7 +139,7 @@ def _make_event(members: dict[str, Any]) -> Event:
 
 
 def _format_explanation(explanation: Explanation, depth: int) -> list[str]:
-    """Return one line per part: a mark, the part, the reason, and the indices in the message."""
+    """Return one line per part of the rule: ✓ or ✗, the part, why it matches or not, and where in the message."""
     where = "".join(f" [{start}, {end}]" for start, end in explanation.indices)
     line = f"{'  ' * depth}{'✓' if explanation.matched else '✗'} {explanation.text}: {explanation.why}{where}"
     return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1))]

@@ -37,10 +37,10 @@ def serve(
     listening: int | None,
     **flags: Any,
 ) -> None:
-    """Run the server, with an embedded Redis unless one is given.
+    """Run the server, with an embedded Redis unless --redis names another one.
 
-    Ctrl-C and SIGTERM stop it after a goodbye to every stream. At SIGHUP it reads --settings-file again, see
-    `stream-server reload`.
+    Ctrl-C and SIGTERM stop the server after a goodbye to every stream. At SIGHUP the server reads --settings-file
+    again, as `stream-server reload` describes.
     """
     # Imported here, because importing the server takes time and other commands do not need it.
     from stream_server.runtime import process  # noqa: PLC0415 - see above
@@ -48,7 +48,7 @@ def serve(
     settings = config.load(flags)
     try:
         worker = None if supervised is None else process.WorkerDescriptors(supervised, listening)
-        code = process.run_server(settings, flags, with_demo=demo, print_text=_print_text, descriptors=worker)
+        code = process.run_server(settings, flags, with_demo=demo, print_text=click.echo, descriptors=worker)
     except (EmbeddedRedisError, CannotListen, RedisTooOld) as error:
         raise CommandFailure(str(error)) from None
     except OSError as error:
@@ -56,8 +56,3 @@ def serve(
     except Unavailable:
         raise CommandFailure("the Redis of --redis cannot be reached", UNREACHABLE) from None
     context.exit(code)
-
-
-def _print_text(text: str) -> None:
-    """Print text for the person at the terminal."""
-    click.echo(text)

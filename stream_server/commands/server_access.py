@@ -23,25 +23,23 @@ _NO_SERVER_NAMED = (
     "no server named: give its --data-dir or its --redis (no other process can use the Redis of a server that was "
     "started without both, such as the demo)"
 )
-"""Message if the command line names no server."""
 _NO_KEY_NAMED = (
     "no server named: give its --data-dir, or its --redis and --jwt-secret (a server that was started without them, "
     "such as the demo, shares its key with no other process: use the token that it printed)"
 )
-"""Message if the command line names no server with a signing key."""
 
 
 def server_address(url: str | None, config: Config) -> str:
-    """Return the URL of the server: ``url``, else the one in the run file, else the address of the settings."""
+    """Return the URL of the server: ``url``, else the one in the run file, else that of the settings' host and port."""
     running = run_file.read(config.data_dir) if config.data_dir else None
     return url or (run_file.server_url(config) if running is None else running.url)
 
 
 def with_server_redis(config: Config, *, needs_key: bool = False) -> Config:
-    """Return ``config`` with the Redis of the running server.
+    """Return ``config`` with a Redis URL. If the settings have none, take the running server's from its run file.
 
-    Raises :class:`CommandFailure` with advice if it is unknown. With ``needs_key``, the advice is about the signing key
-    too.
+    Raises :class:`CommandFailure` if no running server is known. The message names the options to give; with
+    ``needs_key``, also those for the key that signs tokens.
     """
     if config.redis:
         return config
@@ -54,20 +52,20 @@ def with_server_redis(config: Config, *, needs_key: bool = False) -> Config:
 
 
 class ServerAccess:
-    """Looks up users and signs tokens of one server, without its HTTP API."""
+    """Looks up users and signs tokens of a server through its Redis and its key, without its HTTP API."""
 
     def __init__(self, store: Store, authority: TokenAuthority) -> None:
         self._store = store
         self._authority = authority
 
     def sign_token(self, user_id: str, scopes: frozenset[str], ttl_seconds: int) -> str:
-        """Return a token for the user with this id."""
+        """Return a new token for the user with the id ``user_id``, valid for ``ttl_seconds`` from now."""
         return self._authority.issue(user_id, scopes, ttl_seconds, time.time())[0]
 
     async def find_user(self, login: str, *, create: bool = False) -> str:
-        """Return the id of the user with ``login``; with ``create``, create the account if it is missing.
+        """Return the id of the user with ``login``. If the account is missing and ``create`` is true, create it.
 
-        Raises :class:`CommandFailure` if the login is unknown.
+        Raises :class:`CommandFailure` if the account is missing and ``create`` is false.
         """
         if create:
             created = await self._store.users.create_many([(login, login)], IdempotencyKey.generate())
@@ -80,14 +78,11 @@ class ServerAccess:
 
 @asynccontextmanager
 async def open_store(config: Config) -> AsyncIterator[Store]:
-    """Open the store on the Redis of ``config``; raises :class:`CommandFailure` if Redis is unusable."""
-    size_limits = SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size)
+    """Open the store (the data in Redis) for the block. Raises :class:`CommandFailure` if the Redis is unusable."""
     opened = Store(
-        config.redis,
-        timeout_seconds=config.redis_timeout_seconds,
-        min_write_replicas=config.write_replicas,
-        size_limits=size_limits,
-    )
+        config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
+        size_limits=SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size),
+    )  # fmt: skip
     try:
         await opened.open()
         yield opened
@@ -101,7 +96,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def open_server_access(config: Config) -> AsyncIterator[ServerAccess]:
-    """Open the access to the server that ``config`` names; raises :class:`CommandFailure` if something is missing."""
+    """Yield the :class:`ServerAccess` of the server; raises :class:`CommandFailure` if its Redis or key is missing."""
     config = with_server_redis(config, needs_key=True)
     authority = TokenAuthority(config, _signing_secret(config))
     async with open_store(config) as store:
@@ -109,11 +104,13 @@ async def open_server_access(config: Config) -> AsyncIterator[ServerAccess]:
 
 
 def _signing_secret(config: Config) -> str:
-    """Return the server's HS256 key if the settings do not hold it; raises :class:`CommandFailure` if it is missing."""
+    """Return the HS256 key in the data folder; empty if the settings already give the key or use another algorithm.
+
+    Raises :class:`CommandFailure` if the folder has no key.
+    """
     if config.jwt_secret or config.jwt_algorithm != "HS256":
         return ""
     if not config.data_dir or not (Path(config.data_dir) / "jwt.secret").exists():
-        raise CommandFailure(
-            "the key that signs tokens is missing: give the server's --jwt-secret or --data-dir", USAGE
-        )
+        advice = "give the server's --jwt-secret or --data-dir"
+        raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(config.data_dir)

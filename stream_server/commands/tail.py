@@ -1,7 +1,7 @@
 """The command ``tail``: show a stream in the terminal until Ctrl-C."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.status import Status
 
 from stream_server.client import StreamClient, StreamMessage
-from stream_server.commands import credential, server_access, terminal
+from stream_server.commands import server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.config import config
+from stream_server.config.settings import Config
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
@@ -30,6 +32,12 @@ FILTER_OPTIONS = {
 SEPARATORS = {"rule": "\n"}
 """Separators between the values of an option given several times; a comma for all other options."""
 
+STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
+"""Scopes of a token that the command signs to read streams."""
+
+TOKEN_TTL_SECONDS = 3600
+"""Lifetime of such a token in seconds. A longer stream signs a new one."""
+
 EPILOG = """
 \b
 Examples:
@@ -42,7 +50,6 @@ Examples:
 
 
 def _filter_options(command: Any) -> Any:
-    """Add the options of :data:`FILTER_OPTIONS` to the command."""
     for name, text in reversed(FILTER_OPTIONS.items()):
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command
@@ -55,32 +62,32 @@ def _filter_options(command: Any) -> Any:
 @click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
 @click.option("--json", "as_json", is_flag=True, help="The messages as JSON lines.")
 @click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
-@credential.options
+@setting_options.URL_OPTION
+@click.option("--token", metavar="JWT", help="The token; other users of this machine can see it, unlike a file.")
+@click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input.")
+@click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir).")
+@setting_options.options(*setting_options.ACCESS_SETTINGS)
 def tail(
     *, firehose: bool, more: tuple[str, ...], since: str | None, as_json: bool, framing: str, **given: Any
 ) -> None:
     """Show a stream in the terminal.
 
-    It reconnects after a lost connection and continues at the same position.
+    After a lost connection the command connects again and continues at the same position.
     """
     parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
-    token = credential.token_source(given)
-    url = server_access.server_address(given["url"], credential.load(given))
+    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
+    token = token_source(given, settings)
+    url = server_access.server_address(given["url"], settings)
     view = TailOutput(as_json=as_json)
     client = StreamClient(
-        url,
-        token,
-        parameters,
-        since=since,
-        framing=framing,
-        include_control=True,
+        url, token, parameters, since=since, framing=framing, include_control=True,
         on_connection_change=view.show_connection,
-    )
+    )  # fmt: skip
     asyncio.run(_print_messages(client, view))
 
 
 def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
-    """Return the stream's parameters from the options; several values of one option become a list."""
+    """Return the query parameters of the stream. Join several values of an option by commas, rules by newlines."""
     parameters = {name: SEPARATORS.get(name, ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
     for pair in more:
         name, equals, value = pair.partition("=")
@@ -90,8 +97,28 @@ def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, st
     return parameters
 
 
+def token_source(given: Mapping[str, Any], settings: Config) -> str | Callable[[], str]:
+    """Return the given token; for ``--user``, return a function that signs a new token with the server's key.
+
+    Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
+    """
+    chosen = [name for name in ("token", "token_file", "user") if given[name]]
+    if len(chosen) != 1:
+        raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
+    if given["token"]:
+        return str(given["token"]).strip()
+    if given["token_file"]:
+        return str(given["token_file"].read()).strip()
+    return asyncio.run(_make_signer(settings, given["user"]))
+
+
+async def _make_signer(settings: Config, login: str) -> Callable[[], str]:
+    async with server_access.open_server_access(settings) as access:
+        user_id = await access.find_user(login)
+    return lambda: access.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)
+
+
 async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
-    """Print messages until the stream ends."""
     with view.status or nullcontext():
         async with client:
             async for message in client:
@@ -99,10 +126,7 @@ async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
 
 
 class TailOutput:
-    """Prints messages on standard output.
-
-    A terminal also has a status line; otherwise such text goes to standard error.
-    """
+    """Prints messages on stdout, and the connection's state on a status line, or on stderr if stdout is no terminal."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -113,7 +137,7 @@ class TailOutput:
         self._lag_ms = 0.0
 
     def show(self, message: StreamMessage) -> None:
-        """Print one message, or update the status line if it is a control message."""
+        """Print an event or a ``gap``. Most other control messages only update the status line of the terminal."""
         if self._as_json and (not message.is_control or message.kind == "gap"):
             self._out.print(terminal.escape_json_controls(message.raw))
         elif not message.is_control or message.kind in {"gap", "warning", "effective"}:
@@ -123,18 +147,16 @@ class TailOutput:
         self._update_status(message)
 
     def show_connection(self, text: str) -> None:
-        """Show what happens to the connection."""
+        """Show a sentence about the connection, such as why it was lost."""
         self._show_connection_text(terminal.escape_controls(text))
 
     def _show_connection_text(self, sentence: str) -> None:
-        """Show the sentence in the status line, or on standard error."""
         if self.status is not None:
             self.status.update(sentence)
         elif sentence != "connected":
             self._err.print(sentence)
 
     def _update_status(self, message: StreamMessage) -> None:
-        """Update the count of events and the lag in the status line."""
         if message.kind == "heartbeat":
             self._lag_ms = float(message.data.get("lag_ms") or 0)
         elif not message.is_control:
@@ -145,7 +167,7 @@ class TailOutput:
 
 
 def age_ms(at: str, now: datetime) -> float:
-    """Return how long ago ``at`` (ISO 8601) was in milliseconds; 0 for an invalid or future time."""
+    """Return the milliseconds from ``at`` (ISO 8601) to ``now``; 0 if ``at`` is invalid or later than ``now``."""
     try:
         return max(0.0, (now - datetime.fromisoformat(at)).total_seconds() * 1000)
     except (ValueError, TypeError):

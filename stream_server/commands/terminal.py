@@ -1,7 +1,7 @@
 """Renders the messages of a stream as lines for a terminal that are readable and safe.
 
 Posts contain text of strangers. Printed unchanged, its control characters could move the cursor, overwrite lines or set
-the clipboard, and Unicode direction characters could make a line look like another. So all of them are shown escaped.
+the clipboard, and Unicode direction characters could make a line look like another. This module escapes all of them.
 """
 
 import json
@@ -20,21 +20,19 @@ HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https
 """What is coloured in a text. This is only for the eye; the server finds the real entities."""
 
 _READABLE = {"\n": "⏎ ", "\r": "", "\t": " "}
-"""Readable replacements of common control characters."""
 
 
 def escape_controls(text: str) -> str:
-    r"""Return ``text`` on one line, with characters that a terminal would obey escaped as ``\x1b`` and the like."""
+    r"""Return ``text`` on one line, with control and direction characters escaped, such as ``\x1b`` for ESC."""
     return CONTROL_CHARACTERS.sub(_escape_character, text)
 
 
 def escape_json_controls(line: bytes) -> str:
-    r"""Return a JSON line of the same value, with characters that a terminal would obey as ``\u001b`` escapes."""
+    r"""Return the line of JSON with control and direction characters escaped as in JSON, such as ``\u001b`` for ESC."""
     return CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode(errors="replace"))
 
 
 def _escape_character(found: re.Match[str]) -> str:
-    """Return the replacement of one control character."""
     character = found[0]
     if character in _READABLE:
         return _READABLE[character]
@@ -43,13 +41,12 @@ def _escape_character(found: re.Match[str]) -> str:
 
 
 def render_message(message: StreamMessage) -> Text:
-    """Return one line for a message: its time, and what its kind shows."""
+    """Return a message of a stream as one readable line that begins with the time of day (UTC) of the message."""
     line = Text.assemble((escape_controls(message.at[11:19]), "dim"), " ")
     return line.append_text(RENDERERS.get(message.kind, _render_other)(message.data))
 
 
 def _render_post(data: dict[str, Any]) -> Text:
-    """Return the line of a post: author, text with highlights, place."""
     status = _member(data, "status")
     line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
     if status.get("origin"):
@@ -62,12 +59,11 @@ def _render_post(data: dict[str, Any]) -> Text:
 
 
 def _status_text(status: dict[str, Any]) -> str:
-    """Return the message of the status; for a repost, the message of the original."""
+    """Return the message of the status; for a repost without a comment, the message of the reposted status."""
     return str(status.get("message") or _member(status, "original").get("message") or "")
 
 
 def _status_place(status: dict[str, Any]) -> str:
-    """Return the place and point of the status in brackets; empty if it has none."""
     point = status.get("location")
     place = _text(_member(status, "place"), "name")
     if isinstance(point, dict):
@@ -76,14 +72,11 @@ def _status_place(status: dict[str, Any]) -> str:
 
 
 def _render_delete(data: dict[str, Any]) -> Text:
-    """Return the line of a deleted status."""
     return Text(f"status {_text(_member(data, 'status'), 'id')} was deleted", style="red")
 
 
 def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
-    """Return the function that renders an action between two users."""
     def render_relation(data: dict[str, Any]) -> Text:
-        """Render one action between two users."""
         source, target = _text(_member(data, "source"), "login"), _text(_member(data, "target"), "login")
         return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
 
@@ -91,26 +84,24 @@ def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
 
 
 def _render_gap(data: dict[str, Any]) -> Text:
-    """Return the line of a gap: how many events are missing, and why."""
     count = data.get("count")
     lost = f"{count} events" if isinstance(count, int) else "events"
     return Text(f"GAP: {lost} cannot be delivered ({_text(data, 'reason')})", style="bold red")
 
 
 def _render_other(data: dict[str, Any]) -> Text:
-    """Return any other message as JSON without cursor and time."""
     shown = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
     return Text(escape_controls(json.dumps(shown, ensure_ascii=False)), style="dim")
 
 
 def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the member if it is an object, else an empty one."""
+    """Return the member ``name`` of a JSON object if the member is an object, else an empty dict."""
     found = data.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _text(data: dict[str, Any], name: str) -> str:
-    """Return the member as safe text; empty if it is missing."""
+    """Return the member ``name`` of a JSON object as text without control characters; empty if it is missing."""
     return escape_controls(str(data.get(name) or ""))
 
 
@@ -121,4 +112,3 @@ RENDERERS: dict[str, Callable[[dict[str, Any]], Text]] = {
     "unfollow": _relation_renderer("no longer follows"),
     "gap": _render_gap,
 }
-"""The function that renders each kind; other kinds are shown as JSON."""

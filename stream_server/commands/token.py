@@ -1,18 +1,21 @@
 """The command ``token``: print a token for a user."""
 
 import asyncio
+import re
 from typing import Any
 
 import click
 
 from stream_server.commands import server_access, setting_options
-from stream_server.commands.duration import DurationType
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.config import config
 from stream_server.config.settings import Config
 
 SCOPES = ("read", "write", "stream", "firehose", "admin")
-"""Scopes that the command can put into a token."""
+
+SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+MAX_SECONDS = 100 * 365 * 86400
+"""Longest duration: a hundred years. The end of such a token is still a date that programs can represent."""
 
 EPILOG = """
 \b
@@ -22,30 +25,41 @@ Examples:
 """
 
 
+def parse_duration(text: str) -> int:
+    """Return the seconds of a duration such as ``90``, ``15m``, ``1h`` or ``30d``; raises ValueError if invalid."""
+    match = re.fullmatch(r"([0-9]{1,12})([smhd]?)", text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration: write 90 (seconds), 15m, 1h or 30d")
+    seconds = int(match[1]) * SECONDS_PER_UNIT[match[2]]
+    if not 1 <= seconds <= MAX_SECONDS:
+        raise ValueError(f"{text!r} must be between a second and a hundred years")
+    return seconds
+
+
 @click.command(epilog=EPILOG)
 @click.option("--user", "login", required=True, metavar="LOGIN", help="User of the token.")
 @click.option("--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}.")
 @click.option(
-    "--ttl", type=DurationType(), default="1h", show_default=True, help="Lifetime: 90 (seconds), 15m, 1h, 30d."
+    "--ttl", metavar="DURATION", default="1h", show_default=True, help="Lifetime: 90 (seconds), 15m, 1h, 30d."
 )
 @click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
-def token(login: str, scope: str, ttl: int, create: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
+def token(login: str, scope: str, ttl: str, create: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Print a token, signed with the running server's key."""
-    click.echo(asyncio.run(_sign_token(config.load(flags), login, _parse_scopes(scope), ttl, create=create)))
+    try:
+        seconds = parse_duration(ttl)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--ttl'") from None
+    click.echo(asyncio.run(_sign_token(config.load(flags), login, _parse_scopes(scope), seconds, create=create)))
 
 
 async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
-    """Return a token for the user with ``login``."""
     async with server_access.open_server_access(settings) as access:
         return access.sign_token(await access.find_user(login, create=create), scopes, ttl)
 
 
 def _parse_scopes(text: str) -> frozenset[str]:
-    """Return the scopes in ``text``, separated by blanks or commas.
-
-    Raises :class:`CommandFailure` for an unknown one.
-    """
+    """Return the scopes in ``text``, separated by blanks or commas. End the command if a scope is unknown."""
     scopes = frozenset(text.replace(",", " ").split())
     unknown = sorted(scopes - set(SCOPES))
     if unknown or not scopes:

@@ -19,13 +19,11 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 
 REFRESH_SECONDS = 0.5
-"""Seconds between two updates of the progress line."""
 
 WORKER_SETTINGS = (
     "redis", "data_dir", "job_workers", "timeline_max", "fanout_batch_size", "log_max_entries", "log_max_seconds",
     "log_max_bytes", "redis_timeout_seconds", "settings_file",
 )  # fmt: skip
-"""Settings that this command uses."""
 
 EPILOG = """
 \b
@@ -41,10 +39,10 @@ Give it the same --timeline-max, --fanout-batch-size and --log-max-… as the se
 @click.command(epilog=EPILOG, short_help="Do background jobs without a server.")
 @setting_options.options(*WORKER_SETTINGS)
 def worker(**flags: Any) -> None:
-    """Do background jobs: timelines of many followers, clean-ups and refills; and trim the log.
+    """Do background jobs (adding posts to timelines, removing deleted ones, rebuilding timelines), and trim the log.
 
-    Every server does this too unless it has --job-workers 0. Ctrl-C or SIGTERM stops it; another worker or the next
-    start continues unfinished jobs.
+    Every server trims the log too, and does the jobs unless it has --job-workers 0. Ctrl-C or SIGTERM stops the
+    command. Another worker or the next start continues unfinished jobs.
     """
     settings = server_access.with_server_redis(config.load(flags))
     asyncio.run(run_worker(settings, Console(highlight=False)))
@@ -54,9 +52,8 @@ async def run_worker(settings: Config, console: Console) -> None:
     """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress."""
     async with server_access.open_store(settings) as store:
         job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
-        trimmer = LogTrimmer(
-            store.retention, RetentionLimits(settings.log_max_seconds, settings.log_max_bytes), random.Random()
-        )
+        limits = RetentionLimits(settings.log_max_seconds, settings.log_max_bytes)
+        trimmer = LogTrimmer(store.retention, limits, random.Random())
         progress_task = asyncio.create_task(_show_progress(job_workers, console), name="worker progress")
         tasks = [
             asyncio.create_task(job_workers.run(settings.job_workers or 1), name="job workers"),
@@ -75,7 +72,6 @@ async def run_worker(settings: Config, console: Console) -> None:
 
 
 async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
-    """Show the progress line until cancelled, then print it a last time."""
     console.print("processing jobs; press Ctrl-C to stop", style="dim")
     try:
         with Live(_format_progress(job_workers), console=console, auto_refresh=False, transient=True) as live:
@@ -87,11 +83,6 @@ async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
 
 
 def _format_progress(job_workers: JobWorkers) -> Text:
-    """Return the counts as one line."""
-    waiting = job_workers.queue_depth
-    parts = [
-        f"jobs done {job_workers.jobs_done:,}", f"batches {job_workers.passes_done:,}",
-        f"failed {job_workers.failed_passes:,}",
-        f"due {waiting.due:,}", f"parked {waiting.parked:,}",
-    ]  # fmt: skip
-    return Text(" · ".join(parts))
+    done, batches, failed = job_workers.jobs_done, job_workers.passes_done, job_workers.failed_passes
+    due, parked = job_workers.queue_depth.due, job_workers.queue_depth.parked
+    return Text(f"jobs done {done:,} · batches {batches:,} · failed {failed:,} · due {due:,} · parked {parked:,}")

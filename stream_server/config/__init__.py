@@ -3,8 +3,7 @@
 The one decision: **all settings are rows of one table.** The flags, environment variables, settings file, reload and
 documentation derive from it, so a setting is added in one place.
 
-``settings``       the table: each field of ``Config`` is a row with default, unit, help text and bounds
-``config``         loads the settings from flags, environment, file and defaults
-``settings_file``  reads the TOML file
-``reload``         what a server does at SIGHUP
+``settings``  the table: each field of ``Config`` is a row with default, unit, help text and bounds
+``config``    loads the settings from flags, environment, TOML file and defaults
+``reload``    what a server does at SIGHUP
 """

@@ -1,15 +1,16 @@
 """Loading the settings: flags win over the environment, the environment over the settings file, the file over defaults.
 
-The rows are in :mod:`~stream_server.config.settings`. An unknown ``STREAM_SERVER_…`` variable or an unknown line of the
+The table is in :mod:`~stream_server.config.settings`. An unknown ``STREAM_SERVER_…`` variable or an unknown line of the
 file is an error, because a misspelt setting would otherwise have no effect. This module alone reads ``os.environ``.
 """
 
 import math
 import os
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
-from stream_server.config import settings_file
 from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting
 from stream_server.downloads import index
 from stream_server.store.redis import address
@@ -18,22 +19,22 @@ TEST_VARIABLES = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
 """Names after the prefix that belong to the test suite. The server accepts and ignores them."""
 
 SUPERVISOR_DEFAULTS = VARIABLE_PREFIX + "SUPERVISOR_DEFAULTS"
-"""Internal variable in a worker's environment: the variables, separated by blanks, that nobody set explicitly.
+"""Internal variable of a worker: the names, separated by blanks, of the variables with values of the file or defaults.
 
-The supervisor took their values from the file or the defaults. A reload in the worker looks them up there again.
+A reload in the worker takes these values from the file and the defaults again.
 """
 
 MAX_NUMBER = 1e15
 """Greatest value of a number whose row sets no maximum. Sums with a greater number would not be exact."""
 
 TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text"}
-"""How error messages name the type of a setting."""
 
 
 def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Config:
-    """Return the settings from ``flags`` (None: not given), the environment, the settings file and the defaults.
+    """Return the settings: flags win over the environment, the environment over the file, the file over the defaults.
 
-    Raises :class:`InvalidSetting` for an unknown name, a wrong type or a value out of range.
+    A flag with the value None counts as not given. ``environ`` defaults to the environment of the process. Raises
+    :class:`InvalidSetting` for an unknown name, a wrong type or a value out of range.
     """
     environ = os.environ if environ is None else environ
     _refuse_unknown_variables(environ)
@@ -46,20 +47,19 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
 
 
 def load_again(flags: Mapping[str, Any]) -> Config:
-    """Return the settings as the file and the environment give them now; raises as :func:`load` does.
+    """Return the settings for a reload: read the settings file again; flags and environment variables still win.
 
-    A worker has all settings in its environment. It looks up those of :data:`SUPERVISOR_DEFAULTS` in the file and the
-    defaults again.
+    The supervisor gives a worker process all settings as variables. The function ignores the variables whose values
+    come from the file or the defaults. Raises :class:`InvalidSetting` if a setting is invalid.
     """
     ignored = {SUPERVISOR_DEFAULTS, *os.environ.get(SUPERVISOR_DEFAULTS, "").split()}
     return load(flags, {name: value for name, value in os.environ.items() if name not in ignored})
 
 
 def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment of a worker process, from which :func:`load` makes exactly ``config``.
+    """Return the environment for a worker process, with all settings. :func:`load` returns ``config`` from it.
 
-    The worker does not read the settings file when it starts, because the file may be wrong by then. With the same
-    ``flags``, :func:`load_again` gives the same result in the worker as in this process.
+    The worker does not read the settings file at its start, so it can start even while the file is invalid.
     """
     given = _given_values(flags, os.environ)
     return {
@@ -70,18 +70,17 @@ def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, st
 
 
 def package_index() -> str:
-    """Return the URL of the package index that this machine is configured to use."""
+    """Return the URL of the Python package index that uv or pip uses on this machine, by default the public one."""
     return index.configured(os.environ) or index.PUBLIC
 
 
 def _given_values(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values that flags and environment give, by the setting's name; a flag wins."""
+    """Return the unchecked values of environment variables and flags by setting name. A flag wins over a variable."""
     from_environment = {s.name: environ[s.environment_variable] for s in SETTINGS if s.environment_variable in environ}
     return from_environment | {name: value for name, value in (flags or {}).items() if value is not None}
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise :class:`InvalidSetting` for a variable that begins with the prefix and names no setting."""
     known = {s.environment_variable for s in SETTINGS} | {VARIABLE_PREFIX + name for name in TEST_VARIABLES}
     for name in environ:
         if name.startswith(VARIABLE_PREFIX) and name not in known and name != SUPERVISOR_DEFAULTS:
@@ -89,9 +88,9 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
 
 
 def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
-    """Raise :class:`InvalidSetting` for an unusable Redis URL, or for replicas of the embedded Redis.
+    """Raise :class:`InvalidSetting` for an invalid Redis URL, or for replica settings without the setting ``redis``.
 
-    The message never repeats a URL, because it may hold a password.
+    The message never repeats a URL, because a URL may hold a password.
     """
     shown = {s.name: s.display_name if s.name in given else f"{values['settings_file']}: {s.name}" for s in SETTINGS}
     for name in ("redis", "redis_read"):
@@ -106,11 +105,14 @@ def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
 
 
 def _file_values(path: str) -> dict[str, Any]:
-    """Return the values of the settings file by name; raises :class:`InvalidSetting`."""
+    """Return the checked values in the TOML file at ``path`` by name; raises :class:`InvalidSetting` for any fault."""
     try:
-        found, readable_by_others = settings_file.read(path)
-    except settings_file.UnusableSettingsFile as error:
-        raise InvalidSetting(str(error)) from None
+        with Path(path).expanduser().open("rb") as file:
+            found, readable_by_others = tomllib.load(file), os.fstat(file.fileno()).st_mode & 0o044
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidSetting(f"{path} is not valid TOML: {error}") from None
     rows = {s.name: s for s in SETTINGS if s.name != "settings_file"}
     for name, value in found.items():
         if name not in rows:
@@ -124,15 +126,12 @@ def _file_values(path: str) -> dict[str, Any]:
 
 
 def _holds_secret(setting: Setting, value: object) -> bool:
-    """Return whether ``value`` is secret; of the secret settings, a URL without a password is not."""
+    """Return whether ``value`` is secret: the key of tokens always, a Redis URL only if it may hold a password."""
     return setting.is_secret and (setting.name == "jwt_secret" or address.may_contain_password(str(value)))
 
 
 def _check_type(setting: Setting, value: object, path: str) -> object:
-    """Return ``value`` if its TOML type fits the setting; raises :class:`InvalidSetting` otherwise.
-
-    TOML has types: a text and ``true`` are not numbers, and 1.5 is not a whole number.
-    """
+    """Return ``value`` from the TOML file; raises :class:`InvalidSetting` if its TOML type does not fit the setting."""
     wanted = type(setting.default)
     allowed: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
     if type(value) not in allowed:
@@ -141,9 +140,9 @@ def _check_type(setting: Setting, value: object, path: str) -> object:
 
 
 def _convert_value(setting: Setting, given: object, display_name: str) -> object:
-    """Return ``given`` as a value of the setting's type within its bounds; raises :class:`InvalidSetting`.
+    """Return ``given`` converted to the setting's type (int, float or str), and check its range and choices.
 
-    ``display_name`` names the setting and its source in the message.
+    Raises :class:`InvalidSetting` for a wrong type or value. The message names the setting by ``display_name``.
     """
     try:
         value = type(setting.default)(given)
@@ -151,15 +150,10 @@ def _convert_value(setting: Setting, given: object, display_name: str) -> object
         raise InvalidSetting(f"{display_name} must be a number ({setting.unit})") from None
     except OverflowError:
         value = math.inf
-    if not isinstance(value, str):
-        _check_bounds(setting, value, display_name)
     if setting.choices and value not in setting.choices:
         raise InvalidSetting(f"{display_name} must be one of {', '.join(setting.choices)}")
-    return value
-
-
-def _check_bounds(setting: Setting, value: float, display_name: str) -> None:
-    """Raise :class:`InvalidSetting` for a number that is not finite or is out of the setting's bounds."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSetting(f"{display_name} must be a finite number ({setting.unit})")
     if setting.minimum is not None and value < setting.minimum:
@@ -167,3 +161,4 @@ def _check_bounds(setting: Setting, value: float, display_name: str) -> None:
     maximum = MAX_NUMBER if setting.maximum is None else setting.maximum
     if value > maximum:
         raise InvalidSetting(f"{display_name} must be {maximum:g} {setting.unit} or less")
+    return value

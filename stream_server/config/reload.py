@@ -19,8 +19,8 @@ class ReloadOutcome(NamedTuple):
 
     Attributes:
         changed: The settings that changed, each as ``name: old -> new``.
-        needs_restart: Names of the settings that differ now but take effect only after a restart.
-        refused: Why nothing was changed; empty if the reload succeeded.
+        needs_restart: Names of the settings with a new value that takes effect only after a restart.
+        refused: Why the reload changed nothing; empty if it succeeded.
     """
 
     changed: list[str]
@@ -28,7 +28,7 @@ class ReloadOutcome(NamedTuple):
     refused: str = ""
 
     def sentences(self) -> list[str]:
-        """Return the result as sentences for a person. They contain no secret value."""
+        """Return the result of the reload as sentences for a person, without secret values."""
         if self.refused:
             return [f"nothing was reloaded: {self.refused}"]
         first = f"reloaded {', '.join(self.changed)}" if self.changed else "reloaded: no setting changed"
@@ -36,14 +36,10 @@ class ReloadOutcome(NamedTuple):
 
 
 class SettingsReloader:
-    """Reloads the settings of one process at each SIGHUP.
+    """Reloads the settings of one process at each SIGHUP. ``read`` returns the new settings.
 
-    Construct it before another process may send the signal: a SIGHUP before :meth:`run` is handled when :meth:`run`
-    starts. If a SIGHUP means that the process lost its terminal, the process ends, as it would without this class.
-
-    Args:
-        config: The settings as they were first read.
-        read: Reads the settings again; may raise :class:`InvalidSetting`.
+    The constructor installs the signal handler, so a SIGHUP before :meth:`run` is handled when :meth:`run` starts. If
+    the system sends SIGHUP because the terminal of the process closed, the process ends, as without this class.
     """
 
     def __init__(self, config: Config, read: Callable[[], Config]) -> None:
@@ -54,17 +50,14 @@ class SettingsReloader:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
 
     async def run(self, apply: Callable[[Config], None], report: Callable[[ReloadOutcome], None]) -> None:
-        """Reload at each SIGHUP until cancelled.
-
-        ``apply`` passes the new settings to the running parts of the process. ``report`` receives each result.
-        """
+        """Reload at each SIGHUP until cancelled: pass the new settings to ``apply`` and the outcome to ``report``."""
         while True:
             await self._requested.wait()
             self._requested.clear()
             report(self.reload_now(apply))
 
     def reload_now(self, apply: Callable[[Config], None]) -> ReloadOutcome:
-        """Read the settings again, pass them to ``apply`` and return what changed. Invalid settings change nothing."""
+        """Read the settings again, pass them to ``apply`` and return the outcome. Invalid settings change nothing."""
         try:
             newer = self._read()
         except InvalidSetting as error:
@@ -76,14 +69,13 @@ class SettingsReloader:
         return ReloadOutcome([f"{name}: {old} -> {getattr(newer, name)}" for name, old in changed], needs_restart)
 
     def _on_sighup(self) -> None:
-        """Request a reload. End the process first if the signal means that its terminal closed."""
+        """Request a reload. If the terminal of the process has closed, also end the process with SIGTERM."""
         if self._had_terminal and not _has_terminal():
             signal.raise_signal(signal.SIGTERM)
         self._requested.set()
 
 
 def _has_terminal() -> bool:
-    """Return whether this process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:

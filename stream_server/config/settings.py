@@ -1,27 +1,27 @@
 """The table of settings: each field of :class:`Config` is one row with its default, unit, help text and bounds.
 
-The rows are written once. The flags, the environment variables, the settings file, the reload and the tables of the
-documentation all derive from :data:`SETTINGS`. The setting ``token_ttl_seconds`` is the flag ``--token-ttl-seconds``,
-the environment variable ``STREAM_SERVER_TOKEN_TTL_SECONDS`` and the line ``token_ttl_seconds = …`` of the file.
+The flags, the environment variables, the settings file, the reload and the documentation derive from :data:`SETTINGS`.
+The setting ``token_ttl_seconds`` is the flag ``--token-ttl-seconds``, the environment variable
+``STREAM_SERVER_TOKEN_TTL_SECONDS`` and the line ``token_ttl_seconds = …`` of the file.
 """
 
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 VARIABLE_PREFIX = "STREAM_SERVER_"
 
 
 class InvalidSetting(ValueError):
-    """An unknown setting or a value that it cannot have. The message names the setting, but never a secret value."""
+    """An unknown setting, or a value that a setting cannot have. The message never contains a secret value."""
 
 
 class Setting(NamedTuple):
-    """One row of the table of settings.
+    """One setting: a row of the table of settings.
 
     Attributes:
-        name: Name of the field of :class:`Config`.
-        default: Value of a setting that nobody sets. It also fixes the type: int, float or str.
-        unit: Unit of the value, shown to people.
+        default: Value if the setting is not given. The type of all values is the default's type: int, float or str.
+        unit: Unit or kind of the value, such as ``s``, ``bytes`` or ``file``.
         help: One sentence for ``--help`` and the documentation.
         minimum: Least allowed number, inclusive; None sets no limit.
         maximum: Greatest allowed number, inclusive; None means :data:`~stream_server.config.config.MAX_NUMBER`.
@@ -52,188 +52,109 @@ class Setting(NamedTuple):
 
     @property
     def display_name(self) -> str:
-        """The flag and the variable of this setting, for error messages."""
+        """Flag and environment variable for error messages, such as ``--port (STREAM_SERVER_PORT)``."""
         return f"{self.flag} ({self.environment_variable})"
 
 
-def setting(
-    default: float | str,
-    unit: str,
-    help_text: str,
-    *,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[str, ...] = (),
-    reloadable: bool = False,
-    secret: bool = False,
-) -> Any:
-    """Declare a field of :class:`Config` as a row of the table; the parameters are those of :class:`Setting`."""
-    row = Setting("", default, unit, help_text, minimum, maximum, choices, reloadable, secret)
-    return field(metadata={"row": row})
+def row(default: float | str, unit: str, help_text: str, *bounds: Any, **options: Any) -> Any:
+    """Return a dataclass field of :class:`Config` that declares one setting.
+
+    ``bounds`` are the minimum and the maximum. ``options`` are further attributes of :class:`Setting`.
+    """
+    return field(metadata={"row": Setting("", default, unit, help_text, *bounds, **options)})
+
+
+reloadable = partial(row, is_reloadable=True)
+secret = partial(row, is_secret=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of one server, and the table of all settings. :func:`~stream_server.config.config.load` makes it."""
+    """The settings of one server, one field for each. :func:`~stream_server.config.config.load` creates the object."""
 
-    host: str = setting("127.0.0.1", "address", "Address to listen on.")
-    port: int = setting(8000, "port", "Port to listen on; 0 takes a free one and prints it.", minimum=0, maximum=65_535)
-    workers: int = setting(
-        1, "processes", "Server processes that share the port; about one for each core.", minimum=1, maximum=256
+    host: str = row("127.0.0.1", "address", "Address to listen on.")
+    port: int = row(8000, "port", "Port to listen on; 0 takes a free one and prints it.", 0, 65_535)
+    workers: int = row(1, "processes", "Server processes that share the port; about one for each core.", 1, 256)
+    redis: str = secret("", "URL", "Redis URL: redis://, unix://, redis+sentinel:// …; empty starts an embedded one.")
+    redis_read: str = secret("", "URL", "Replica that sends the events and the log; empty uses the primary.")
+    write_replicas: int = row(
+        0, "replicas", "Replicas that must confirm a write, else the answer is `outcome_unknown`.", 0
     )
-    redis: str = setting(
-        "", "URL", "Redis to use: redis://, unix://, redis+sentinel:// …; empty starts an embedded one.", secret=True
+    data_dir: str = row("", "folder", "Folder in which the embedded Redis keeps its data; empty is a temporary folder.")
+    settings_file: str = row("", "file", "TOML file with settings by these names, with `_`; flags and environment win.")
+    jwt_secret: str = secret("", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder.")
+    jwt_algorithm: str = row("HS256", "name", "The only accepted algorithm of tokens: HS256, RS256, ES256 or EdDSA.")
+    jwt_key_file: str = row("", "file", "PEM key for RS256, ES256, EdDSA: private, or public (which only verifies).")
+    jwt_jwks_url: str = row("", "URL", "URL of a key set (RFC 7517) that verifies RS256, ES256, EdDSA tokens.")
+    jwt_issuer: str = row("stream-server", "text", "`iss` that tokens must carry.")
+    jwt_audience: str = row("stream-server", "text", "`aud` that tokens must carry.")
+    token_ttl_seconds: int = row(3600, "s", "Lifetime of the token that a log-in returns.", 1)
+    refresh_ttl_seconds: int = row(30 * 86400, "s", "Lifetime of a refresh token; each can be used once.", 1)
+    password_memory_kib: int = row(19 * 1024, "KiB", "Memory of one argon2id hash (OWASP's parameters by default).", 8)
+    password_rounds: int = row(2, "passes", "Time cost of one argon2id hash.", 1)
+    message_max_chars: int = row(280, "code points", "Longest message of a status.", 1)
+    detect_language: str = row("on", "name", "Detect the language of posts that give none.", choices=("on", "off"))
+    body_max_bytes: int = row(65536, "bytes", "Largest request body.", 1024)
+    heartbeat_seconds: float = reloadable(15.0, "s", "Interval of the heartbeats on every stream.", 0.05)
+    canary_seconds: float = reloadable(1.0, "s", "Interval of the feed's check against the head of the log.", 0.05)
+    log_max_entries: int = row(1_000_000, "entries", "Number of entries that the log keeps, approximately.", 1000)
+    log_max_seconds: float = reloadable(
+        7 * 86400.0, "s", "Age at which entries leave the log, approximately; 0 sets no limit.", 0
     )
-    redis_read: str = setting(
-        "", "URL", "Replica that sends the events and from which the log is read; empty uses the primary.", secret=True
+    log_max_bytes: int = reloadable(2**30, "bytes", "Approximate Redis memory of the log; 0 sets no limit.", 0)
+    timeline_max: int = row(1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000)
+    fanout_batch_size: int = row(
+        1000, "people", "Home timelines that receive a post in one batch; the request itself does the first batch.",
+        1, 10_000,
+    )  # fmt: skip
+    job_workers: int = row(1, "tasks", "Job workers per server process; 0 leaves jobs to the `worker` command.", 0, 64)
+    repair_seconds: float = row(3600.0, "s", "Interval of the repair of timelines and counters; 0 disables it.", 0)
+    ring_bytes: int = reloadable(
+        64 * 2**20, "bytes", "Recent entries that each process keeps in memory for clients that reconnect.", 0
     )
-    write_replicas: int = setting(
-        0, "replicas", "Replicas that must acknowledge a write; otherwise the answer is `outcome_unknown`.", minimum=0
+    ring_seconds: float = reloadable(600.0, "s", "Age of the oldest entry kept in memory.", 0)
+    client_buffer_bytes: int = reloadable(
+        262_144, "bytes", "Unsent bytes of a live client before it must catch up, kernel buffer included.", 4096
     )
-    data_dir: str = setting(
-        "", "folder", "Folder in which the embedded Redis keeps its data; empty is a temporary folder."
+    send_buffer_bytes: int = row(65_536, "bytes", "Kernel send buffer of a stream; 0 keeps the system's default.", 0)
+    write_timeout_seconds: float = reloadable(30.0, "s", "Disconnect a client that takes no byte for this long.", 0.05)
+    behind_max_entries: int = reloadable(100_000, "entries", "Distance from the head that counts as far behind.", 1)
+    slow_window_seconds: float = reloadable(
+        60.0, "s", "Disconnect a client that is far behind and does not catch up within this time.", 0.05
     )
-    settings_file: str = setting(
-        "", "file", "TOML file with settings by these names, with `_`; flags and environment win."
+    redis_timeout_seconds: float = row(0.9, "s", "Total time that one request may wait for Redis.", 0.01)
+    shutdown_seconds: float = row(4.0, "s", "Time for goodbyes when the server stops.", 0.1)
+    retry_spread_seconds: float = reloadable(
+        5.0, "s", "Time over which the clients of a stopping server spread their reconnects.", 0.5
     )
-    jwt_secret: str = setting(
-        "", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder.", secret=True
-    )
-    jwt_algorithm: str = setting(
-        "HS256", "name", "The only accepted algorithm of tokens: HS256, RS256, ES256 or EdDSA."
-    )
-    jwt_key_file: str = setting(
-        "", "file", "PEM key of RS256, ES256, EdDSA: private (signs and verifies) or public (verifies only)."
-    )
-    jwt_jwks_url: str = setting("", "URL", "URL of a key set (RFC 7517) that verifies RS256, ES256, EdDSA tokens.")
-    jwt_issuer: str = setting("stream-server", "text", "`iss` that tokens must carry.")
-    jwt_audience: str = setting("stream-server", "text", "`aud` that tokens must carry.")
-    token_ttl_seconds: int = setting(3600, "s", "Lifetime of the token that a log-in returns.", minimum=1)
-    refresh_ttl_seconds: int = setting(
-        30 * 86400, "s", "Lifetime of a refresh token; each can be used once.", minimum=1
-    )
-    password_memory_kib: int = setting(
-        19 * 1024, "KiB", "Memory of one argon2id hash (OWASP's parameters by default).", minimum=8
-    )
-    password_rounds: int = setting(2, "passes", "Time cost of one argon2id hash.", minimum=1)
-    message_max_chars: int = setting(280, "code points", "Longest message of a status.", minimum=1)
-    detect_language: str = setting(
-        "on", "name", "Detect the language of posts whose author gives none.", choices=("on", "off")
-    )
-    body_max_bytes: int = setting(65536, "bytes", "Largest request body.", minimum=1024)
-    heartbeat_seconds: float = setting(
-        15.0, "s", "Interval of the heartbeats on every stream.", minimum=0.05, reloadable=True
-    )
-    canary_seconds: float = setting(
-        1.0, "s", "Interval at which the feed compares its position with the log's head.", minimum=0.05, reloadable=True
-    )
-    log_max_entries: int = setting(
-        1_000_000, "entries", "Number of entries that the log keeps, approximately.", minimum=1000
-    )
-    log_max_seconds: float = setting(
-        7 * 86400.0,
-        "s",
-        "Age at which entries leave the log, approximately; 0 sets no limit.",
-        minimum=0,
-        reloadable=True,
-    )
-    log_max_bytes: int = setting(
-        2**30, "bytes", "Redis memory that the log may use, approximately; 0 sets no limit.", minimum=0, reloadable=True
-    )
-    timeline_max: int = setting(
-        1000, "statuses", "Longest home, list, group and tag timeline.", minimum=4, maximum=10_000
-    )
-    fanout_batch_size: int = setting(
-        1000,
-        "people",
-        "Home timelines that receive a post in one batch; the request itself does the first batch.",
-        minimum=1,
-        maximum=10_000,
-    )
-    job_workers: int = setting(
-        1, "tasks", "Job workers in each server process; 0 leaves jobs to the `worker` command.", minimum=0, maximum=64
-    )
-    repair_seconds: float = setting(
-        3600.0, "s", "Interval of the automatic repair of timelines and counters; 0 disables it.", minimum=0
-    )
-    ring_bytes: int = setting(
-        64 * 2**20,
-        "bytes",
-        "Recent entries that each process keeps in memory for clients that reconnect.",
-        minimum=0,
-        reloadable=True,
-    )
-    ring_seconds: float = setting(600.0, "s", "Age of the oldest entry kept in memory.", minimum=0, reloadable=True)
-    client_buffer_bytes: int = setting(
-        262_144,
-        "bytes",
-        "Unsent bytes of a live client before it must catch up, kernel buffer included.",
-        minimum=4096,
-        reloadable=True,
-    )
-    send_buffer_bytes: int = setting(
-        65_536, "bytes", "Kernel send buffer of a stream's socket; 0 keeps the system's default.", minimum=0
-    )
-    write_timeout_seconds: float = setting(
-        30.0, "s", "Disconnect a client whose socket takes no byte for this long.", minimum=0.05, reloadable=True
-    )
-    behind_max_entries: int = setting(
-        100_000, "entries", "Distance from the head at which a client counts as far behind.", minimum=1, reloadable=True
-    )
-    slow_window_seconds: float = setting(
-        60.0,
-        "s",
-        "Disconnect a client that is far behind and does not catch up within this time.",
-        minimum=0.05,
-        reloadable=True,
-    )
-    redis_timeout_seconds: float = setting(0.9, "s", "Total time that one request may wait for Redis.", minimum=0.01)
-    shutdown_seconds: float = setting(4.0, "s", "Time for goodbyes when the server stops.", minimum=0.1)
-    retry_spread_seconds: float = setting(
-        5.0,
-        "s",
-        "Time over which the clients of a stopping server spread their reconnects.",
-        minimum=0.5,
-        reloadable=True,
-    )
-    retry_ms: int = setting(2000, "ms", "`retry:` value sent to EventSource clients.", minimum=0, reloadable=True)
-    limits: str = setting(
-        "on", "name", "Limit the rate of requests; off for tests.", choices=("on", "off"), reloadable=True
-    )
-    reconnect_limit: int = setting(
-        50, "connections", "Connections of one user to a dialect within 15 minutes.", minimum=0, reloadable=True
-    )
-    log_level: str = setting(
-        "info",
-        "name",
-        "Least severe log lines that are written.",
-        choices=("debug", "info", "warning", "error"),
-        reloadable=True,
+    retry_ms: int = reloadable(2000, "ms", "`retry:` value sent to EventSource clients.", 0)
+    limits: str = reloadable("on", "name", "Limit the rate of requests; off for tests.", choices=("on", "off"))
+    reconnect_limit: int = reloadable(50, "connections", "Connections of one user to a dialect within 15 minutes.", 0)
+    log_level: str = reloadable(
+        "info", "name", "Least severe log lines that are written.", choices=("debug", "info", "warning", "error")
     )
 
     def __repr__(self) -> str:
         """Show all settings except the secret ones, so a log line with this object holds no secret."""
-        shown = (f"{row.name}={getattr(self, row.name)!r}" for row in SETTINGS if not row.is_secret)
+        shown = (f"{s.name}={getattr(self, s.name)!r}" for s in SETTINGS if not s.is_secret)
         return f"Config({', '.join(shown)})"
 
     def apply_reloadable(self, newer: "Config") -> list[tuple[str, object]]:
-        """Take the reloadable settings from ``newer``; return the changed ones, each with its old value.
+        """Copy the reloadable settings of ``newer`` into this object; return name and old value of each changed one.
 
-        Code that reads this object at every use sees the new values at once. Otherwise this object never changes.
+        Only this method changes the object. Code that reads a setting from the object at each use sees a new value.
         """
-        old_values = [(row.name, getattr(self, row.name)) for row in SETTINGS if row.is_reloadable]
-        changed = [(name, old) for name, old in old_values if old != getattr(newer, name)]
+        changed = [(s.name, getattr(self, s.name)) for s in self._differences(newer) if s.is_reloadable]
         for name, _ in changed:
             object.__setattr__(self, name, getattr(newer, name))
         return changed
 
     def settings_needing_restart(self, newer: "Config") -> list[str]:
-        """Return the names of the settings that differ in ``newer`` and take effect only after a restart."""
-        return [
-            row.name
-            for row in SETTINGS
-            if not row.is_reloadable and getattr(self, row.name) != getattr(newer, row.name)
-        ]
+        """Return the names of the settings that have another value in ``newer`` and need a restart to take effect."""
+        return [s.name for s in self._differences(newer) if not s.is_reloadable]
+
+    def _differences(self, newer: "Config") -> list[Setting]:
+        return [s for s in SETTINGS if getattr(self, s.name) != getattr(newer, s.name)]
 
 
 SETTINGS: tuple[Setting, ...] = tuple(column.metadata["row"]._replace(name=column.name) for column in fields(Config))

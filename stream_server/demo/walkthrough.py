@@ -25,45 +25,24 @@ POSTING_LOGINS = ("bob", "cyd", "eli", "fay")
 """Users who keep posting. Ada follows the first two, so her home timeline gets new posts."""
 
 POST_INTERVAL_SECONDS = 2.0
-"""Seconds between two posts."""
 
-PLACES = (
-    ("Monterey", -121.89, 36.60),
-    ("Lisbon", -9.14, 38.72),
-    ("Kyoto", 135.77, 35.01),
-    ("Nairobi", 36.82, -1.29),
-)
+PLACES = (("Monterey", -121.89, 36.60), ("Lisbon", -9.14, 38.72), ("Kyoto", 135.77, 35.01), ("Nairobi", 36.82, -1.29))
 """Name, longitude and latitude of the places that posts come from."""
-
 OPENINGS = ("Good morning", "Small win today", "Note to self", "Just saw", "Anyone else", "Finally", "Overheard")
 """First words of the random posts."""
 
 SUBJECTS = (
-    "coffee on the terrace",
-    "a train that left on time",
-    "the redis log, read from end to end",
-    "sourdough that did rise",
-    "rain over the harbour",
-    "a bug that was a feature after all",
-)
+    "coffee on the terrace", "a train that left on time", "the redis log, read from end to end",
+    "sourdough that did rise", "rain over the harbour", "a bug that was a feature after all",
+)  # fmt: skip
 """Middle parts of the random posts."""
-
 TAGS = ("#coffee", "#trains", "#redis", "#baking", "#weather", "#python")
 """Hashtags of the random posts."""
-
-SCOPES = frozenset({"read", "write", "stream", "firehose"})
-"""Scopes of the token that the guide prints."""
-
-PrintText = Callable[[str], None]
-"""Prints a text for the person who started the server."""
+SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that the guide prints
 
 
-async def run_demo(base_url: str, sign_token: SignToken, print_text: PrintText) -> None:
-    """Create or find the demo content, print the guide, and post until cancelled.
-
-    ``sign_token`` signs a token for a user id and scopes. If the setup fails, print the reason and return; the server
-    keeps running.
-    """
+async def run_demo(base_url: str, sign_token: SignToken, print_text: Callable[[str], None]) -> None:
+    """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why."""
     async with ApiClient(base_url) as api:
         try:
             world = await demo_world.find_or_create_world(api, sign_token)
@@ -75,7 +54,7 @@ async def run_demo(base_url: str, sign_token: SignToken, print_text: PrintText) 
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
-    """Return the text to paste into a shell: a token, a function, and one command for each feature."""
+    """Return the guide to paste into a shell: it sets a token and a function, and has a command for each feature."""
     lines = [
         ("stream/user", "live: everything that concerns you"),
         ("timelines/home", "your home timeline"),
@@ -92,32 +71,26 @@ def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
         ("events?firehose=true&wait=25", "long polling: one answer for each request"),
     ]
     setup = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
-    return _render_guide(
-        world.login,
-        [*setup, *(f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines), _post_command(base_url)],
-    )
+    commands = [f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines]
+    return _render_guide(world.login, [*setup, *commands, _post_command(base_url)])
 
 
 _CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
 
 
 def _quote_path(path: str) -> str:
-    """Quote a path for the shell if it has a query."""
     return f'"{path}"' if "?" in path else path
 
 
 def _post_command(base_url: str) -> str:
-    """Return the command that creates a post."""
     body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
     return f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
 
 
 def _render_guide(login: str, lines: list[str]) -> str:
-    """Format the guide, with colours on a terminal. Lines are not wrapped, because a wrapped command cannot be pasted.
-
-    Comments after `#` contain no characters that a shell interprets, because an interactive zsh passes them to the
-    command as arguments. The command ignores them.
-    """
+    """Format the guide, with colours on a terminal and without line breaks, which would split a pasted command."""
+    # Comments after `#` must not contain characters that a shell interprets, because an interactive zsh passes them to
+    # the command as arguments. The command ignores them.
     page = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), soft_wrap=True, highlight=False)
     you = f'You are "{login}" with the password "{PASSWORD}".'
     heading = f"{you} Paste the first two lines, then any of the others (Ctrl-C ends a stream):"
@@ -130,7 +103,7 @@ def _render_guide(login: str, lines: list[str]) -> str:
 
 
 async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken) -> None:
-    """Post every :data:`POST_INTERVAL_SECONDS` as a random user. Log a failure and go on with the next post."""
+    """Post a status every :data:`POST_INTERVAL_SECONDS` as a random demo user. If a post fails, log it and go on."""
     chance = random.Random()
     while True:
         author = world.user_ids[chance.choice(POSTING_LOGINS)]
@@ -142,7 +115,7 @@ async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken)
 
 
 def random_post(random_source: random.Random, login: str) -> dict[str, Any]:
-    """Return the body of a random post, sometimes with a location, sometimes with a mention of the user ``login``."""
+    """Return the JSON body of a random status, sometimes with a location, sometimes with a mention of ``login``."""
     words = [random_source.choice(OPENINGS) + ":", random_source.choice(SUBJECTS), random_source.choice(TAGS)]
     if random_source.random() < 0.2:
         words.insert(0, f"@{login}")

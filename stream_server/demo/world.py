@@ -6,41 +6,29 @@ last. If a setup was interrupted, the next one repeats it with the same idempote
 
 import secrets
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from stream_server.client import ApiClient, RequestRefused
 
 SignToken = Callable[[str, frozenset[str]], str]
 """Signs a token for a user id and scopes."""
-
-LOGIN = "ada"
-"""Login of the demo's main user, Ada."""
-
-PASSWORD = "demo-demo"  # noqa: S105 - it opens an account for trying, which is printed on the screen
-"""Password of all demo users."""
-
+LOGIN = "ada"  # of the demo's main user, Ada
+PASSWORD = "demo-demo"  # noqa: S105 - of all demo users; it opens accounts for trying, and the screen shows it
 OTHER_LOGINS = ("bob", "cyd", "dora", "eli", "fay")
 """The other users. Dora is protected: she has approved Ada as a follower; Eli's request still waits."""
-
-LIST_NAME = "Bakers"
-"""Name of Ada's public list."""
-
-LAST_LIST_NAME = "Close friends"
-"""Name of Ada's private list. It is created last, so if it exists, everything exists."""
-GROUP_NAME = "Sourdough club"
-"""Name of Ada's group."""
+LIST_NAME = "Bakers"  # Ada's public list
+LAST_LIST_NAME = "Close friends"  # Ada's private list, which is created last: if it exists, everything exists
+GROUP_NAME = "Sourdough club"  # Ada's group
 
 _SCOPES = frozenset({"read", "write"})
 
 
 class DemoWorld(NamedTuple):
-    """The demo content.
+    """The users, the list and the group that the demo has created.
 
     Attributes:
-        login: Ada's login, which differs from :data:`LOGIN` if another user already had that.
-        user_ids: The id of each demo user, by the login planned for it.
-        list_id: The id of Ada's public list.
-        group_id: The id of Ada's group.
+        login: Login of Ada, the demo's main user. It is ``ada``, or a longer login if another user has that one.
+        user_ids: Dict from the planned login of each demo user, such as ``bob``, to the user's id.
     """
 
     login: str
@@ -50,37 +38,27 @@ class DemoWorld(NamedTuple):
 
 
 async def find_or_create_world(api: ApiClient, sign_token: SignToken) -> DemoWorld:
-    """Return the demo content, and create what is missing. Raises ``ClientFailure``."""
+    """Create the demo content unless it exists, and return its ids. Raises ClientFailure if a request fails."""
     user_ids = {login: await _find_or_create_user(api, login) for login in (LOGIN, *OTHER_LOGINS)}
     actions = DemoActions(api, sign_token, user_ids)
     me = await api.request("GET", "/v1/users/me", token=sign_token(user_ids[LOGIN], _SCOPES))
-    if LAST_LIST_NAME not in await actions.list_ids():
+    if LAST_LIST_NAME not in await actions.ids_by_name("lists"):
         await _create_content(actions, me["login"])
-    list_id, group_id = (await actions.list_ids())[LIST_NAME], (await actions.group_ids())[GROUP_NAME]
-    return DemoWorld(me["login"], user_ids, list_id, group_id)
+    lists, groups = await actions.ids_by_name("lists"), await actions.ids_by_name("groups")
+    return DemoWorld(me["login"], user_ids, lists[LIST_NAME], groups[GROUP_NAME])
 
 
 class DemoActions:
-    """Sends requests as the demo users.
-
-    Each write has an idempotency key made from its sequence number, so a repeated setup creates nothing twice.
-
-    Attributes:
-        user_ids: The id of each demo user, by login.
-    """
+    """Sends requests as the demo users. A repeated setup has the same idempotency keys, so it creates nothing twice."""
 
     def __init__(self, api: ApiClient, sign_token: SignToken, user_ids: dict[str, str]) -> None:
-        """Sign a token for each user."""
         self._api = api
         self._tokens = {login: sign_token(uid, _SCOPES) for login, uid in user_ids.items()}
         self._request_count = 0
         self.user_ids = user_ids
 
     async def request_as(self, login: str, method: str, path: str, **body: Any) -> Any:
-        """Send a request as the user ``login`` and return the decoded answer.
-
-        ``{login}`` in the path is replaced by that user's id.
-        """
+        """Send a request as the user ``login``. In the path, ``{bob}`` stands for the id of the demo user ``bob``."""
         self._request_count += 1
         full_path, key = f"/v1/{path.format(**self.user_ids)}", f"demo-1-{self._request_count}"
         return await self._api.request(method, full_path, body=body or None, token=self._tokens[login], key=key)
@@ -89,25 +67,15 @@ class DemoActions:
         """Post a status as the user ``login`` and return the status id."""
         return str((await self.request_as(login, "POST", "statuses", message=message, **more))["id"])
 
-    async def list_ids(self) -> dict[str, str]:
-        """Return the ids of Ada's lists, by name."""
-        return await self._ids_by_name("lists", f"/v1/users/{self.user_ids[LOGIN]}/lists")
-
-    async def group_ids(self) -> dict[str, str]:
-        """Return the ids of Ada's groups, by name."""
-        return await self._ids_by_name("groups", "/v1/users/me/groups")
-
-    async def _ids_by_name(self, noun: str, path: str) -> dict[str, str]:
-        """Read up to 200 objects of Ada's and return their ids by name."""
+    async def ids_by_name(self, noun: Literal["lists", "groups"]) -> dict[str, str]:
+        """Return a dict from name to id of the lists or the groups of Ada, the demo's main user."""
+        path = f"/v1/users/{self.user_ids[LOGIN]}/lists" if noun == "lists" else "/v1/users/me/groups"
         answer = await self._api.request("GET", path, query={"count": "200"}, token=self._tokens[LOGIN])
         return {found["name"]: found["id"] for found in answer[noun]}
 
 
 async def _find_or_create_user(api: ApiClient, login: str) -> str:
-    """Return the id of a demo user, who may exist from an earlier run on the same data.
-
-    If the login belongs to another person, create the user under a longer login, so as not to post in their name.
-    """
+    """Return the id of a demo user. If another person has the login, create the demo user with a longer login."""
     name = login.title()
     try:
         return str((await api.sign_up(login, name, f"{login}@example.org", PASSWORD))["id"])
@@ -122,7 +90,6 @@ async def _find_or_create_user(api: ApiClient, login: str) -> str:
 
 
 async def _create_content(actions: DemoActions, login: str) -> None:
-    """Create all content, in chronological order. ``login`` is Ada's."""
     await _create_follows(actions)
     await _create_conversation(actions, login)
     await _create_group(actions)
@@ -131,28 +98,21 @@ async def _create_content(actions: DemoActions, login: str) -> None:
 
 
 async def _create_follows(actions: DemoActions) -> None:
-    """Let users follow each other, with one approved and one waiting follow request."""
+    """Let the demo users follow each other, with one approved and one waiting follow request."""
     await actions.request_as("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
     await actions.request_as("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
-    for follower, followed in (
-        ("ada", "bob"),
-        ("ada", "cyd"),
-        ("bob", "ada"),
-        ("cyd", "ada"),
-        ("eli", "ada"),
-        ("fay", "ada"),
-    ):
-        await actions.request_as(follower, "PUT", f"users/me/following/{{{followed}}}")
+    for followed in ("bob", "cyd"):
+        await actions.request_as("ada", "PUT", f"users/me/following/{{{followed}}}")
+    for follower in ("bob", "cyd", "eli", "fay"):
+        await actions.request_as(follower, "PUT", "users/me/following/{ada}")
     for follower in ("ada", "eli"):
         await actions.request_as(follower, "PUT", "users/me/following/{dora}")
     await actions.request_as("dora", "PUT", "users/me/requests/{ada}")
 
 
 async def _create_conversation(actions: DemoActions, login: str) -> None:
-    """Create posts, replies, reposts, quotes, likes and a comment."""
-    question = await actions.post_as(
-        "bob", f"Who bakes on Sunday? I have too much starter. @{login} #sourdough", lang="en"
-    )
+    request = f"Who bakes on Sunday? I have too much starter. @{login} #sourdough"
+    question = await actions.post_as("bob", request, lang="en")
     answer = await actions.post_as("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
     await actions.post_as("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
     await actions.post_as("cyd", "", origin=answer)
@@ -166,10 +126,8 @@ async def _create_conversation(actions: DemoActions, login: str) -> None:
 
 
 async def _create_group(actions: DemoActions) -> None:
-    """Create a group with members and posts."""
-    club = (
-        await actions.request_as("ada", "POST", "groups", name=GROUP_NAME, kind="public", description="We feed flour.")
-    )["id"]
+    about = {"name": GROUP_NAME, "kind": "public", "description": "We feed flour."}
+    club = (await actions.request_as("ada", "POST", "groups", **about))["id"]
     for member in ("bob", "cyd"):
         await actions.request_as(member, "PUT", f"groups/{club}/members/me")
     crumb = await actions.post_as("bob", "Is this crumb open enough?", lang="en", group=club)
@@ -178,14 +136,13 @@ async def _create_group(actions: DemoActions) -> None:
 
 
 async def _create_talk(actions: DemoActions) -> None:
-    """Create a private talk with messages."""
     talk = (await actions.request_as("bob", "POST", "talks", people=[actions.user_ids["ada"]]))["id"]
     for sender, text in (("bob", "Shall I bring the big oven?"), ("ada", "Please. Side door."), ("bob", "See you!")):
         await actions.request_as(sender, "POST", f"talks/{talk}/messages", message=text)
 
 
 async def _create_lists(actions: DemoActions) -> None:
-    """Create Ada's public list, then the private one, which marks the setup as complete."""
+    """Create the public list of Ada, the demo's main user, then her private list, which marks the setup as complete."""
     for name, private, members in ((LIST_NAME, False, ("bob", "cyd")), (LAST_LIST_NAME, True, ("dora",))):
         list_id = (await actions.request_as("ada", "POST", "lists", name=name, private=private))["id"]
         for member in members:

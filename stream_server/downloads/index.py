@@ -1,6 +1,6 @@
 """The package index that this machine is configured to use, and the files that it offers.
 
-The search order is that of the tools: uv's variables, pip's variable, pip's files, then the public index.
+The search order: uv's environment variables, pip's variable, pip's configuration files, then the public index.
 """
 
 import base64
@@ -24,7 +24,6 @@ VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 """Environment variables that name an index, the strongest first."""
 
 TIMEOUT_SECONDS = 60
-"""Timeout of one request in seconds."""
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 """Accepted media types (PEP 691). An index that has only the HTML pages of PEP 503 answers with HTML anyway."""
@@ -33,7 +32,6 @@ NAME = re.compile(r"^[\w.-]+=(?=\w+:)")
 """The optional name before an index URL in uv's variables: ``NAME=URL``."""
 
 ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<\s]+)\s*</a>', re.IGNORECASE)
-"""A link to a file on an HTML page of an index."""
 
 
 class Unreachable(Exception):
@@ -41,7 +39,7 @@ class Unreachable(Exception):
 
 
 def configured(environ: Mapping[str, str], files: list[Path] | None = None) -> str:
-    """Return the URL of the configured index; empty if this machine configures none."""
+    """Return the URL of the package index in uv's or pip's configuration; empty if neither names an index."""
     for name in VARIABLES:
         value = environ.get(name, "").strip()
         if value:
@@ -53,7 +51,7 @@ def configured(environ: Mapping[str, str], files: list[Path] | None = None) -> s
 
 
 def pip_files(environ: Mapping[str, str]) -> list[Path]:
-    """Return the paths of pip's configuration files, the weakest first."""
+    """Return the paths of pip's configuration files, existing or not. A later file wins over an earlier one."""
     home = Path(environ.get("HOME", "/"))
     support = home / "Library" / "Application Support" / "pip" / "pip.conf"
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
@@ -63,7 +61,7 @@ def pip_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def index_of(path: Path) -> str:
-    """Return ``index-url`` of one pip configuration file; empty if it has none or is unreadable."""
+    """Return the setting ``index-url`` of a pip configuration file; empty if the file has none or is unreadable."""
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, encoding="utf-8")
@@ -75,11 +73,10 @@ def index_of(path: Path) -> str:
 
 @contextmanager
 def opened(url: str, index: str) -> Iterator[Any]:
-    """Open ``url`` and yield the answer.
+    """Request ``url`` and yield the HTTP answer. Raises :class:`Unreachable` if the request or the reading fails.
 
-    Credentials in ``index`` go only to the index's own host, also after a redirect.
-
-    Raises :class:`Unreachable`, also for errors while the caller reads. The message never contains credentials.
+    If the index's URL ``index`` contains credentials, they are sent only to the index's own host. The message of the
+    exception never contains credentials.
     """
     bare, credentials = split_credentials(url)
     index_bare, of_index = split_credentials(index)
@@ -96,42 +93,34 @@ def opened(url: str, index: str) -> Iterator[Any]:
 
 
 def split_credentials(url: str) -> tuple[str, str]:
-    """Return ``url`` without ``user:password@``, and that part decoded."""
+    """Return ``url`` without ``user:password@``, and the percent-decoded ``user:password`` (empty if it has none)."""
     parts = urllib.parse.urlsplit(url)
     userinfo, _, host = parts.netloc.rpartition("@")
     return urllib.parse.urlunsplit(parts._replace(netloc=host)), urllib.parse.unquote(userinfo)
 
 
 def sentence(url: str, error: Exception) -> str:
-    """Return a sentence that says what went wrong and what the person can do."""
+    """Return a sentence that says why a request to the index failed and what the person can do."""
     reason = getattr(error, "reason", error)
     host = urllib.parse.urlsplit(url).hostname or url
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return (
-            f"Python cannot verify the certificate of {host}: install your system's ca-certificates package, "
-            "or let SSL_CERT_FILE name the certificates to trust."
-        )
+        advice = "install your system's ca-certificates package, or let SSL_CERT_FILE name the certificates to trust."
+        return f"Python cannot verify the certificate of {host}: {advice}"
     if isinstance(error, urllib.error.HTTPError):
         return f"The package index answered {error.code} for {url}."
     return f"The package index at {host} cannot be reached: {reason}. To use another one, set UV_DEFAULT_INDEX."
 
 
 def link(index: str, project: str, filename: str) -> str:
-    """Return the URL of one file of a project; empty if the index does not offer it."""
+    """Return the URL of the file ``filename`` of ``project`` on the package index; empty if the index lacks it."""
     page = index.rstrip("/") + f"/{project}/"
     if page.startswith("file:"):
         page += "index.html"  # a folder on disk has no server that would add it
     with opened(page, index) as answer:
         kind, base, body = answer.headers.get("Content-Type", ""), answer.url, answer.read()
-        offered = from_json(body) if "json" in kind else from_html(body)
+        if "json" in kind:  # PEP 691
+            offered = {entry["filename"]: entry["url"] for entry in json.loads(body)["files"]}
+        else:  # PEP 503
+            found = ANCHOR.findall(body.decode("utf-8", "replace"))
+            offered = {html.unescape(name): html.unescape(href) for href, name in found}
     return urllib.parse.urljoin(base, offered[filename]) if filename in offered else ""
-
-
-def from_json(body: bytes) -> dict[str, str]:
-    """Return the URL of each file name on a JSON page (PEP 691)."""
-    return {entry["filename"]: entry["url"] for entry in json.loads(body)["files"]}
-
-
-def from_html(body: bytes) -> dict[str, str]:
-    """Return the URL of each file name on an HTML page (PEP 503)."""
-    return {html.unescape(name): html.unescape(href) for href, name in ANCHOR.findall(body.decode("utf-8", "replace"))}

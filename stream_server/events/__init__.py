@@ -3,15 +3,12 @@
 The one decision: **an entry is decoded at most once per process and encoded at most once per framing.** Everything
 computed from it is cached on the shared ``Entry``. This package imports neither Redis nor HTTP.
 
-``entry``           one entry of the log: position, kind, audience, bytes, and the caches
-``position``        a position on the log, its cursor, and the times in ids
-``redis_position``  positions as Redis writes them
-``kinds``           the kinds of entries, their channels, and the audiences
-``entity_json``     the JSON of a text's entities, as the scripts take it
-``entry_fields``    the JSON members of an entry that the server decodes
-``view``            what filters see of an entry, and whose words it shows
-``visibility``      who may see what: one function and its answers as a table
-``language``        detects the language of a text
-``cld2``            calls the library CLD2
-``trial_status``    builds the entry of a status that is not posted, to try a rule on it
+``entry``         one entry of the log: position, kind, audience, bytes, and the caches
+``position``      a position on the log, its cursor, and the times in ids
+``kinds``         the kinds of entries, their channels, and the audiences
+``entry_fields``  the JSON members of an entry that the server decodes
+``view``          what filters see of an entry, and whose words it shows
+``visibility``    who may see what: one function and its answers as a table
+``language``      detects the language of a text by calling the library CLD2
+``status_json``   JSON that the server makes: of a text's entities, and of a status that is tried and not posted
 """

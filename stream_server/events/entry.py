@@ -4,11 +4,10 @@ On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`
 also publishes it on ``events:<kind>`` as ``<id> <n> <k> <a> <json>``. The JSON is ``{"wire": {…}, "facts": {…}?}``. The
 server copies ``wire`` to clients byte for byte. ``facts`` is only for matching. For example, a ``delete`` gives clients
 only ids, and its facts let it match the same filters as its post.
-
-An entry is decoded at most once per process and encoded at most once per framing. All clients share it.
 """
 
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,25 +19,14 @@ from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
-    """The users or tokens that a ``revoke``, ``suspend`` or ``reinstate`` entry is about.
-
-    Attributes:
-        uid: The user.
-        jti: The id of one token; None means all tokens of the user.
-    """
+    """A ``revoke``, ``suspend`` or ``reinstate`` entry: a user's id, and a token's id (``jti``), or None for all."""
 
     uid: str
     jti: str | None = None
 
 
 class SavedRule(msgspec.Struct, frozen=True):
-    """A rule that a user saved.
-
-    Attributes:
-        id: Id of the rule.
-        rule: Text of the rule.
-        tag: The user's own label; empty for none.
-    """
+    """A filter rule that a user saved on the server. ``rule`` is its text, ``tag`` is the user's label for it."""
 
     id: str
     rule: str
@@ -46,7 +34,7 @@ class SavedRule(msgspec.Struct, frozen=True):
 
 
 class SavedRulesChange(msgspec.Struct):
-    """A change of one user's saved rules; ``removed`` lists ids."""
+    """A change of one user's saved rules: the rules that were added, and the ids of those that were removed."""
 
     uid: str
     added: list[SavedRule] = []
@@ -54,7 +42,7 @@ class SavedRulesChange(msgspec.Struct):
 
 
 class _LostRange(msgspec.Struct):
-    """The range that a rollback lost: the cursors of the newest kept entry and of the newest lost entry."""
+    """The lost part of the log in a ``rollback``: cursors of the newest kept entry and of the newest lost entry."""
 
     start: str = msgspec.field(name="from")
     to: str
@@ -64,8 +52,6 @@ _Internal = TypeVar("_Internal", Revocation, SavedRulesChange, _LostRange)
 
 
 class _EntryBody(msgspec.Struct):
-    """The two parts of an entry's JSON; ``wire`` stays undecoded."""
-
     wire: msgspec.Raw
     facts: EntryFacts = NO_FACTS
 
@@ -73,33 +59,28 @@ class _EntryBody(msgspec.Struct):
 _decode_body = msgspec.json.Decoder(_EntryBody).decode
 _decode_wire = msgspec.json.Decoder(WireFields).decode
 
-
 ENTRY_OVERHEAD_BYTES = 512
 """Estimated memory of an undecoded entry in bytes, besides its body."""
 
 
-class EncodeEntry(Protocol):
-    """A function that encodes an entry for one framing.
+EncodeEntry: TypeAlias = Callable[["Entry", bytes | None], bytes]
+"""A function that encodes an entry for one framing.
 
-    It must be pure, because all clients of the framing share the result. ``matched`` is the JSON of the matched
-    filters, or None if the client did not ask for it. Empty bytes mean that this framing has no form for the entry.
-    """
-
-    def __call__(self, entry: "Entry", matched: bytes | None, /) -> bytes: ...
+It must be pure, because all clients of the framing share the result. The second argument is the JSON of the matched
+filters, or None if the client did not ask for it. Empty bytes mean that this framing has no form for the entry.
+"""
 
 
 class Entry:
     """One entry of the log, shared by all clients that receive it.
 
     Attributes:
-        position: Position on the log.
-        kind: Kind, see ``kinds``.
-        audience: Audience, see ``kinds``.
+        kind: Kind of the event, such as ``post``. ``events/kinds.py`` lists all kinds.
+        audience: Users to whom the entry is addressed, such as ``public`` or ``followers:<id>``.
         body: The JSON as Redis sent it.
-        size: Estimated memory in bytes, for bounded buffers.
-        is_deleted: Whether the reader found the shown status or comment deleted when it read the page. A replay then
-            omits the entry.
-        original_is_deleted: The same for the status that the shown status reposts or quotes.
+        size: Estimated memory of the entry in bytes. Buffers with a size limit add these up.
+        is_deleted: Whether a reader of the log found that the status or comment shown by the entry is deleted.
+        original_is_deleted: Whether a reader of the log found that the reposted or quoted status is deleted.
     """
 
     __slots__ = (
@@ -125,77 +106,70 @@ class Entry:
 
     @property
     def event(self) -> Event:
-        """The filters' view of the entry. Raises :class:`MalformedEntry` if the JSON is invalid."""
+        """The content of the entry that filters match. Raises `MalformedEntry` if the entry's JSON is invalid."""
         return (self._view or self._decode()).event
 
     @property
     def actors(self) -> frozenset[str]:
-        """Ids of the users whose words or actions the entry shows.
-
-        Blocks, mutes, protection and suspension of these users decide who may see it.
-        """
+        """Ids of users whose words or actions the entry shows. Viewers who block or mute any of them do not get it."""
         return (self._view or self._decode()).actors
 
     @property
     def quoted_author(self) -> str | None:
-        """The author of the quoted status; None for anything else. The entry can be shown without the quoted status."""
+        """Id of the quoted status's author, or None. Viewers who may not see that status get the quoting one alone."""
         return (self._view or self._decode()).quoted_author
 
     @property
     def subject_id(self) -> str | None:
-        """The id of the status or comment that the entry creates or deletes; None for other kinds."""
+        """Id of the status or comment that the entry creates or deletes. None if the entry does neither."""
         return (self._view or self._decode()).subject_id
 
     @property
     def shown_ids(self) -> ShownIds:
-        """The ids of the statuses and comments whose text the entry shows.
-
-        A replay omits the entry if they are deleted.
-        """
+        """Ids of the statuses and comments whose text the entry shows. Replays look up which of them are deleted."""
         return (self._view or self._decode()).shown_ids
 
     @property
     def audience_owner(self) -> str | None:
-        """The user whose followers are the audience; None for another audience."""
+        """Id of the user to whose followers the entry is addressed; None for any other audience."""
         return self._audience_after(FOLLOWERS_PREFIX)
 
     @property
     def audience_group(self) -> str | None:
-        """The group whose members are the audience; None for another audience."""
+        """Id of the group to whose members the entry is addressed; None for any other audience."""
         return self._audience_after(GROUP_PREFIX)
 
     @property
     def audience_users(self) -> list[str]:
-        """The users who alone are the audience; empty for another audience."""
+        """Ids of the users if the entry is addressed to named users only; empty for any other audience."""
         users = self._audience_after(USERS_PREFIX)
         return [] if users is None else users.split(",")
 
     def _audience_after(self, prefix: str) -> str | None:
-        """Return the audience without ``prefix``; None if it does not begin with it."""
         return self.audience[len(prefix) :] if self.audience.startswith(prefix) else None
 
     @property
     def wire(self) -> bytes:
-        """The members that follow ``kind``, ``cursor`` and ``at`` on the wire, as one JSON object."""
+        """The JSON object with the event's data. In a message its members follow ``kind``, ``cursor`` and ``at``."""
         if self._wire is None:
             _ = self._decode()
         assert self._wire is not None
         return self._wire
 
     def revocation(self) -> Revocation:
-        """Return whom a ``revoke``, ``suspend`` or ``reinstate`` is about; raises :class:`MalformedEntry`."""
+        """Return the user and token in a ``revoke``, ``suspend`` or ``reinstate``. Bad JSON raises `MalformedEntry`."""
         return self._decode_internal(Revocation)
 
     def rules_change(self) -> SavedRulesChange:
-        """Return the change that a ``rules`` entry makes; raises :class:`MalformedEntry`."""
+        """Return the change of saved rules in a ``rules`` entry. Raises `MalformedEntry` if its JSON is invalid."""
         if self._change is None:
             self._change = self._decode_internal(SavedRulesChange)
         return self._change
 
     def lost_range(self) -> tuple[Position, Position]:
-        """Return the range of a ``rollback``: everything after the first position up to the second is lost.
+        """Return which entries a ``rollback`` reports as lost: those after the first position, up to the second.
 
-        Raises :class:`MalformedEntry`.
+        Raises `MalformedEntry` if the entry does not have two valid cursors.
         """
         lost = self._decode_internal(_LostRange)
         start, to = (POSITION_PATTERN.fullmatch(cursor.encode()) for cursor in (lost.start, lost.to))
@@ -204,7 +178,6 @@ class Entry:
         return Position(*map(int, start.groups())), Position(*map(int, to.groups()))
 
     def _decode_internal(self, struct_type: type[_Internal]) -> _Internal:
-        """Decode the wire part as ``struct_type``; raises :class:`MalformedEntry`."""
         try:
             return msgspec.json.decode(self.wire, type=struct_type)
         except msgspec.MsgspecError as error:
@@ -212,28 +185,22 @@ class Entry:
 
     @property
     def facts(self) -> EntryFacts:
-        """The facts of the entry that clients do not receive."""
+        """The part of the entry that only filters and the dialects (Twitter's formats) use. Clients do not get it."""
         if self._facts is None:
             _ = self._decode()
         assert self._facts is not None
         return self._facts
 
     def message_json(self, matched: bytes | None = None) -> bytes:
-        """Return the whole message as one JSON object ``{"kind", "cursor", "at", …}``.
-
-        ``matched`` becomes its last member.
-        """
+        """Return the JSON message for clients: ``{"kind", "cursor", "at", …}``. ``matched`` becomes its last member."""
         if self._message_json is None:
             position = self.position
             head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{format_iso_time(position.ms)}",'
             self._message_json = head.encode() + self.wire[1:]
         return self._message_json if matched is None else b'%b,"matched":%b}' % (self._message_json[:-1], matched)
 
-    def frame(self, encode: "EncodeEntry", matched: bytes | None = None) -> bytes:
-        """Return the message as ``encode`` frames it.
-
-        The result is cached unless the client has its own ``matched``.
-        """
+    def frame(self, encode: EncodeEntry, matched: bytes | None = None) -> bytes:
+        """Encode the entry with ``encode``. If ``matched`` (JSON of the matched filters) is None, cache the result."""
         if matched is not None:
             return encode(self, matched)
         frames = self._frames
@@ -245,14 +212,11 @@ class Entry:
         return framed
 
     def drop_caches(self) -> None:
-        """Drop everything that can be computed again.
-
-        A decoded and framed entry needs ten times the memory of its bytes.
-        """
+        """Delete the cached results of decoding and encoding. They take ten times the memory of the entry's JSON."""
         self._view = self._reduced = self._wire = self._change = self._facts = self._message_json = self._frames = None
 
     def _decode(self) -> EntryView:
-        """Decode the body, cache its parts and return the view; raises :class:`MalformedEntry`."""
+        """Decode the entry's JSON, cache and return its content. Raises `MalformedEntry` if the JSON is invalid."""
         try:
             _ = self.body.isascii() or self.body.decode()  # clients receive the bytes unchanged, so they must be UTF-8
             body = _decode_body(self.body)
@@ -267,10 +231,7 @@ class Entry:
         return view
 
     def without_original(self) -> "Entry":
-        """Return the entry for a user who may not see the reposted or quoted status: without it, also in the facts.
-
-        The facts matter for a ``delete``, whose message contains only ids.
-        """
+        """Return a copy without the reposted or quoted status. Filters do not find that status's text in it."""
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             status = wire.get("notification", wire)["status"]
@@ -280,10 +241,7 @@ class Entry:
         return self._reduced
 
     def without_status(self) -> "Entry":
-        """Return the ``uncomment`` for a user who may not read the commented status.
-
-        Only the ids of that status remain.
-        """
+        """Return an ``uncomment`` with only the ids of the commented status, for users who may not read the status."""
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             wire["status"] = {"id": wire["status"]["id"], "uid": wire["status"]["uid"], "deleted": True}
@@ -291,7 +249,7 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """Return a copy with another wire part, and with facts that do not contain the original."""
+        """Return a copy that sends ``wire`` to clients. Its facts do not have the reposted or quoted status."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
         facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)
@@ -299,10 +257,7 @@ class Entry:
 
 
 def parse_published(message: bytes) -> Entry:
-    """Decode a published ``<id> <n> <k> <a> <json>`` completely; raises :class:`MalformedEntry`.
-
-    A wrong message taken for the next entry would hide the real one, so every part is checked.
-    """
+    """Return the entry ``<id> <n> <kind> <audience> <json>`` of a Redis channel. Raises `MalformedEntry` if invalid."""
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)
         entry = make_entry(entry_id, n, kind, audience, body)
@@ -315,7 +270,7 @@ def parse_published(message: bytes) -> Entry:
 
 
 def make_entry(entry_id: bytes, n: bytes, kind: bytes, audience: bytes, body: bytes) -> Entry:
-    """Return the entry with these raw fields; raises ValueError if a number or the kind is invalid."""
+    """Make an entry from its fields in Redis. Raises `ValueError` for invalid fields; the JSON is decoded later."""
     numbers = POSITION_PATTERN.fullmatch(entry_id + b"." + n)
     if numbers is None:
         raise ValueError("the id must be '<ms>-<seq>' and n a number")

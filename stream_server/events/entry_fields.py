@@ -1,17 +1,14 @@
-"""The JSON members of an entry that the server decodes; it ignores all other members.
-
-``WireFields`` is the part that clients receive. ``EntryFacts`` is the part only for matching and other renderings.
-"""
+"""The JSON members of a log entry that the server decodes. The server ignores all other members."""
 
 import msgspec
 
 
 class MalformedEntry(ValueError):
-    """Bytes from a channel or the log that are not a valid entry. The server counts and skips them."""
+    """Raised for bytes from a Redis channel or the log that are not a valid entry. The server counts and skips them."""
 
 
 class MentionFields(msgspec.Struct):
-    """A mention in a text; ``id`` is the user's id, None for a login without an account."""
+    """A mention ``@login`` in a text. ``id`` is the id of the user with this login, or None if no user has it."""
 
     login: str
     indices: tuple[int, int]
@@ -19,14 +16,14 @@ class MentionFields(msgspec.Struct):
 
 
 class TagFields(msgspec.Struct):
-    """A hashtag or cashtag in a text."""
+    """A hashtag or cashtag in a text. ``text`` does not include the sign ``#`` or ``$``."""
 
     text: str
     indices: tuple[int, int]
 
 
 class UrlFields(msgspec.Struct):
-    """A URL in a text, in the three forms that clients receive."""
+    """A link in a text: as written, as displayed (without protocol and ``www.``), and in full."""
 
     url: str
     display_url: str
@@ -35,7 +32,7 @@ class UrlFields(msgspec.Struct):
 
 
 class EntitiesFields(msgspec.Struct):
-    """The entities of a text; indices are in code points."""
+    """The mentions, hashtags, cashtags and links in a text. ``indices`` are start and end in code points."""
 
     mentions: list[MentionFields] = []
     hashtags: list[TagFields] = []
@@ -44,14 +41,14 @@ class EntitiesFields(msgspec.Struct):
 
 
 class LocationFields(msgspec.Struct):
-    """A point in degrees."""
+    """A point on the map: longitude and latitude in degrees."""
 
     lon: float
     lat: float
 
 
 class PlaceFields(msgspec.Struct):
-    """A named place; ``box`` is west, south, east, north in degrees."""
+    """A named place. ``box`` is its area: the west, south, east and north limits in degrees."""
 
     name: str | None = None
     country: str | None = None
@@ -59,13 +56,13 @@ class PlaceFields(msgspec.Struct):
 
 
 class MediaFields(msgspec.Struct):
-    """The type of one media attachment."""
+    """One media attachment of a status. ``type`` is ``image``, ``video``, ``gif`` or ``audio``."""
 
     type: str
 
 
 class StatusFields(msgspec.Struct):
-    """The members of a status that filters use."""
+    """The members of a status that filters use. ``original`` is the status that this status reposts or quotes."""
 
     id: str
     uid: str
@@ -99,42 +96,36 @@ class CommentFields(msgspec.Struct):
     entities: EntitiesFields | None = None
 
 
-class MessageFields(msgspec.Struct):
-    """The sender of a direct message."""
+class OwnerFields(msgspec.Struct):
+    """The user id (``uid``) of the sender of a direct message, or of the owner of a list or group."""
 
     uid: str
 
 
 class NotificationFields(msgspec.Struct):
-    """A notification: the user who caused it, and the status or comment it is about."""
+    """A notification: the user who caused it (``source``), and the status or comment that it reports."""
 
     source: UserFields
     status: StatusFields | None = None
     comment: CommentFields | None = None
 
 
-class OwnerFields(msgspec.Struct):
-    """The owner of a list or group."""
-
-    uid: str
-
-
 class WireFields(msgspec.Struct):
-    """The decoded members of what clients receive. The kind of the entry determines which are present."""
+    """The decoded members of the message that clients receive. The entry's kind determines which are present."""
 
     status: StatusFields | None = None
     source: UserFields | None = None
     target: UserFields | None = None
     user: UserFields | None = None
     comment: CommentFields | None = None
-    message: MessageFields | None = None
+    message: OwnerFields | None = None
     notification: NotificationFields | None = None
     group: OwnerFields | None = None
     listed: OwnerFields | None = msgspec.field(name="list", default=None)
 
 
 class AuthorSnapshot(msgspec.Struct, frozen=True):
-    """A user's public profile at the time of the post; ``signup`` is ISO 8601."""
+    """An author's public profile when the status was posted. ``signup`` is the time of sign-up in ISO 8601."""
 
     id: str
     login: str
@@ -151,7 +142,7 @@ class AuthorSnapshot(msgspec.Struct, frozen=True):
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """Facts for matching and for the dialects that no native message contains.
+    """The part of a log entry that clients do not receive. Filters and the dialects (Twitter's formats) use it.
 
     Attributes:
         status: The status before its deletion, for a ``delete`` whose message has only ids.

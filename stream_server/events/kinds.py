@@ -9,16 +9,10 @@ FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
 """Prefixes of the other audiences: the followers of a user, the members of a group, and only the named users."""
 
 INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
-"""Kinds that control the server and are not delivered.
-
-A ``rollback`` entry records a lost range of the log; streams receive a ``gap`` for it.
-"""
+"""Kinds that control the server and are not delivered. For a ``rollback`` of the log, streams get a ``gap``."""
 
 DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
-"""Each kind that creates a status or comment, with the kind that deletes it.
-
-The deletion must reach every client that received the creation.
-"""
+"""Each kind that creates a status or comment, with the kind that deletes it for every client that received it."""
 
 CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
 """Each deleting kind with the kind that creates what it deletes."""

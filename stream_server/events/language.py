@@ -1,19 +1,23 @@
-"""Detecting the language of a text whose author gives none.
+"""Detects the language of a text whose author gives none.
 
-CLD2, which Chrome used, decides by groups of four letters and by words. It takes about 10 µs per text of a few words
-and needs no model. The result is ``und`` for a text of which CLD2 is not sure, and for every text if CLD2 is not
-installed (``stream-server fetch``). ``downloads/native.py`` lists the platforms that have it.
+The library CLD2, which Chrome used, decides by groups of four letters and by words. It takes about 10 µs per text of a
+few words and needs no model. The result is ``und`` if CLD2 is not sure, and always if CLD2 is not installed
+(``stream-server fetch`` installs it). ``downloads/native.py`` lists the platforms that have it.
+
+CLD2 is part of the wheels of ``pycld2``, inside an extension module built for one version of Python. CLD2's own
+functions do not use Python, so ``ctypes`` can call them from every version. The names below are the C++ names that
+compilers generate (Itanium ABI). The wheel is pinned by its hash, so the names cannot change unnoticed.
 """
 
+import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import TypeAlias
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from filters.entities import Entities, blank_entities
 from filters.language import UNDETERMINED
 from stream_server.downloads import native
-from stream_server.events import cld2
-from stream_server.events.cld2 import Detect
 
 LanguageDetector: TypeAlias = Callable[[str, Entities], str]
 """A function from a text and its entities to a BCP 47 tag."""
@@ -30,18 +34,84 @@ REPLACED_TAGS = {"iw": "he", "jw": "jv"}
 IGNORED_TAGS = frozenset({"ia", "ie", "la", "tlh", "un", "vo", "zzp"})
 """Constructed or dead languages. CLD2 takes short texts in other languages for these."""
 
+_DETECT = "_ZN4CLD233ExtDetectLanguageSummaryCheckUTF8EPKcibPKNS_8CLDHintsEiPNS_8LanguageEPiPd{}S7_PbS7_"
+"""Name of the function that detects languages; one parameter's type is inserted."""
+
+_VECTORS = "PSt6vectorINS_11ResultChunkESaISA_EE", "PNSt3__16vectorINS_11ResultChunkENS9_9allocatorISB_EEEE"
+"""The names of GCC and of Clang for the type of one parameter, which is always NULL here."""
+
+_CODE = "_ZN4CLD212LanguageCodeENS_8LanguageE"
+"""Name of the function that returns the code of a language."""
+
+_BEST_EFFORT = 0x4000
+"""Flag that makes CLD2 return its best guess instead of ``un``."""
+
+_PLAIN_TEXT = False
+"""Whether the text is plain; with false, CLD2 skips what looks like HTML, as its Python package does."""
+
+
+class Guess(NamedTuple):
+    """CLD2's answer for a text: whether it is reliable, the language's code (``un`` if unknown), and its score."""
+
+    reliable: bool
+    code: str
+    score: float
+
+
+Detect: TypeAlias = Callable[[str, bool], Guess | None]
+"""A function from a text and whether a best guess is wanted to the answer; None for text with invalid characters."""
+
+
+def load_cld2(path: Path) -> Detect | None:
+    """Return CLD2's function that detects languages, from the library file ``path``. None if it cannot be loaded."""
+    try:
+        cld2 = ctypes.CDLL(str(path))
+    except OSError:
+        return None
+    detect = next(filter(None, (_function(cld2, _DETECT.format(name)) for name in _VECTORS)), None)
+    code = _function(cld2, _CODE)
+    return None if detect is None or code is None else _bound(detect, code)
+
+
+def _function(cld2: ctypes.CDLL, name: str) -> "ctypes._NamedFuncPointer | None":
+    try:
+        return cld2[name]
+    except AttributeError:
+        return None
+
+
+def _bound(detect: "ctypes._NamedFuncPointer", code: "ctypes._NamedFuncPointer") -> Detect:
+    integer, pointer = ctypes.c_int, ctypes.c_void_p
+    # Inputs: the text, its length, whether it is plain, hints, flags. Outputs: three languages, their percentages and
+    # scores, chunks (NULL), the bytes of text found, whether the answer is reliable, the number of valid bytes.
+    detect.argtypes = (ctypes.c_char_p, integer, ctypes.c_bool, pointer, integer, *[pointer] * 7)
+    detect.restype = integer
+    code.argtypes, code.restype = (integer,), ctypes.c_char_p
+
+    def answer(text: str, best: bool) -> Guess | None:  # noqa: FBT001 - a hot path; keyword calls cost time
+        data = text.encode("utf-8", "surrogatepass")
+        languages, percent, scores = (integer * 3)(), (integer * 3)(), (ctypes.c_double * 3)()
+        found, valid, reliable = integer(), integer(), ctypes.c_bool()
+        flags = _BEST_EFFORT if best else 0
+        detect(
+            data, len(data), _PLAIN_TEXT, None, flags, languages, percent, scores, None,
+            ctypes.byref(found), ctypes.byref(reliable), ctypes.byref(valid),
+        )  # fmt: skip
+        if valid.value < len(data):
+            return None
+        return Guess(reliable.value, code(languages[0]).decode(), scores[0])
+
+    return answer
+
 
 @cache
 def library() -> Detect | None:
-    """Return CLD2, loaded at the first call; None if it is not installed."""
-    return cld2.load(native.path(native.CLD2))
+    """Return CLD2's function that detects languages, loaded at the first call. None if CLD2 is not installed."""
+    return load_cld2(native.path(native.CLD2))
 
 
 def detect_language(text: str, entities: Entities) -> str:
-    """Return the BCP 47 tag of the language of ``text``, or ``und`` if it is unclear.
-
-    Links, mentions and tags do not count.
-    """
+    """Return the BCP 47 tag of the language of ``text``, ``und`` if unclear. Links, mentions and tags do not count."""
     plain_text = blank_entities(text, entities).strip()
     detect = library()
     if detect is None or not plain_text:
@@ -56,7 +126,7 @@ def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - the 
 
 
 def _reliable_tag(detect: Detect, plain_text: str) -> str:
-    """Return CLD2's reliable answer; ``un`` for text with invalid characters, empty if CLD2 is not sure."""
+    """Return the language if CLD2 is sure, else an empty text. Return ``un`` (unknown) for invalid characters."""
     guess = detect(plain_text, False)
     if guess is None:  # the text has invalid characters, such as U+FFFE
         return "un"
@@ -64,7 +134,7 @@ def _reliable_tag(detect: Detect, plain_text: str) -> str:
 
 
 def _guessed_tag(detect: Detect, plain_text: str) -> str:
-    """Return CLD2's best guess for a text too short for a reliable answer; ``un`` if the guess is not good enough."""
+    """Return CLD2's best guess. Return ``un`` (unknown) for few letters, for one word, or for a low score."""
     if len(plain_text.split()) < MIN_WORDS or sum(map(str.isalpha, plain_text)) < MIN_LETTERS:
         return "un"
     guess = detect(plain_text, True)

@@ -9,22 +9,16 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 EPOCH_MS = 1_704_067_200_000
-"""2024-01-01T00:00:00Z in milliseconds since 1970.
-
-Ids count from here, so they fit the 53 bits of a double until 2093.
-"""
+"""2024-01-01T00:00:00Z in milliseconds since 1970. Ids count from here, so a double holds them exactly until 2093."""
 
 POSITION_PATTERN = re.compile(rb"(\d{1,15})-(\d{1,6})\.(\d{1,15})")
 """A cursor ``<ms>-<seq>.<n>``, with one group for each number."""
 
 
 class Position(NamedTuple):
-    """A position on the log; positions compare in log order.
+    """A position on the log: milliseconds since 1970, sequence number within the millisecond, and entry number.
 
-    Attributes:
-        ms: Milliseconds since 1970.
-        seq: Sequence number within the millisecond.
-        n: Contiguous number of the entry; the first entry of the log has 1.
+    Entry numbers are contiguous; the first entry of the log has the number 1. Positions compare in log order.
     """
 
     ms: int
@@ -33,7 +27,7 @@ class Position(NamedTuple):
 
     @property
     def entry_id(self) -> str:
-        """The Redis stream id ``<ms>-<seq>``."""
+        """The id of the entry in the Redis stream: ``<ms>-<seq>``."""
         return f"{self.ms}-{self.seq}"
 
     @property
@@ -43,11 +37,11 @@ class Position(NamedTuple):
 
     @property
     def status_number(self) -> int:
-        """The id, as a number, of a status created at this position. Ids have the order of the log."""
+        """The id (as an integer) of the status that is created at this position."""
         return (self.ms - EPOCH_MS) * 4096 + self.seq
 
     def previous(self) -> "Position":
-        """Return the position just before this one. For a reader that starts there, this entry is the next."""
+        """Return the position just before this one. A reader that starts there reads this position's entry next."""
         if self.n == 1:
             return LOG_START
         ms, seq = (self.ms, self.seq - 1) if self.seq else (self.ms - 1, 4095)
@@ -59,10 +53,10 @@ LOG_START = Position(0, 0, 0)
 
 
 def created_ms(number: int) -> int:
-    """Return when the object with this id was created, in milliseconds since 1970."""
+    """Return the time when the object with the id ``number`` was created, in milliseconds since 1970."""
     return EPOCH_MS + (number >> 12)
 
 
 def format_iso_time(ms: int) -> str:
-    """Return ``ms`` since 1970 as ISO 8601 in UTC with milliseconds, the only form of a time on the wire."""
+    """Return ``ms`` (milliseconds since 1970) as ISO 8601 in UTC, the format of all times in the native API."""
     return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"

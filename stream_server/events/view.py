@@ -1,10 +1,11 @@
-"""What an entry shows: the ``Event`` that filters match, and the users and statuses that visibility checks need.
+"""Builds the content of a log entry: the ``Event`` that filters match, and the ids that visibility checks need.
 
-One table maps each kind to the function that builds its view. It decides who acted, which users ``follow`` finds, which
-text ``track`` searches and by which status ``sample`` decides.
+One table maps each kind of entry to the function that builds its content. This function decides which user acted, which
+users ``follow`` finds, which text ``track`` searches, and by which status id ``sample`` decides.
 """
 
 from collections.abc import Callable
+from itertools import compress, product
 
 import msgspec
 
@@ -13,28 +14,17 @@ from filters.event import Event
 from stream_server.events.entry_fields import EntitiesFields, EntryFacts, MalformedEntry, StatusFields, WireFields
 
 _NO_MEDIA: frozenset[str] = frozenset()
-"""Media types of a status without media."""
 
 _FORMS = {
-    (reply, repost, quote): frozenset(
-        name for name, applies in (("reply", reply), ("repost", repost), ("quote", quote)) if applies
-    )
-    for reply in (False, True)
-    for repost in (False, True)
-    for quote in (False, True)
+    applies: frozenset(compress(("reply", "repost", "quote"), applies)) for applies in product((False, True), repeat=3)
 }
 """The names of a status's forms, by whether it is a reply, a repost and a quote. All eight sets exist once."""
 
 
 class ShownIds(msgspec.Struct, frozen=True, gc=False):
-    """The ids of the statuses and comments whose text an entry shows.
+    """Ids of the status, the comment, and the reposted or quoted status whose text an entry shows. None if absent.
 
     A replay omits an entry whose status or comment is deleted. Deleting a status deletes its comments too.
-
-    Attributes:
-        status: The status; None if the entry shows none.
-        comment: The comment; it is never shown without its status.
-        original: The reposted or quoted status inside the status. A quote can be shown without it.
     """
 
     status: str | None = None
@@ -47,14 +37,13 @@ NOTHING_SHOWN = ShownIds()
 
 
 class EntryView(msgspec.Struct, frozen=True, gc=False):
-    """The content of an entry, as filters and visibility checks see it.
+    """The content of an entry, as filters and visibility checks use it.
 
     Attributes:
-        event: The view that filters match.
+        event: The content that filters match.
         actors: Ids of the users whose words or actions the entry shows.
-        quoted_author: Author of the quoted status; None if the entry quotes none.
+        quoted_author: Id of the author of the quoted status; None if the entry quotes none.
         subject_id: Id of the status or comment that the entry creates or deletes.
-        shown_ids: Ids of the statuses and comments whose text the entry shows.
     """
 
     event: Event
@@ -65,9 +54,9 @@ class EntryView(msgspec.Struct, frozen=True, gc=False):
 
 
 def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
-    """Return what an entry of this kind shows. ``facts`` replace what the wire part does not contain.
+    """Build the content of an entry, for filters and visibility checks, from its kind and its decoded JSON.
 
-    Raises :class:`MalformedEntry` if a member that the kind needs is missing.
+    Raises `MalformedEntry` if the JSON lacks a member that this kind needs. No filter matches an internal kind.
     """
     build = _VIEW_BY_KIND.get(kind)
     if build is None:
@@ -80,7 +69,6 @@ def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
 
 
 def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of ``post`` and ``delete``. A repost matches by the text of its original."""
     status = facts.status or wire.status
     if status is None:
         return None
@@ -89,9 +77,9 @@ def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | 
     repost = original if original is not None and not status.message else None
     people = _users_of_status(status, repost)
     event = _status_event(kind, status, repost, people, facts)
-    shown_ids = (
-        NOTHING_SHOWN if kind == "delete" else ShownIds(status.id, None, None if original is None else original.id)
-    )
+    shown_ids = ShownIds(status.id, None, None if original is None else original.id)
+    if kind == "delete":
+        shown_ids = NOTHING_SHOWN
     if original is None:
         return EntryView(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, shown_ids)
     quoted = None if repost is not None else original.uid
@@ -101,10 +89,7 @@ def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | 
 def _status_event(
     kind: str, status: StatusFields, repost: StatusFields | None, people: frozenset[str], facts: EntryFacts
 ) -> Event:
-    """Build the event of a status.
-
-    A repost has the text of its original and no location. A quote has its own text, and the original's text beside it.
-    """
+    """Build the ``Event`` of a status. A repost gets the original's text and no location; a quote gets both texts."""
     shown = status if repost is None else repost
     point, place = (status.location, status.place) if repost is None else (None, None)
     quoted = status.original if repost is None else None
@@ -139,14 +124,12 @@ def _status_event(
 
 
 def _is_quote(status: StatusFields) -> bool:
-    """Return whether the status is a quote, also if its original is hidden or deleted."""
+    """Return whether the status is a quote, also if the quoted status is hidden or deleted."""
     return status.origin is not None and bool(status.message)
 
 
 def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:
-    """Return the users by whom ``follow`` finds a status.
-
-    These are its author, the user replied to and the author of a reposted status.
+    """Return the users for whom ``follow`` finds a status: author, user replied to, author of the reposted status.
 
     A text that begins with @login counts as a reply to that user. Other mentioned users do not count.
     """
@@ -162,30 +145,23 @@ def _users_of_status(status: StatusFields, repost: StatusFields | None) -> froze
 
 
 def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of ``follow`` and ``unfollow``, which shows both users."""
     if wire.source is None or wire.target is None:
         return None
-    people = frozenset((wire.source.id, wire.target.id))
-    return EntryView(
-        Event(kind, author=wire.source.id, user_ids=people, is_sampled=False, author_login=wire.source.login), people
-    )
+    source, people = wire.source, frozenset((wire.source.id, wire.target.id))
+    event = Event(kind, author=source.id, user_ids=people, is_sampled=False, author_login=source.login)
+    return EntryView(event, people)
 
 
 def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of one user's action towards another: request, block, mute and their reversals.
-
-    It is not public.
-    """
+    """Build the content of a follow request, block or mute, or of its end. It shows only the user who acted."""
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
-    return EntryView(
-        Event(kind, author=source, user_ids=people, is_sampled=False, is_public=False), frozenset((source,))
-    )
+    event = Event(kind, author=source, user_ids=people, is_sampled=False, is_public=False)
+    return EntryView(event, frozenset((source,)))
 
 
 def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of ``like`` and ``unlike``. ``sample`` decides by the id of the status."""
     if wire.source is None or wire.status is None:
         return None
     status = wire.status
@@ -196,10 +172,7 @@ def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of ``comment`` and ``uncomment``, which have no location.
-
-    An ``uncomment`` matches by the text of its comment and no longer shows it.
-    """
+    """Build the content of a ``comment`` or ``uncomment``. Both match by the comment's text; the second hides it."""
     comment, status = facts.comment or wire.comment, wire.status
     if comment is None or status is None:
         return None
@@ -208,30 +181,22 @@ def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView |
     people, text = frozenset((comment.uid, status.uid)), comment.message
     found = extract_entities(text) if comment.entities is None else _to_entities(comment.entities)
     event = Event(
-        kind,
-        author=comment.uid,
-        user_ids=people,
-        status_id=status.id,
-        text=text,
-        entities=found,
+        kind, author=comment.uid, user_ids=people, status_id=status.id, text=text, entities=found,
         author_login=comment.login,
-    )
+    )  # fmt: skip
     shown_ids = ShownIds(status.id, comment.id if kind == "comment" else None)
     return EntryView(event, people, subject_id=comment.id, shown_ids=shown_ids)
 
 
 def _view_user(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of a change of a user's profile or protection."""
     return None if wire.user is None else _view_by_user(kind, wire.user.id, login=wire.user.login, public=True)
 
 
 def _view_message(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of a direct message."""
     return None if wire.message is None else _view_by_user(kind, wire.message.uid)
 
 
 def _view_notification(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of a notification; it shows its source and the status or comment that it is about."""
     notification = wire.notification
     if notification is None:
         return None
@@ -244,41 +209,31 @@ def _view_notification(kind: str, _: EntryFacts, wire: WireFields) -> EntryView 
 
 
 def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of a change of a list."""
     return None if wire.listed is None else _view_by_user(kind, wire.listed.uid)
 
 
 def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of a change of a group.
-
-    A group has no author whom a member could block, so every member sees it.
-    """
-    if wire.group is None:
-        return None
-    return EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
+    """Build the content of a group's change. It has no actors, so members who block the owner still receive it."""
+    return None if wire.group is None else EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
 
 
 def _view_group_member(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the view of a user joining or leaving a group."""
     return None if wire.user is None else _view_by_user(kind, wire.user.id)
 
 
 def _view_by_user(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> EntryView:
-    """Build the view of an action of one user that no sample contains."""
+    """Build the content of an entry with one acting user and no text. The filter ``sample`` never matches it."""
     people = frozenset((uid,))
-    return EntryView(
-        Event(kind, author=uid, user_ids=people, is_sampled=False, is_public=public, author_login=login), people
-    )
+    event = Event(kind, author=uid, user_ids=people, is_sampled=False, is_public=public, author_login=login)
+    return EntryView(event, people)
 
 
 def _check_numeric_id(subject: str) -> None:
-    """Raise :class:`MalformedEntry` if the id is not a decimal number."""
     if not (subject.isascii() and subject.isdecimal()):
         raise MalformedEntry("the id of a status or comment must be a decimal number")
 
 
 def _to_entities(found: EntitiesFields) -> Entities:
-    """Convert decoded entities to those of ``filters``."""
     if not (found.mentions or found.hashtags or found.cashtags or found.urls):
         return NO_ENTITIES
     return Entities(

@@ -1,8 +1,7 @@
-"""Who may see what: one function that every part of the server asks.
+"""Decides who may see what. The whole server uses the answers of one function.
 
-Redis scripts answer for REST, timelines, notifications, reposts, tags and writes; they hold :func:`visibility_table`,
-the answers for every set of facts. Streams call :func:`decide_visibility` with sets that they keep for their viewer. So
-both use one rule, and one test table covers it.
+Redis scripts use `visibility_table`, the answers for every set of facts, for REST, timelines, notifications, reposts,
+tags and writes. Streams use the same table, with the sets of users that they keep for their viewer.
 """
 
 from enum import IntEnum, IntFlag
@@ -10,7 +9,7 @@ from functools import cache
 
 
 class VisibilityFact(IntFlag):
-    """Facts between a viewer, an author and what the author wrote, at this moment."""
+    """Facts about a viewer, an author and a text. Together they decide whether the viewer sees the text."""
 
     NONE = 0
     AUTHOR = 1
@@ -36,7 +35,7 @@ class VisibilityFact(IntFlag):
 
 
 class Visibility(IntEnum):
-    """How far a viewer sees something."""
+    """Where a viewer sees what an author wrote: nowhere, only on request, or everywhere."""
 
     HIDDEN = 0
     """Nowhere. For the viewer it looks as if it did not exist."""
@@ -51,10 +50,7 @@ ADMITTING_FACTS = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | Visibi
 
 
 def decide_visibility(facts: VisibilityFact) -> Visibility:
-    """Return how far a viewer sees what an author wrote, given the facts between them.
-
-    The first rule that applies decides.
-    """
+    """Return if a viewer sees an author's posts always, on request, or never. ``facts`` are blocks, mutes and so on."""
     if VisibilityFact.SUSPENDED in facts:
         return Visibility.HIDDEN
     if VisibilityFact.AUTHOR in facts:
@@ -65,7 +61,6 @@ def decide_visibility(facts: VisibilityFact) -> Visibility:
 
 
 def _is_excluded(facts: VisibilityFact) -> bool:
-    """Return whether the audience of the text does not include the viewer."""
     if VisibilityFact.DIRECT_MESSAGE in facts and VisibilityFact.PARTICIPANT not in facts:
         return True
     if VisibilityFact.PRIVATE_GROUP in facts and VisibilityFact.GROUP_MEMBER not in facts:
@@ -75,8 +70,5 @@ def _is_excluded(facts: VisibilityFact) -> bool:
 
 @cache
 def visibility_table() -> str:
-    """Return one digit (the value of :class:`Visibility`) for each of the 1,024 sets of facts.
-
-    The index of a digit is the bits of its set. The Redis scripts look up their answers here.
-    """
+    """Return 1,024 digits. The digit at index ``bits`` is the `Visibility` for the facts with these bits."""
     return "".join(str(int(decide_visibility(VisibilityFact(bits)))) for bits in range(2 * VisibilityFact.PARTICIPANT))

@@ -4,8 +4,6 @@ PUBLISH is the fast path, and the log is the truth. Each message carries the con
 feed notices a missed entry at once and reads it from the log. A canary compares the hub's head with the log's head.
 So the feed also finds a link that is silent without an error, and it reconnects. The feed never buffers messages: a
 gap in the numbers only sets the position up to which the feed reads the log.
-
-`rollback_detector` handles a log that lost its end.
 """
 
 import asyncio
@@ -35,49 +33,29 @@ OWN_WRITE_TIMEOUT_SECONDS = 2.0
 
 
 class SwitchToReplica(LinkLost):
-    """The link works, but the replica is usable again. The feed reconnects to read from the replica."""
+    """Raised to end a healthy link to the primary, because the replica is usable again. The feed reconnects to it."""
 
 
 class Feed:
-    """The link from the log to the hub of one server process. :meth:`run` works until it is cancelled.
+    """The link from the log to the hub of one server process. `run` works until it is cancelled.
+
+    ``last_written`` returns the position of the newest entry that this process wrote. Each successful check of the log
+    calls ``on_log_readable``. ``canary_seconds``, the interval between two checks, may change at any time.
 
     Attributes:
-        canary_seconds: Interval in seconds between two checks of the canary. It may change at any time.
-        detector: The rollback detector. Readers call its ``recheck``.
-        link_health: The health of the subscription.
         malformed: Number of messages that were not valid entries.
         duplicates: Number of messages for entries that the hub already had.
         recovered: Number of entries read from the log because their message did not arrive.
-        reconnects: Number of links after the first.
+        reconnects: Number of times that a subscription ended and the feed connected again.
         rollbacks: Number of times that the log lost entries that the hub had.
     """
 
     def __init__(
-        self,
-        log: EventLog,
-        rollbacks: Rollbacks,
-        hub: Hub,
-        read_account_status: Callable[[], Awaitable[RestrictedAccounts]],
-        *,
-        last_written: Callable[[], Position],
-        link_health: LinkHealth,
-        on_log_readable: Callable[[], None],
-        canary_seconds: float,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Connect nothing yet.
-
-        Args:
-            log: The log to subscribe to and to read.
-            rollbacks: The record of rollbacks on the log.
-            hub: The hub that gets the entries.
-            read_account_status: Reads which accounts are protected or suspended.
-            last_written: Returns the newest entry that this process wrote.
-            link_health: The health of the subscription, kept by the feed.
-            on_log_readable: Called after each successful check of the log.
-            canary_seconds: Interval in seconds between two checks of the canary.
-            monotonic: A clock in seconds that never jumps.
-        """
+        self, log: EventLog, rollbacks: Rollbacks, hub: Hub,
+        read_account_status: Callable[[], Awaitable[RestrictedAccounts]], *,
+        last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
+        canary_seconds: float, monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self._log = log
         self.hub = hub
         self._read_account_status = read_account_status
@@ -90,11 +68,7 @@ class Feed:
         self._is_account_status_loaded = False
         self._missing_write: tuple[Position, float] | None = None
         self._accounted_write = LOG_START
-        self.malformed = 0
-        self.duplicates = 0
-        self.recovered = 0
-        self.reconnects = 0
-        self.rollbacks = 0
+        self.malformed = self.duplicates = self.recovered = self.reconnects = self.rollbacks = 0
 
     @property
     def is_ready(self) -> bool:
@@ -102,13 +76,12 @@ class Feed:
         return self.link_health.healthy.is_set()
 
     async def wait_ready(self) -> None:
-        """Wait until the feed is ready. Return at once if it is ready already."""
         await self.link_health.healthy.wait()
 
     # The link: connect, listen, reconnect.
 
     async def run(self) -> None:
-        """Follow the log until cancelled. Errors of Redis lead to a reconnect, and any other error ends the feed."""
+        """Follow the log until cancelled. An error of Redis leads to a reconnect. Any other error is raised."""
         while True:
             reason = await self._run_link()
             self.reconnects += 1
@@ -145,10 +118,7 @@ class Feed:
         return errors[0]
 
     async def _listen(self) -> None:
-        """Publish the messages of one subscription to the hub.
-
-        The feed reads the log after Redis has confirmed the subscription, so no entry falls between the two.
-        """
+        """Subscribe to the log. When Redis confirms this, publish all missed entries, then each message's entry."""
         self.detector.recheck_failed.clear()
         async with aclosing(self._log.subscribe()) as messages:
             async for message in messages:
@@ -186,7 +156,7 @@ class Feed:
             self.malformed += 1
 
     async def _catch_up(self, target: Position) -> None:
-        """Publish entries from the log up to ``target``. If entries were trimmed before this, clients get a gap."""
+        """Publish the entries up to ``target`` from the log. Clients get a `gap` for entries that the log trimmed."""
         hub = self.hub
         while hub.head.n < target.n:
             head = hub.head
@@ -206,31 +176,25 @@ class Feed:
             await hub.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
-        """Move the hub to ``position``.
-
-        The missed entries may have protected an account. So the feed publishes nothing until it has loaded the
-        account status again.
-        """
+        """Move the hub's head. Mark the account status as outdated: a missed entry may have protected an account."""
         self._is_account_status_loaded = False
         self.hub.move_head(position, reason, missed_count or None)
 
     def _on_rollback(self, resume_after: Position) -> None:
-        """Set the hub back to the position after which the log continues."""
         self.rollbacks += 1
         self._move_head(resume_after, "rolled_back")
 
     async def _load_account_status(self) -> None:
-        """Load which accounts are protected or suspended now. This may be newer than the hub's head, as in a replay."""
         self.hub.account_status.load(*await self._read_account_status())
         self._is_account_status_loaded = True
 
     def _require_valid_head(self) -> None:
-        """Raise `LinkLost` if a recheck for a reader found that the hub must move back."""
+        """Raise `LinkLost` if the hub must first move back or load the account status before it can take an entry."""
         if self.detector.has_unannounced_losses or not self._is_account_status_loaded:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:
-        """Publish the entries that continue at the hub's head, which may have moved during the read."""
+        """Publish the entries that directly follow the hub's head. Skip others: the head may move during the read."""
         self._require_valid_head()
         for entry in entries:
             if entry.position.n == self.hub.head.n + 1 and entry.position > self.hub.head:
@@ -240,7 +204,7 @@ class Feed:
     # The canary: does the hub keep up with the log?
 
     async def _run_canary(self) -> None:
-        """Compare the hub with the log at each beat. Raises `LinkLost` if the log grew and no message arrived."""
+        """Compare the heads of hub and log regularly. Raises `LinkLost` if the log grew but no message arrived."""
         await self.link_health.healthy.wait()
         while True:
             await self._wait_for_next_check()
@@ -259,7 +223,6 @@ class Feed:
                 raise SwitchToReplica("reading from the replica again")
 
     async def _wait_for_next_check(self) -> None:
-        """Wait for the next beat of the canary. Raises `LinkLost` at once if a recheck failed."""
         try:
             async with asyncio.timeout(self.canary_seconds):
                 await self.detector.recheck_failed.wait()
@@ -268,10 +231,9 @@ class Feed:
         raise LinkLost("a recheck of the log found a rollback or failed")
 
     async def _check_own_write(self) -> None:
-        """Check that the feed has received the newest entry that this process wrote.
+        """Announce a rollback if the log lost the newest entry that this process wrote.
 
-        If the entry is on the log but was not received in time, raise `LinkLost`. If the log lost the entry,
-        announce the loss.
+        Raises `LinkLost` if the entry is on the log but was not received in time.
         """
         written, now = self._last_written(), self._monotonic()
         known = max(self.hub.head, self._accounted_write)

@@ -13,18 +13,13 @@ STABLE_SECONDS = 5.0
 
 
 class LinkLost(Exception):
-    """The subscription ended or can no longer be trusted. The feed reconnects and reads the log first."""
+    """The subscription ended or can no longer be trusted. The feed reconnects and first reads what it missed."""
 
 
 class LinkHealth:
-    """The health of one subscription.
-
-    Attributes:
-        healthy: Event that is set while the subscription works.
-    """
+    """The health of one subscription. ``healthy`` is an event that is set while the subscription works."""
 
     def __init__(self, random_source: random.Random, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """``monotonic`` is a clock in seconds that never jumps."""
         self._random_source = random_source
         self._monotonic = monotonic
         self._last_healthy_at = monotonic()

@@ -22,11 +22,7 @@ MAX_CONCURRENT_READS = 4
 
 
 class LogReader:
-    """Reads the part of the log that is older than the hub's ring, for all clients that catch up.
-
-    Attributes:
-        rechecks: Number of pages that did not begin at the requested position.
-    """
+    """Reads entries older than the ring, for clients that catch up. ``rechecks`` counts reads redone on the primary."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -40,7 +36,7 @@ class LogReader:
         self._readable.set()
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
-        """Wait until the log is readable again, for at most ``timeout_seconds``. A cancellation ends the wait."""
+        """Wait until the log is readable again, for at most ``timeout_seconds``."""
         self._readable.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
@@ -49,24 +45,22 @@ class LogReader:
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
         """Return up to ``max_entries`` entries after a position, or fewer if the entries are large.
 
-        Entries that show a deleted status or comment are marked. Raises `Unavailable`.
+        Entries that show a deleted status or comment are marked. Raises `Unavailable` while Redis cannot answer.
         """
         reading = self._reads_in_progress.get(after)
         if reading is None:
-            reading = self._reads_in_progress[after] = asyncio.create_task(
-                self._read_entries(after, max_entries), name="log page"
-            )
+            reading = asyncio.create_task(self._read_entries(after, max_entries), name="log page")
+            self._reads_in_progress[after] = reading
             reading.add_done_callback(partial(self._read_done, after))
         return await asyncio.shield(reading)
 
     def _read_done(self, after: Position, read: "asyncio.Task[LogPage]") -> None:
-        """Forget a finished read."""
         del self._reads_in_progress[after]
         if not read.cancelled():
             read.exception()  # fetch it, or asyncio logs an error when all waiting clients have left
 
     async def _read_entries(self, after: Position, max_entries: int) -> LogPage:
-        """Read one page, and read it again from the primary if it does not begin directly after ``after``."""
+        """Read a page. If its first entry does not follow ``after``, check for a rollback and read the primary."""
         async with self._read_slots:
             located = await self._log.look_up(after.ms, after.seq)
             entries = await self._read_from_replica(after, max_entries) if _is_contiguous(after, located) else []
@@ -74,18 +68,16 @@ class LogReader:
                 self.rechecks += 1
                 await self._log.verify_feed()
                 located = await self._log.look_up(after.ms, after.seq)
-                entries = await self._log.read(
-                    _page_start(after, located), self._log.page_sizer.page_entries(max_entries), from_primary=True
-                )
+                start, page_entries = _page_start(after, located), self._log.page_sizer.page_entries(max_entries)
+                entries = await self._log.read(start, page_entries, from_primary=True)
             if not entries:
-                raise Unavailable(
-                    "the log ends before this position; the server is checking it, try again", retry_after=1
-                )
+                message = "the log ends before this position; the server is checking it, try again"
+                raise Unavailable(message, retry_after=1)
             await self._mark_deleted(entries)
         return LogPage(entries, is_contiguous=_is_contiguous(after, located))
 
     async def _read_from_replica(self, after: Position, max_entries: int) -> list[Entry]:
-        """Read from the current server. If it does not answer, switch to the primary and return an empty list."""
+        """Read a page from the replica, if one is in use. If it does not answer, select the primary and return []."""
         try:
             return await self._log.read(after, self._log.page_sizer.page_entries(max_entries))
         except Unavailable:
@@ -93,17 +85,10 @@ class LogReader:
             return []
 
     async def _mark_deleted(self, entries: list[Entry]) -> None:
-        """Mark the entries that show a deleted status or comment. All are looked up in one call.
-
-        Ids are log positions, so a status and a comment never share an id.
-        """
+        """Mark entries that show a deleted status or comment. One set holds the ids of both, as they never coincide."""
         shown_by_entry = [(entry, _shown_ids(entry)) for entry in entries]
-        statuses = {
-            status_id
-            for _, shown in shown_by_entry
-            for status_id in (shown.status, shown.original)
-            if status_id is not None
-        }
+        status_ids = {status_id for _, shown in shown_by_entry for status_id in (shown.status, shown.original)}
+        statuses = {status_id for status_id in status_ids if status_id is not None}
         comments = {shown.comment for _, shown in shown_by_entry if shown.comment is not None}
         deleted = (statuses | comments) - await self._log.find_existing(statuses, comments)
         for entry, shown in shown_by_entry:
@@ -112,18 +97,21 @@ class LogReader:
 
 
 def _is_contiguous(after: Position, located: LogLookup) -> bool:
-    """Return whether the entry at ``after`` is on the log, or was trimmed without a rollback."""
+    """Return whether the log still has the entry at ``after``, or lost it only by trimming and not by a rollback."""
     is_present = located.entry is not None and located.entry.position == after
     return is_present or (located.rollback_start is None and _is_before_floor(after, located))
 
 
 def _is_before_floor(after: Position, located: LogLookup) -> bool:
-    """Return whether the position is older than the first entry of the log."""
     return located.floor is None or after[:2] < located.floor[:2]
 
 
 def _page_start(after: Position, located: LogLookup) -> Position:
-    """Return the position directly before the first entry of the page for a client at ``after``."""
+    """Return the position after which a page for a client at ``after`` begins: ``after``, if the log has that entry.
+
+    If the entry was trimmed, the page begins with the oldest entry. If a rollback removed the entry, the page begins
+    where the log continued.
+    """
     if located.entry is not None and located.entry.position == after:
         return after
     if _is_before_floor(after, located):
@@ -132,7 +120,6 @@ def _page_start(after: Position, located: LogLookup) -> Position:
 
 
 def _shown_ids(entry: Entry) -> ShownIds:
-    """Return the ids of the status and comment shown by an entry, or none for a malformed entry."""
     try:
         return entry.shown_ids
     except MalformedEntry:

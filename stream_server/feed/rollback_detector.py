@@ -28,12 +28,10 @@ MAX_CHECKPOINTS = 4096
 
 
 class AnnouncedRollback(NamedTuple):
-    """A rollback that this process announced.
+    """A rollback that this process announced: the log lost the entries after ``start`` up to ``lost``.
 
-    Attributes:
-        start: Position after which the log continued.
-        lost: Last lost position.
-        announced_at: Position of the announcing entry, or ``lost`` if another server wrote that entry.
+    ``announced_at`` is the position of the log's `rollback` entry. If an earlier call wrote that entry, for example
+    in another server, its position is not known, and ``announced_at`` is ``lost``.
     """
 
     start: Position
@@ -44,12 +42,11 @@ class AnnouncedRollback(NamedTuple):
 class RollbackDetector:
     """Checks that the entries received by one hub are still on the log.
 
-    Attributes:
-        recheck_failed: Event that is set when a recheck found a rollback, or when Redis did not answer it.
+    After a rollback it calls ``on_rollback`` with the position after which the log continues: the callback sets back
+    the hub. `recheck` sets the event ``recheck_failed`` when it finds a rollback, or when Redis does not answer.
     """
 
     def __init__(self, log: EventLog, rollbacks: Rollbacks, hub: Hub, on_rollback: Callable[[Position], None]) -> None:
-        """Call ``on_rollback`` with the position after which the log continues, to set back the hub."""
         self._log = log
         self._rollbacks = rollbacks
         self._hub = hub
@@ -65,20 +62,20 @@ class RollbackDetector:
 
     @property
     def has_unannounced_losses(self) -> bool:
-        """Whether the log lost entries and the rollback is not announced yet. Clients must not read on meanwhile."""
+        """Whether the log lost entries and the rollback is not announced yet. Until then, clients must not read on."""
         return bool(self._unannounced_losses)
 
     async def wait_for_running_check(self) -> None:
-        """Wait for the end of the running check, so that a cancellation does not interrupt its announcement."""
+        """Wait until the running check has ended. Cancelling the check could interrupt a rollback's announcement."""
         async with self._check_lock:
             pass
 
     def accept_head(self, head: Position) -> None:
-        """Take ``head`` as verified. The feed has moved the hub to this position of the log."""
+        """Treat ``head`` as checked. Call it after the hub was moved to ``head``, a position read from the log."""
         self._verified_position = head
 
     async def recheck(self) -> None:
-        """Check the hub's position again, for a reader whose position is missing from the log.
+        """Check whether the log still has the hub's entries, for a reader whose own position is missing from the log.
 
         If the log was rolled back, the hub has moved back when this method returns. Raises `Unavailable` while Redis
         cannot answer or cannot record the rollback.
@@ -95,31 +92,25 @@ class RollbackDetector:
             self.recheck_failed.set()
             raise
         if self._unannounced_losses:
-            raise Unavailable(
-                "the log was rolled back and Redis does not accept the record yet; try again", retry_after=1
-            )
+            message = "the log was rolled back and Redis does not accept the record yet; try again"
+            raise Unavailable(message, retry_after=1)
 
     async def check(self, *, check_all: bool = False) -> Position:
-        """Return the head of the log. Raises `LinkLost` after a rollback, when the hub has moved back.
+        """Check that the log still has the newest entry that the hub received. Return the log's head.
 
-        The feed must then reconnect. Messages of the old link may belong to lost entries.
-
-        Args:
-            check_all: Check every entry received since the last check, and not only the newest entry.
+        With ``check_all``, check all entries received since the last check. If the log was rolled back, move the hub
+        back and raise `LinkLost`. The feed must then reconnect: messages of the old link may belong to lost entries.
         """
         async with self._check_lock:
             return await self._inspect_log(check_all=check_all)
 
     async def announce_loss(self, lost: Position) -> None:
-        """Announce that the log lost everything between the hub's head and ``lost``."""
+        """Announce on the log that all entries after the hub's head up to ``lost`` were lost."""
         async with self._check_lock:
             await self._announce(self._hub.head, lost)
 
     async def _inspect_log(self, *, check_all: bool) -> Position:
-        """Return the head of the log, like `check`. The caller holds the lock.
-
-        A restarted Redis is always checked in full. It may have lost entries and be longer again than before.
-        """
+        """Do the work of `check`. Call it only with the lock held. If Redis restarted, act as with ``check_all``."""
         self._checks_started += 1
         received = self._hub.head
         run_id, located = await self._log.look_up_with_run_id(received)
@@ -155,7 +146,7 @@ class RollbackDetector:
         raise LinkLost(message)
 
     async def _find_lost(self, located: LogLookup) -> list[Position]:
-        """Return the positions received since the last check that are missing and were not trimmed, newest first."""
+        """Return the positions received since the last check that a rollback removed from the log, newest first."""
         newest_first = self._hub.ring.positions_newest_first()
         recent = list(takewhile(lambda position: position.n > self._verified_position.n, newest_first))
         if self._verified_position.n:
@@ -170,10 +161,7 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback on the log and remember it, because the log may lose that record too.
-
-        Return None if ``lost`` is on the log after all.
-        """
+        """Record the rollback on the log, and remember it to repeat a lost record. None if the log has ``lost``."""
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.
@@ -193,7 +181,6 @@ class RollbackDetector:
                     self._announced_rollbacks[index] = known._replace(announced_at=recorded.recorded_at)
 
     async def _position_below_checkpoints(self) -> Position:
-        """Return the newest position on the log that is older than every remembered position."""
         oldest = self._checkpoints[0]
         if not oldest.n:
             return LOG_START

@@ -1,6 +1,6 @@
 """Live fan-out: which clients are connected, which entries each of them receives, and how it catches up.
 
-Pure asyncio, without Redis and HTTP. The package imports `filters` and `events`. Its owner passes a clock and a reader
+Pure asyncio, without Redis and HTTP. The package imports `filters` and `events`. The server passes a clock and a reader
 of the log, and calls `Hub.publish` for each entry.
 
 The one decision: **publishing never waits for a client**. `Hub.publish` and everything that it calls are plain
@@ -19,16 +19,14 @@ Each module imports only modules above it in this list, apart from the two packa
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
-``membership``        the clients of a group, and snapshots of them
-``batch``             one joined write to the clients of a group, in slices
+``batch``             the clients of a group, and one joined write to them, in slices
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
 ``flusher``           when waiting frames are written
 ``client_registry``   all clients by user
 ``saved_rules``       saved rules of users, changed by the log
 ``catchup/``          reading past entries from the ring or the log
 ``live_clients``      joining and leaving the head, and the groups there
-``dead_peer_check``   finds clients whose machine acknowledges nothing
-``heartbeats``        heartbeats, and the check for clients that take no bytes
+``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes
 ``rollback_notices``  tells clients that the log lost entries
 ``router``            the way of an entry to the live clients
 ``hub``               builds these parts

@@ -1,7 +1,4 @@
-"""The tasks of streams that catch up.
-
-The hub owns them, so no task is garbage-collected and every failure is logged.
-"""
+"""The tasks of streams that catch up. The hub holds them, so each one runs to its end and every failure is logged."""
 
 import asyncio
 import logging
@@ -12,11 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """The running tasks of one hub.
-
-    Attributes:
-        failures: Number of tasks that ended with an unexpected exception.
-    """
+    """The running tasks of one hub. ``failures`` counts the tasks that ended with an unexpected exception."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -39,7 +32,6 @@ class BackgroundTasks:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
-        """Forget a finished task. Count and log its exception, if it has one."""
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self.failures += 1

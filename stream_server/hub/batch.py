@@ -1,23 +1,73 @@
 """One joined write to the clients of a group, written in slices so that other tasks get their turn."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from stream_server.events.position import Position
 from stream_server.hub.client import Client
 from stream_server.hub.framing import WrapBytes
-from stream_server.hub.membership import Memberships, Recipient
 
 logger = logging.getLogger(__name__)
 
 
+class Recipient(NamedTuple):
+    """A client's membership of a group, from joining to leaving, with the client's `write` and `buffered_bytes`.
+
+    A client that leaves and joins again is a new recipient. Older batches skip it: it has read their entries already.
+    """
+
+    write: Callable[[bytes], None]
+    buffered_bytes: Callable[[], float]
+    client: Client
+
+
+class Memberships:
+    """Live clients of a group. ``version`` counts joins and leaves. A `snapshot` is valid until ``version`` changes."""
+
+    __slots__ = ("_by_client", "_snapshot", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._by_client: dict[Client, Recipient] = {}
+        self._snapshot: tuple[Recipient, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._by_client)
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self._by_client)
+
+    def add(self, client: Client) -> None:
+        self._by_client[client] = Recipient(client.write, client.buffered_bytes, client)
+        self._mark_changed()
+
+    def remove(self, client: Client) -> None:
+        del self._by_client[client]
+        self._mark_changed()
+
+    def snapshot(self) -> tuple[Recipient, ...]:
+        """Return the recipients of all clients. The tuple is cached until a client joins or leaves."""
+        if self._snapshot is None:
+            self._snapshot = tuple(self._by_client.values())
+        return self._snapshot
+
+    def still_current(self, recipients: tuple[Recipient, ...]) -> tuple[Recipient, ...]:
+        """Return those recipients of an earlier `snapshot` whose clients have not left the group since then."""
+        by_client = self._by_client
+        return tuple(recipient for recipient in recipients if by_client.get(recipient.client) is recipient)
+
+    def _mark_changed(self) -> None:
+        self.version += 1
+        self._snapshot = None
+
+
 class WriteLimits(NamedTuple):
-    """How many unsent bytes one live client may have, and what to call when it has more.
+    """The limits of unsent bytes of one live client, and the callbacks for a client that exceeds them.
 
     Attributes:
-        warning_bytes: Up to this many unsent bytes, a client is written to without further checks.
-        max_bytes: Limit of unsent bytes, including the batch that is about to be written.
+        warning_bytes: Up to this many unsent bytes, a batch is written to the client without further checks.
+        max_bytes: Most unsent bytes, including the batch that is about to be written.
         on_slow: Called with client, resume position and unsent bytes when a client has more than `warning_bytes`.
         on_overflow: Called with client and resume position when a client has no room for a batch, or its transport is
             closed. The resume position is the position before the first frame of the batch.
@@ -30,18 +80,12 @@ class WriteLimits(NamedTuple):
 
 
 class Batch:
-    """The same bytes for all clients that were in the group when the batch was taken.
-
-    A client that left since then is skipped. So is a client that left and joined again, because it has caught up past
-    these frames by itself. While nobody joined or left, no client has to be checked (see `Memberships.version`).
+    """A group's joined frames: the same bytes for each client that has been in the group since the batch was made.
 
     Attributes:
-        memberships: The memberships of the group from which the batch was taken.
         resume_position: Position before the first frame. A client that cannot take the batch catches up from here.
-        frame_count: Number of frames.
-        event_count: Number of frames that are events, so without control messages.
-        served_count: Number of clients that the batch was written to so far.
-        wave_number: Number of the wave to which the batch belongs. The flusher writes one wave in a turn of the loop.
+        event_count: Number of frames that are events. Control messages, such as heartbeats, do not count.
+        served_count: Number of clients to which the batch was written so far.
     """
 
     __slots__ = (
@@ -50,15 +94,10 @@ class Batch:
     )  # fmt: skip
 
     def __init__(
-        self,
-        memberships: Memberships,
-        wrap: WrapBytes,
-        frames: list[bytes],
-        data: bytes | None,
-        resume_position: Position,
+        self, memberships: Memberships, wrap: WrapBytes, frames: list[bytes], data: bytes | None, resume: Position
     ) -> None:
         self.memberships = memberships
-        self.resume_position = resume_position
+        self.resume_position = resume
         self.frame_count = self.event_count = len(frames)
         self.served_count = 0
         self.wave_number = 0
@@ -71,14 +110,12 @@ class Batch:
 
     @property
     def remaining_count(self) -> int:
-        """Number of clients that are still to be written to."""
         return len(self._recipients) - self._next_index
 
     def write_slice(self, limits: WriteLimits, max_writes: int) -> None:
-        """Write to the next ``max_writes`` clients.
+        """Write to the next ``max_writes`` clients. Call ``limits.on_overflow`` for each client without room.
 
-        A client without room is passed to ``limits.on_overflow``. A client with nothing unsent always has room for a
-        batch of one frame, however large: such a frame could not be sent in any other way.
+        A client without unsent bytes gets any batch of one frame. Otherwise it could never get a frame above the limit.
         """
         recipients = self._recipients[self._next_index : self._next_index + max_writes]
         self._next_index += len(recipients)
@@ -98,10 +135,7 @@ class Batch:
     def _write_to(
         self, recipients: tuple[Recipient, ...], data: bytes, warning: float, max_unsent: float, limits: WriteLimits
     ) -> None:
-        """Write ``data`` to each recipient with at most ``max_unsent`` unsent bytes; report the others.
-
-        The loop runs once per client and flush, so it compares one number and calls nothing else for a fast client.
-        """
+        """Write ``data`` to each client that has room. This loop runs for each client, so it calls few functions."""
         refused_count = 0
         for write, buffered_bytes, client in recipients:
             try:
@@ -122,6 +156,5 @@ class Batch:
         self.served_count += len(recipients) - refused_count
 
     def _join(self) -> bytes:
-        """Join and wrap the frames. Called as late as possible: until then a batch holds shared frames and no copy."""
-        self._data = self._wrap(b"".join(self._frames))
+        self._data = self._wrap(b"".join(self._frames))  # as late as possible: groups share frames, but not this copy
         return self._data

@@ -13,7 +13,7 @@ from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage, Gap, StreamNotice, rollback_gap
+from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 
@@ -24,25 +24,19 @@ SLOW_WARNING_INTERVAL_SECONDS = 300.0
 """Shortest time in seconds between two `falling_behind` warnings on one stream, as in Twitter's API."""
 
 FILTER_DISABLED = "filter_disabled"
-"""Code of the `warning` for a stream with a filter or rule that raised.
-
-That filter or rule matches nothing from then on.
-"""
+"""Code of the `warning` for a stream whose filter or rule raised. From then on that filter or rule matches nothing."""
 
 
 class SubscribeRequest(NamedTuple):
-    """One request for events.
+    """One request for events: of a stream, a long poll or a preview.
 
     Attributes:
         connection_id: Id of the connection, also in `hello`.
-        user_id: Id of the user.
         jti: Id of the user's token.
-        subscription: Filters of the request.
-        framing: Framing of the stream.
         position: Position after which the stream begins.
-        viewer: What the user may see. None for an impersonal stream, which is the same for every user.
+        viewer: The relations that decide what the user may see. None for a stream that is the same for every user.
         private_view: Set from the beginning if the filter depends on the user (`follow=@me`, `/v1/stream/user`).
-        rules_read_at: Head at which the user's saved rules were read, if the subscription has them.
+        rules_read_at: Head of the log at which the user's saved rules were read, if the subscription has them.
         until: Position at which the stream ends, None for a stream without an end.
     """
 
@@ -59,7 +53,6 @@ class SubscribeRequest(NamedTuple):
 
 
 def _unknown_zero() -> float:
-    """Return 0: the kernel's numbers are unknown, for example because the client has no socket."""
     return 0
 
 
@@ -67,14 +60,11 @@ class Client:
     """A client of the hub, live or catching up.
 
     Attributes:
-        request: The request that opened it.
-        write: Hands bytes to the socket. Never waits.
-        buffered_bytes: Returns the bytes that were handed over and not yet taken by the kernel. May raise
-            `RuntimeError` if the transport is closed.
-        on_wake: Called when the client needs a task: frames did not fit, the hub demoted it, or its stream is to end.
+        buffered_bytes: Returns the bytes that the kernel has not taken yet. May raise `RuntimeError` after a close.
+        on_wake: Called when the client's task must act: frames do not fit, or the hub demotes or disconnects it.
         kernel_unacked_bytes: Returns the bytes in the kernel that the peer has not acknowledged (a system call).
         peer_silent_seconds: Returns the seconds since the peer acknowledged anything (a system call), see `Sink`.
-        is_poll: Whether it is a long poll or a preview. It takes no bytes, so it is never counted as a slow client.
+        is_poll: Whether it is a long poll or a preview. The hub writes no bytes to it, so it is never a slow client.
         overflowed: Whether frames did not fit since the last `falling_behind` warning.
         must_show_progress: Whether the peer has to take a byte before the client may go live again.
         is_peer_dead: Whether the peer acknowledged nothing for a whole write timeout.
@@ -83,7 +73,7 @@ class Client:
         private_view: Its private view, None while it sees the public view.
         last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
             continues, and the last position that was lost.
-        disconnect_reason: Why its stream is to end, None while it goes on.
+        disconnect_reason: Why the server ends the client's stream, None before that.
     """
 
     __slots__ = (
@@ -124,58 +114,47 @@ class Client:
 
     @property
     def group_key(self) -> Hashable:
-        """Key of the client's group.
-
-        Clients with equal keys share frames; a client with a private view has its own group.
-        """
+        """Key of the client's group. Clients with equal keys share frames. A private view has a group of its own."""
         if self.private_view is not None:
             return self.request.connection_id
         return self.subscription.canonical_form, self.request.framing
 
     @property
     def uses_saved_rules(self) -> bool:
-        """Whether the subscription uses the saved rules of its user, which can change."""
+        """Whether the subscription contains the user's saved rules, which can change while the stream is open."""
         return self.subscription.find_base(SavedRules.name) is not None
 
     @property
     def search_keys(self) -> frozenset[Key] | None:
-        """Keys such that every matching event has at least one of them. None if every event has to be tested.
+        """Index keys (users, words, places) to find candidates: an event without any of these keys cannot match.
 
-        Computed once per subscription, because filters do not change. Filters that follow the graph and saved rules
-        do change, so for them the value is None.
+        None if the filters have no such keys, or if the filters can change.
         """
         if self.private_view is not None or self.uses_saved_rules:
             return None
         if self._search_keys_subscription is not self.subscription:
             self._search_keys_subscription = self.subscription
-            self._search_keys = _compute_search_keys(self.subscription)
+            try:
+                self._search_keys = self.subscription.candidate_keys()
+            except Exception:  # noqa: BLE001 - a third party's filter may raise anything; then every event is tested
+                self._search_keys = None
         return self._search_keys
-
-    def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Return whether a gap up to ``gap_end`` may have hidden a change of followed users or saved rules."""
-        if self.private_view is not None and self.private_view.is_outdated_by_gap(gap_end):
-            return True
-        return gap_end.n > self.request.rules_read_at.n and self.uses_saved_rules
 
     def accept_gap(self, gap: Gap) -> bool:
         """Move the position to the end of a gap. Return whether the stream may continue.
 
-        If the gap may have hidden a change of the followed users or saved rules, the client is disconnected with
-        `resync` and the return value is False.
+        The client is disconnected with `resync` if the gap may have hidden a change of followed users or saved rules.
         """
         self.position = gap.end
-        if self.is_outdated_by_gap(gap.end):
+        is_outdated = self.private_view is not None and self.private_view.is_outdated_by_gap(gap.end)
+        if is_outdated or (gap.end.n > self.request.rules_read_at.n and self.uses_saved_rules):
             self.disconnect(RESYNC)
             return False
         return True
 
     def knows_rollback(self, start: Position, end: Position) -> bool:
-        """Return whether the client was sent a `gap` for entries lost after ``start``, up to ``end`` at least."""
+        """Return whether the client already got a `gap` for a loss of the entries after ``start`` up to ``end``."""
         return self.last_rollback is not None and self.last_rollback[0] == start and end <= self.last_rollback[1]
-
-    def unseen_rollback_gap(self, rollback_entry: Entry) -> Gap | None:
-        """Return the gap that a ``rollback`` entry reports, None if the client knows it. Raises `MalformedEntry`."""
-        return None if self.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)
 
     def is_changed_by_rules_entry(self, entry: Entry) -> bool:
         """Return whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
@@ -197,7 +176,7 @@ class Client:
     def slow_warning(self, position: Position, unsent_share: float, now: float) -> StreamNotice | None:
         """Return a `falling_behind` warning, None if the last one is less than five minutes old.
 
-        ``unsent_share`` is the used share of the client's buffer: 1 means full. ``now`` is in seconds.
+        ``unsent_share`` is the used share of the client's buffer: 1 is full. ``now`` is in seconds.
         """
         if now < self._next_warning_at:
             return None
@@ -205,17 +184,14 @@ class Client:
         return StreamNotice("warning", position, {"code": FALLING_BEHIND, "percent": min(100, int(unsent_share * 100))})
 
     def unacked_bytes(self) -> float:
-        """Return the bytes that the peer has not acknowledged, in this process and in the kernel.
-
-        Return 0 if the transport is closed already: its `connection_lost` follows anyway.
-        """
+        """Return the number of sent or waiting bytes that the peer has not acknowledged. 0 for a closed transport."""
         try:
             return self.buffered_bytes() + self.kernel_unacked_bytes()
         except RuntimeError:
             return 0
 
     def has_buffered_bytes(self) -> bool:
-        """Return whether bytes wait in this process because the kernel's buffer is full."""
+        """Return whether bytes for this client wait in this process because the kernel's buffer is full."""
         try:
             return self.buffered_bytes() > 0
         except RuntimeError:
@@ -223,18 +199,18 @@ class Client:
 
     def send_control(self, message: ControlMessage) -> None:
         """Write a control message to this client only. Write nothing if the protocol has no such message."""
-        data = self.request.framing.wrap_control(message)
+        data = self.request.framing.encode_control(message)
         if data:
-            self.write(data)
+            self.write(self.request.framing.wrap(data))
 
     def use_private_view_if_needed(self) -> None:
-        """Switch to a private view if the user no longer sees the public view. The client keeps it until it ends."""
+        """Switch to a private view if the user no longer sees the public view. The client never switches back."""
         viewer = self.request.viewer
         if self.private_view is None and viewer is not None and not viewer.sees_public_view:
             self.use_private_view()
 
     def use_private_view(self) -> None:
-        """Switch to a private view from the current position on. An impersonal stream is left unchanged."""
+        """Switch to a private view from the current position on. A stream without a viewer is left unchanged."""
         if self.request.viewer is not None:
             self.private_view = PrivateView(self.request.viewer, self.position)
 
@@ -245,37 +221,22 @@ class Client:
             self.on_wake()
 
     def detach(self) -> None:
-        """Drop the wake callback.
-
-        Its owner refers to this client, and the cycle would wait for the garbage collector.
-        """
-        self.on_wake = _ignore_wake
+        """Drop the ``on_wake`` callback, because it keeps a reference cycle of client and session in memory."""
+        self.on_wake = _ignore
 
 
-def _ignore_wake() -> None:
-    """Do nothing: the owner of the client is gone."""
+def _ignore(_: bytes = b"") -> None:
+    """Do nothing. Serves as the callback of a client that is gone, and as ``write`` of a client without a socket."""
 
 
-def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None]) -> Client:
-    """Return a client for a long poll or a preview.
+def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None] = _ignore) -> Client:
+    """Return a client without a socket, for a long poll or a preview.
 
-    It has no room for any frame, so the first frame demotes it: it is woken and keeps its position.
+    No frame is written to it. If a frame waits for the client while it is live, the hub demotes it and calls
+    ``on_wake``.
     """
-    return Client(request, _discard_bytes, _infinite_bytes, on_wake, is_poll=True)
-
-
-def _discard_bytes(data: bytes) -> None:
-    """Ignore the bytes: a client without a socket takes none."""
+    return Client(request, _ignore, _infinite_bytes, on_wake, is_poll=True)
 
 
 def _infinite_bytes() -> float:
-    """Return infinity, so that no frame fits."""
     return math.inf
-
-
-def _compute_search_keys(subscription: Subscription) -> frozenset[Key] | None:
-    """Return the candidate keys of a subscription, None if it has none or a filter raises."""
-    try:
-        return subscription.candidate_keys()
-    except Exception:  # noqa: BLE001 - a third party's filter may raise anything; then every event is tested
-        return None

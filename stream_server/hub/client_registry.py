@@ -16,10 +16,9 @@ MAX_REVOKED_TOKENS = 10_000
 
 
 class ClientRegistry:
-    """All clients, live or catching up, and the live groups whose filter follows the user's graph.
+    """All clients of the process by user, and the live groups whose filter depends on whom their user follows.
 
-    Attributes:
-        empty: Event that is set while there is no client.
+    ``empty`` is an event that is set while the process has no client.
     """
 
     def __init__(self) -> None:
@@ -41,7 +40,6 @@ class ClientRegistry:
             client.disconnect(revoked)
 
     def discard(self, client: Client) -> None:
-        """Remove a client."""
         _discard_item(self._clients, client.request.user_id, client)
         if not self._clients:
             self.empty.set()
@@ -51,7 +49,6 @@ class ClientRegistry:
         return [client for clients in self._clients.values() for client in clients]
 
     def clients_of(self, user_id: str) -> tuple[Client, ...]:
-        """Return the clients of a user, as a snapshot."""
         return tuple(self._clients.get(user_id, ()))
 
     def disconnect(self, user_id: str, jti: str | None, reason: DisconnectReason) -> None:
@@ -65,44 +62,38 @@ class ClientRegistry:
                 client.disconnect(reason)
 
     def add_following_group(self, group: ClientGroup) -> None:
-        """Remember a new live group if its filter follows the graph. Ignore other groups."""
+        """Remember a new live group if its filter depends on whom its user follows. Ignore other groups."""
         if group.private_view is not None and group.private_view.following is not None:
             self._following_groups.setdefault(group.private_view.user_id, set()).add(group)
 
     def discard_following_group(self, group: ClientGroup) -> None:
-        """Forget a group that has no client left."""
+        """Forget a group (see `add_following_group`) after its last client left."""
         if group.private_view is not None:
             _discard_item(self._following_groups, group.private_view.user_id, group)
 
     def following_groups(self) -> list[ClientGroup]:
-        """Return all live groups whose filter follows the graph."""
+        """Return all live groups whose filter depends on whom their user follows."""
         return [group for groups in self._following_groups.values() for group in groups]
 
     def addressed_groups(self, entry: Entry) -> list[ClientGroup]:
-        """Return the live user streams (`/v1/stream/user`) that may receive an entry for a group or certain users."""
+        """Return the live user streams (`/v1/stream/user`) that may get an entry for a user group or named users."""
+        candidates = self.following_groups()  # only a viewer knows the memberships of its user
         if entry.audience_group is None:
-            candidates = [
-                group for user_id in entry.audience_users for group in self._following_groups.get(user_id, ())
-            ]
-        else:
-            candidates = self.following_groups()  # only a viewer knows the memberships of its user
+            candidates = [group for uid in entry.audience_users for group in self._following_groups.get(uid, ())]
         return [group for group in candidates if group.private_view is not None and group.private_view.is_own_stream]
 
     def groups_changing_follows(self, entry: Entry) -> list[ClientGroup]:
-        """Return the live groups of the user who follows or unfollows someone in ``entry``."""
+        """For a `follow` or `unfollow` entry, return the live groups of its author whose filters it changes."""
         if not self._following_groups:
             return []
         try:
             groups = self._following_groups.get(entry.event.author or "", ())
         except MalformedEntry:
             return []
-        return [
-            group for group in groups if group.private_view is not None and group.private_view.is_follow_change(entry)
-        ]
+        return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
 
 
 def _discard_item(items_by_user: dict[str, set[_Item]], user_id: str, item: _Item) -> None:
-    """Remove an item from a user's set, and the set if it is empty then."""
     items = items_by_user.get(user_id)
     if items is not None:
         items.discard(item)

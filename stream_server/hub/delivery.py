@@ -11,23 +11,19 @@ import msgspec
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
 from stream_server.events.entry import EncodeEntry, Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
 from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.private_view import PrivateView
-from stream_server.hub.visibility.rendering import (
+from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,
     Deleted,
+    PrivateView,
     entry_to_match,
-    is_removal,
     remove_deleted,
 )
 from stream_server.hub.visibility.viewer import Viewer
 
 View = PrivateView | Viewer | AccountStatus
-"""The object that renders entries for a client: its private view, else its user's viewer.
-
-An impersonal stream has the account status.
-"""
+"""The object that renders entries for a client: its private view, else its user's viewer, else the account status."""
 
 
 class Delivery(NamedTuple):
@@ -35,22 +31,22 @@ class Delivery(NamedTuple):
 
     Attributes:
         entry: The entry as this client may see it.
-        matched_json: Which filters or rules matched, as JSON. None if the subscription's messages do not report that.
+        matched_json: Which filters or rules matched, as JSON. None if the subscription does not report it.
     """
 
     entry: Entry
     matched_json: bytes | None
 
     def frame(self, encode_entry: EncodeEntry) -> bytes:
-        """Return the message as ``encode_entry`` frames it."""
+        """Return the bytes of this delivery's message, encoded by ``encode_entry`` for one output format."""
         return self.entry.frame(encode_entry, self.matched_json)
 
 
 def decide(entry: Entry, subscription: Subscription, view: View, deleted: Deleted = NOTHING_DELETED) -> Delivery | None:
-    """Return what a client with this subscription and view receives of an entry, None if it receives nothing.
+    """Return what a client with these filters receives of an entry, None if it receives nothing.
 
-    ``deleted`` says what of the entry is deleted by now, for a replay. Raises `FilterFailure` if a filter raises, and
-    `MalformedEntry`.
+    ``deleted`` says whether users have since deleted the entry's status, comment or original. Raises `FilterFailure`
+    if a filter raises, and `MalformedEntry` if the entry is invalid.
     """
     if isinstance(view, PrivateView):
         rendered = view.render(entry, subscription, deleted)
@@ -65,13 +61,10 @@ def decide(entry: Entry, subscription: Subscription, view: View, deleted: Delete
 def _render_shared(
     entry: Entry, subscription: Subscription, view: Viewer | AccountStatus, deleted: Deleted
 ) -> Entry | None:
-    """Return the entry as a client without a private view sees it, None if it is hidden, deleted or not matched.
-
-    Most entries do not match, so the filter runs before visibility is computed, except for quotes.
-    """
-    if deleted.subject and not is_removal(entry):
+    """Return the entry as a shared ``view`` shows it. None if it is hidden or deleted, or the filters do not match."""
+    if deleted.subject and entry.kind not in CREATION_KINDS:
         return None
-    if entry.quoted_author is None:
+    if entry.quoted_author is None:  # the filter runs first, because most entries do not match
         return view.render_today(entry) if subscription.matches(entry.event) else None
     rendered = view.render_today(entry)
     if rendered is None:
@@ -82,12 +75,12 @@ def _render_shared(
 
 
 class PublicRenderings(NamedTuple):
-    """A live entry as shared groups see it. Computed once per entry.
+    """The two forms of a live entry for clients without a private view. None: the entry is hidden from these clients.
 
     Attributes:
-        everyone: For impersonal streams. None if the entry is hidden from them.
-        public_view: For users who see exactly the public view. It differs only in a quote of a restricted author: such
-            a quote is shown without its original.
+        everyone: For streams that are the same for every user.
+        public_view: For other streams. It differs only in a quote of a protected or suspended author, which is shown
+            without its original.
     """
 
     everyone: Entry | None
@@ -95,7 +88,7 @@ class PublicRenderings(NamedTuple):
 
 
 def render_public(entry: Entry, account_status: AccountStatus) -> PublicRenderings:
-    """Return an entry as live shared groups see it. Raises `MalformedEntry`."""
+    """Return the forms of a live entry for clients without a private view. Raises `MalformedEntry` if it is invalid."""
     if entry.audience != PUBLIC_AUDIENCE:
         return PublicRenderings(None, None)
     if not account_status.restricted:
@@ -107,9 +100,9 @@ def render_public(entry: Entry, account_status: AccountStatus) -> PublicRenderin
 
 
 def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:
-    """Return as JSON which filters or rules of the subscription matched, None if its messages do not report that.
+    """Return as JSON which filters or rules matched, None if the subscription does not report matches.
 
-    Raises `FilterFailure` if a filter raises or returns a value that cannot be encoded.
+    Raises `FilterFailure` if a filter raises or returns a value that is not JSON.
     """
     if not subscription.reports_matches:
         return None
@@ -123,7 +116,6 @@ def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:
 
 
 def _find_unencodable_filter(subscription: Subscription, entry: Entry) -> Filter:
-    """Return the first filter whose match report cannot be encoded as JSON; the last filter if each can."""
     for base in subscription.bases:
         try:
             msgspec.json.encode(subscription.base_matched_items(base, entry.event))

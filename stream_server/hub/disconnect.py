@@ -7,19 +7,13 @@ MIN_RETRY_SECONDS = 0.1
 """Shortest reconnect delay in seconds. A client that returns at once may still reach the server that is stopping."""
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
-"""Step between two reconnect times, as a share of the span.
-
-Such steps fill the span evenly for any number of clients.
-"""
+"""Step between two reconnect times, as a share of the span. Such steps fill the span evenly, however many there are."""
 
 
 class DisconnectReason(NamedTuple):
-    """The reason in the `goodbye` of a stream.
+    """The reason in the `goodbye` of a stream: a code for programs and a text for people.
 
-    Attributes:
-        code: Code for programs.
-        text: Sentence for people.
-        retry_after_seconds: When to reconnect, in seconds. None: not with this token or request.
+    ``retry_after_seconds`` says when to reconnect. None: there is no use in reconnecting with this token or request.
     """
 
     code: str
@@ -39,10 +33,7 @@ BACKFILL_DONE = DisconnectReason("backfill_done", "All requested past entries ha
 
 
 class ReconnectSpread:
-    """Reconnect times for the clients of a server that stops: spread evenly over ``spread_seconds``.
-
-    It begins at a random point of the span, so that processes that stop together choose different times.
-    """
+    """Spreads the reconnects of a stopping server's clients evenly over ``spread_seconds``, from a random start."""
 
     def __init__(self, spread_seconds: float, random_source: random.Random) -> None:
         self.spread_seconds = spread_seconds
@@ -54,12 +45,12 @@ class ReconnectSpread:
         return round(MIN_RETRY_SECONDS + self._phase * (self.spread_seconds - MIN_RETRY_SECONDS), 3)
 
     def next_disconnect_reason(self) -> DisconnectReason:
-        """Return the `shutdown` reason of the next client, with its own reconnect delay."""
+        """Return a `shutdown` reason for the next client, with a reconnect delay of its own."""
         return shutdown_reason(self.next_retry_after())
 
 
 def shutdown_reason(retry_after_seconds: float) -> DisconnectReason:
-    """Return the reason `shutdown` with this reconnect delay. Each client gets another one, see `ReconnectSpread`."""
+    """Return the reason `shutdown` with this reconnect delay in seconds. See `ReconnectSpread` for the delays."""
     return DisconnectReason(
         "shutdown", "The server is stopping; the cursor is valid on every other server.", retry_after_seconds
     )

@@ -1,15 +1,14 @@
 """When frames leave: they wait in their groups for a flush, and a flush is written in slices.
 
-While the worker is idle, a flush runs at the end of the event loop's iteration. While it is busy, flushes run on a
-tick, so that flushing takes a quarter of the time: one send costs the same for one event or for twenty. No flush begins
-while another one is still being written, so overload makes joined writes larger and not the queue longer.
+A flush runs at the end of the event loop's iteration. Then comes a pause of three times its duration, at most 20 ms, so
+a busy process spends a quarter of its time on flushes. Sending twenty events together costs the same as sending one. No
+flush begins while another one is being written, so overload makes joined writes larger and not the queue longer.
 
-uvloop sends what was written at the end of its iteration. So a slice is limited by the number of writes and not by
-time, and the duration of a flush is measured in the next iteration. A clock read before would miss the sends.
+uvloop sends at the end of its iteration. So a slice is limited by the number of writes and not by time, and the
+duration of a flush is measured in the next iteration.
 
 Waiting frames are cut into waves, and one iteration writes only one wave. So a burst becomes neither one write that is
-too large for every client, nor many writes in one iteration that all count as unsent. A client that reads as fast as
-the hub writes stays live.
+too large for every client, nor many writes in one iteration that all count as unsent.
 """
 
 import asyncio
@@ -29,7 +28,6 @@ FLUSH_PAUSE_FACTOR = 3
 MAX_FLUSH_PAUSE_SECONDS = 0.020
 """Longest pause after a flush, in seconds."""
 
-
 MAX_WAVE_BYTES = 65_536
 """Most bytes of entries in one wave. Half of a client's buffer, if that is less."""
 
@@ -41,11 +39,9 @@ DRAIN_POLL_SECONDS = 0.001
 
 
 class Flusher:
-    """The groups with waiting frames, and the batches that are being written.
+    """Writes the encoded messages (frames) that wait in groups of clients, joined into batches.
 
-    Attributes:
-        delivered: Delivered events: events times clients, live or catching up.
-        flushes: Number of flushes.
+    ``delivered`` counts the events written to clients, once for each client. ``flushes`` counts the flushes.
     """
 
     def __init__(self, limits: WriteLimits) -> None:
@@ -63,44 +59,37 @@ class Flusher:
         self._wave_filled_bytes = 0
 
     def set_limits(self, limits: WriteLimits) -> None:
-        """Use new limits of a client's unsent bytes."""
         self._limits = limits
         self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
 
     @property
     def is_busy(self) -> bool:
-        """Whether more waits than can be written soon.
-
-        The feed waits for `drained` then, which bounds the waiting frames.
-        """
+        """Whether more frames wait than can be written soon. The feed then waits for `drained` before it goes on."""
         return bool(self._batches) and self._wave_number - self._batches[0].wave_number > MAX_WAITING_WAVES
 
     async def drained(self) -> None:
-        """Wait at least one iteration of the loop, and until the flusher is not busy. Does not wait for any client."""
+        """Wait one iteration of the event loop, then until `is_busy` is False. Slow clients do not prolong the wait."""
         await asyncio.sleep(0)
         while self.is_busy:  # noqa: ASYNC110 - one slice is written per iteration meanwhile
             await asyncio.sleep(DRAIN_POLL_SECONDS)
 
     def schedule_group(self, group: ClientGroup) -> None:
-        """Include a group in the next flush. Called when its first frame waits."""
+        """Include a group in the next flush. Call it when the first frame waits in the group."""
         self._pending_groups[group] = None
         self._schedule_flush()
 
     def add_bytes(self, entry_bytes: int) -> None:
-        """Count the bytes of a published entry. When enough bytes wait, close the current wave."""
+        """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next."""
         self._wave_filled_bytes += entry_bytes
         if self._wave_filled_bytes > self._max_wave_bytes:
-            self._seal_wave({})
+            self._seal_wave()
 
     def discard_group(self, group: ClientGroup) -> None:
-        """Drop the waiting frames of a group that has no client left."""
+        """Drop the waiting frames of a group after its last client left."""
         self._pending_groups.pop(group, None)
 
     def seal_group(self, group: ClientGroup) -> None:
-        """Take the waiting frames of a group as a batch for its present clients.
-
-        A client that joins later does not get it.
-        """
+        """Turn a group's waiting frames into a batch for its present clients. Clients that join later do not get it."""
         if group in self._pending_groups:
             del self._pending_groups[group]
             self._append_batch(group, {})
@@ -114,13 +103,13 @@ class Flusher:
                 self._write_batch(batch, batch.remaining_count)
 
     def _append_batch(self, group: ClientGroup, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> None:
-        """Take the waiting frames of a group as a batch of the current wave."""
         batch = group.take_batch(wrapped_cache)
         batch.wave_number = self._wave_number
         self._batches.append(batch)
 
-    def _seal_wave(self, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> None:
-        """Close the current wave: take the waiting frames of all groups as batches."""
+    def _seal_wave(self) -> None:
+        """Turn the waiting frames of all groups into batches. They are one wave, written before later frames."""
+        wrapped_cache: dict[tuple[WrapBytes, bytes], bytes] = {}
         self._wave_filled_bytes = 0
         self._wave_number += bool(self._pending_groups)
         for group in self._pending_groups:
@@ -128,23 +117,19 @@ class Flusher:
         self._pending_groups.clear()
 
     def _schedule_flush(self) -> None:
-        """Schedule the next flush, unless one is scheduled or being written. The end of a flush calls this again."""
         if self._flush_handle is None and self._flush_started_at is None:
             wait = self._next_flush_at - perf_counter()
-            self._flush_handle = (
-                self._loop.call_later(wait, self._flush) if wait > 0 else self._loop.call_soon(self._flush)
-            )
+            loop = self._loop
+            self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Begin a flush: take all waiting frames and write the first slice."""
         self._flush_handle = None
         self._flush_started_at = perf_counter()
         self.flushes += 1
-        self._seal_wave({})
+        self._seal_wave()
         self._run_slice()
 
     def _run_slice(self) -> None:
-        """Write a slice, and schedule the next one or the end of the flush."""
         if self._slice_handle is not None:
             self._slice_handle.cancel()  # or this iteration would write two waves
             self._slice_handle = None
@@ -157,7 +142,6 @@ class Flusher:
                 self._loop.call_soon(self._finish_flush, self._flush_started_at)
 
     def _write_slice(self) -> None:
-        """Write up to `MAX_SLICE_WRITES` writes of the first waiting wave."""
         writes_left = MAX_SLICE_WRITES
         wave = self._batches[0].wave_number if self._batches else 0
         while self._batches and writes_left > 0 and self._batches[0].wave_number == wave:
@@ -169,7 +153,7 @@ class Flusher:
                 self._batches.popleft()
 
     def _finish_flush(self, started_at: float) -> None:
-        """End a flush in the iteration after its last write, when uvloop has sent the bytes. Compute the pause."""
+        """End a flush one iteration after its last write: uvloop has sent the bytes. Set when the next may begin."""
         ended = perf_counter()
         self._next_flush_at = ended + min(MAX_FLUSH_PAUSE_SECONDS, FLUSH_PAUSE_FACTOR * (ended - started_at))
         self._flush_started_at = None
@@ -177,12 +161,10 @@ class Flusher:
             self._schedule_flush()
 
     def _schedule_slice(self) -> None:
-        """Schedule a slice for the next iteration, unless one is scheduled."""
         if self._slice_handle is None:
             self._slice_handle = self._loop.call_soon(self._run_slice)
 
     def _write_batch(self, batch: Batch, max_writes: int) -> None:
-        """Write a batch to its next clients and count the delivered events."""
         if not max_writes:
             return  # written completely by `flush_group`
         served = batch.served_count

@@ -1,42 +1,25 @@
-"""How messages of one stream become bytes on the socket.
+"""How messages of one stream become bytes on the socket. `web` builds the framings, and the hub only calls them."""
 
-A leaf module: `web` builds the framings, and the rest of the hub only calls them.
-"""
-
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from stream_server.events.entry import EncodeEntry
 from stream_server.hub.messages import ControlMessage
 
+EncodeControl: TypeAlias = Callable[[ControlMessage], bytes]
+"""A function that encodes one control message. It returns ``b""`` if the protocol has no such message."""
 
-class EncodeControl(Protocol):
-    """A function that encodes one control message. It returns ``b""`` if the protocol has no such message."""
-
-    def __call__(self, control: ControlMessage, /) -> bytes: ...
-
-
-class WrapBytes(Protocol):
-    """A function that wraps one joined write for the socket: a chunk of HTTP/1.1, or the same bytes for HTTP/1.0."""
-
-    def __call__(self, data: bytes, /) -> bytes: ...
+WrapBytes: TypeAlias = Callable[[bytes], bytes]
+"""A function that wraps one joined write for the socket: a chunk of HTTP/1.1, or the same bytes for HTTP/1.0."""
 
 
 class Framing(NamedTuple):
-    """One way of writing a stream. Two clients with equal framings can share every byte.
+    """One output format of a stream, for example SSE in HTTP chunks. Clients with equal framings can share every byte.
 
-    Attributes:
-        name: Name of the framing.
-        encode_entry: Encodes an entry of the log.
-        encode_control: Encodes a control message.
-        wrap: Wraps the joined bytes of several messages for the socket.
+    ``encode_entry`` and ``encode_control`` encode one message. ``wrap`` wraps the joined bytes of several messages.
     """
 
     name: str
     encode_entry: EncodeEntry
     encode_control: EncodeControl
     wrap: WrapBytes
-
-    def wrap_control(self, message: ControlMessage) -> bytes:
-        """Return a control message as bytes for the socket, ``b""`` if the protocol has no such message."""
-        data = self.encode_control(message)
-        return self.wrap(data) if data else b""

@@ -5,10 +5,9 @@ from collections.abc import Hashable
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.batch import Batch
+from stream_server.hub.batch import Batch, Memberships
 from stream_server.hub.delivery import Delivery, encode_matched
 from stream_server.hub.framing import Framing, WrapBytes
-from stream_server.hub.membership import Memberships
 from stream_server.hub.visibility.private_view import PrivateView
 
 
@@ -17,15 +16,11 @@ class ClientGroup:
 
     Attributes:
         key: Key of the group (`Client.group_key`).
-        subscription: The subscription that all its clients have.
-        framing: The framing that all its clients have.
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
-        is_impersonal: Whether the subscription gives every user the same entries, whatever the user may see.
-        memberships: Its clients.
-        pending_frames: Frames that wait for the next flush.
-        resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take
-            the frames catches up from here.
-        next_heartbeat_at: Time of the next heartbeat, in seconds of the loop's clock.
+        is_impersonal: Whether all users receive the same entries: only those that every user may see.
+        resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
+            frames catches up from here.
+        next_heartbeat_at: Time of the next heartbeat, in seconds of the event loop's clock.
     """
 
     __slots__ = (
@@ -50,38 +45,28 @@ class ClientGroup:
         self.next_heartbeat_at = 0.0
 
     def queue_entry(self, entry: Entry, previous_head: Position) -> bool:
-        """Add ``entry`` to the frames that wait for the next flush. Return whether it is the first of them.
-
-        ``previous_head`` is the head before the entry. Raises `FilterFailure` if the subscription reports what matched
-        and one of its filters raises.
-        """
-        frame = entry.frame(
-            self._encode_entry, encode_matched(self.subscription, entry) if self._reports_matches else None
-        )
+        """Add an entry's frame. Return True if a flush must be scheduled. Raises `FilterFailure` if a filter raises."""
+        matched = encode_matched(self.subscription, entry) if self._reports_matches else None
+        frame = entry.frame(self._encode_entry, matched)
         if not frame:
             return False
-        self.pending_frames.append(
-            frame
-        )  # `_queue_frame` without the call: this runs once per matching group and event
+        # `_queue_frame` without the call: this runs once per matching group and event.
+        self.pending_frames.append(frame)
         if self.resume_position is not None:
             return False
         self.resume_position = previous_head
         return True
 
     def queue_delivery(self, delivery: Delivery, previous_head: Position) -> bool:
-        """Add the delivery for the group's only client. Return whether it is the first waiting frame."""
+        """Add an entry's frame to a private group (one client). Return True if a flush must be scheduled."""
         return self._queue_frame(delivery.frame(self._encode_entry), previous_head)
 
     def queue_control_frame(self, frame: bytes, previous_head: Position) -> bool:
-        """Add an encoded control message to the waiting frames. Return whether it is the first of them.
-
-        An empty ``frame`` is ignored: the protocol has no such message.
-        """
+        """Add an encoded control message, unless it is empty. Return True if a flush must be scheduled."""
         self._pending_control_count += bool(frame)
         return self._queue_frame(frame, previous_head)
 
     def _queue_frame(self, frame: bytes, previous_head: Position) -> bool:
-        """Add a frame, unless it is empty. Return whether it is the first waiting frame."""
         if not frame:
             return False
         self.pending_frames.append(frame)
@@ -94,7 +79,7 @@ class ClientGroup:
         """Return the waiting frames as one batch for all present clients.
 
         ``wrapped_cache`` holds single frames that were wrapped for other groups of the same flush. At low rates most
-        groups have one frame, and it is the same one.
+        groups have one frame, and this frame is the same in all of them.
         """
         assert self.resume_position is not None
         frames, wrap, data = self.pending_frames, self.framing.wrap, None

@@ -1,62 +1,114 @@
-"""Heartbeats of live clients, and the check for clients that take no bytes although some wait for them."""
+"""Heartbeats of live clients, and two checks beside them that find clients which take or acknowledge no bytes."""
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from stream_server.hub import messages
 from stream_server.hub.client import Client
-from stream_server.hub.dead_peer_check import DeadPeerCheck
 from stream_server.hub.framing import Framing
 from stream_server.hub.group import ClientGroup
 from stream_server.hub.live_clients import LiveClients
+from stream_server.hub.slow_client import PeerSilence
 
 CHECK_INTERVAL_SECONDS = 0.5
 """Interval in seconds between two checks for due heartbeats. A heartbeat is late by at most this much."""
 
+MAX_CHECKS_PER_ITERATION = 512
+"""Most clients that are checked in one iteration of the event loop, about 1 ms, so that other tasks get their turn."""
+
+
+class DeadPeerCheck:
+    """Drops live clients whose machine is gone: it has acknowledged nothing for a whole write timeout.
+
+    The check asks the kernel (`Client.peer_silent_seconds`). The kernel of a living machine acknowledges data and
+    answers the probes of a closed window, however slowly the client reads. A silent client is checked again at every
+    tick of the heartbeats. After the write timeout the client is marked with `is_peer_dead` and demoted, and its task
+    drops it.
+    """
+
+    def __init__(self, live: LiveClients) -> None:
+        self._live = live
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Client] = deque()
+        self._next_run: asyncio.Handle | None = None
+        self._silent_clients: dict[Client, PeerSilence] = {}
+        self._min_silence_seconds = 0.0
+
+    def check(self, clients: Iterable[Client], min_silence_seconds: float) -> None:
+        """Find clients that acknowledged nothing for ``min_silence_seconds``. `recheck_silent` then watches them.
+
+        Call it a moment after a write to the clients: they then have bytes to acknowledge. The check runs in slices.
+        """
+        self._min_silence_seconds = min_silence_seconds
+        self._queue.extend(client for client in clients if not client.is_poll)
+        if self._next_run is None:
+            self._run()
+
+    def recheck_silent(self) -> None:
+        """Check again clients whose machines acknowledged nothing. Demote those silent for the whole write timeout."""
+        now, timeout = self._loop.time(), self._live.limits.write_timeout_seconds
+        for client, silence in list(self._silent_clients.items()):
+            is_live = client in self._live
+            silent_seconds = silence.measure_seconds(client.peer_silent_seconds(), now) if is_live else 0.0
+            if not silent_seconds:
+                del self._silent_clients[client]
+            elif silent_seconds >= timeout:
+                del self._silent_clients[client]
+                client.is_peer_dead = True
+                self._live.demote(client)
+
+    def stop(self) -> None:
+        """Cancel the checks that are still queued."""
+        if self._next_run is not None:
+            self._next_run.cancel()
+        self._queue.clear()
+
+    def _run(self) -> None:
+        now = self._loop.time()
+        for _ in range(min(MAX_CHECKS_PER_ITERATION, len(self._queue))):
+            client = self._queue.popleft()
+            if client not in self._live or client in self._silent_clients:
+                continue
+            silent_seconds = client.peer_silent_seconds()
+            if silent_seconds and silent_seconds >= self._min_silence_seconds:
+                self._silent_clients[client] = silence = PeerSilence()
+                silence.measure_seconds(silent_seconds, now)
+        self._next_run = self._loop.call_soon(self._run) if self._queue else None
+
 
 class Heartbeats:
-    """Sends the heartbeats of all groups, and checks each live client beside its heartbeat.
+    """Sends the heartbeats of all groups, and checks each live client at its heartbeat.
 
-    No task watches a live client. With each heartbeat, every client with unsent bytes is noted. If at the next tick
-    not one of its bytes was acknowledged, the client is demoted, and its task gives it the write timeout to take a
-    byte. So a client that stopped reading is dropped after at most one heartbeat interval, one tick and the write
-    timeout, once the kernel's buffers are full. A machine that is gone leaves nothing unsent in this process for a
-    long time; `DeadPeerCheck` finds it one tick after its heartbeat.
+    A check of all groups (a tick) runs at least twice a second, because a live client has no task. A client that has
+    unsent bytes at its heartbeat and takes no byte until the next tick is demoted. Demotion starts a task, which drops
+    the client if it takes no byte within the write timeout. A client whose machine is gone may have nothing unsent.
+    `DeadPeerCheck` finds such a client one tick after its heartbeat. ``after_check`` is called at the end of each tick.
     """
 
     def __init__(
-        self,
-        live: LiveClients,
-        *,
-        now_ms: Callable[[], int],
-        lag_ms: Callable[[], int],
-        demote: Callable[[Client], None],
-        after_check: Callable[[], None],
+        self, live: LiveClients, now_ms: Callable[[], int], lag_ms: Callable[[], int], after_check: Callable[[], None]
     ) -> None:
         self._live = live
         self._now_ms = now_ms
         self._lag_ms = lag_ms
-        self._demote = demote
         self._after_check = after_check
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._unacked_at_last_check: dict[Client, float] = {}
-        self._dead_peer_check = DeadPeerCheck(
-            live, demote=demote, timeout_seconds=lambda: live.limits.write_timeout_seconds
-        )
+        self._dead_peer_check = DeadPeerCheck(live)
         self._groups_to_check: list[ClientGroup] = []
 
     @property
     def _interval_seconds(self) -> float:
-        """Time between two ticks."""
         return min(CHECK_INTERVAL_SECONDS, self._live.limits.heartbeat_seconds / 8)
 
     def start(self) -> None:
-        """Schedule the next tick."""
+        """Schedule the next check for due heartbeats."""
         self._timer = self._loop.call_later(self._interval_seconds, self._tick)
 
     def apply_limits(self) -> None:
-        """Bring heartbeats forward that would now be later than the new interval allows."""
+        """Apply a shorter heartbeat interval at once: bring forward each heartbeat that is scheduled too late."""
         latest = self._loop.time() + self._live.limits.heartbeat_seconds
         for group in self._live.groups():
             group.next_heartbeat_at = min(group.next_heartbeat_at, latest)
@@ -68,14 +120,13 @@ class Heartbeats:
         self._dead_peer_check.stop()
 
     def _tick(self) -> None:
-        """Run the checks and schedule the next tick, also if a check raises."""
         try:
             self._check_all()
         finally:  # an error costs one tick, not all further heartbeats
             self.start()
 
     def _check_all(self) -> None:
-        """Check clients, then queue the due heartbeats. A heartbeat waits among the events, so its cursor is exact."""
+        """Find stuck and silent clients, then queue due heartbeats behind waiting events, so that cursors are exact."""
         self._demote_stuck_clients()
         self._check_peers()
         now = self._loop.time()
@@ -89,28 +140,26 @@ class Heartbeats:
         self._after_check()
 
     def _demote_stuck_clients(self) -> None:
-        """Demote the clients that had unsent bytes at the last heartbeat and took no byte since."""
+        """Demote clients that had unsent bytes when the last check queued their heartbeat, and took no byte since."""
         suspects, self._unacked_at_last_check = self._unacked_at_last_check, {}
         for client, unacked_bytes in suspects.items():
             if client in self._live and client.unacked_bytes() >= unacked_bytes:
                 client.must_show_progress = True
-                self._demote(client)
+                self._live.demote(client)
 
     def _record_unacked_bytes(self, group: ClientGroup) -> None:
-        """Note the clients with unsent bytes for the next tick. Their bytes may have been written a moment ago."""
         for client in group.memberships:
             if not client.is_poll and client.has_buffered_bytes():
                 self._unacked_at_last_check[client] = client.unacked_bytes()
 
     def _check_peers(self) -> None:
-        """Check the groups whose heartbeat was queued at the last tick: their peers had one tick to acknowledge it."""
+        """Check clients whose heartbeat the previous check queued. A living machine has acknowledged that heartbeat."""
         self._dead_peer_check.recheck_silent()
         groups, self._groups_to_check = self._groups_to_check, []
         for group in groups:
             self._dead_peer_check.check(group.memberships, self._interval_seconds / 2)
 
     def _queue_heartbeat(self, group: ClientGroup, frame_cache: dict[Framing, bytes]) -> None:
-        """Queue a heartbeat in a group. ``frame_cache`` holds those that were encoded for other groups of this tick."""
         frame = frame_cache.get(group.framing)
         if frame is None:
             message = messages.heartbeat_message(self._live.head, self._now_ms(), self._lag_ms())

@@ -1,11 +1,10 @@
-"""The hub of one worker process: builds its parts, and gives sessions, polls, the feed and the metrics one door."""
+"""The hub of one server process: it builds the parts of the live fan-out, and is their interface for other packages."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from filters.rules.rule import Rule
-from filters.subscription_index import SubscriptionIndex
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
@@ -15,8 +14,6 @@ from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.client import Client
 from stream_server.hub.client_registry import ClientRegistry
 from stream_server.hub.disconnect import DisconnectReason
-from stream_server.hub.flusher import Flusher
-from stream_server.hub.group import ClientGroup
 from stream_server.hub.heartbeats import Heartbeats
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS, HubCounters, HubLimits
 from stream_server.hub.live_clients import LiveClients
@@ -24,40 +21,27 @@ from stream_server.hub.rollback_notices import RollbackNotices
 from stream_server.hub.router import Router
 from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.viewer import RelationSnapshot
-from stream_server.hub.visibility.viewer_cache import ViewerCache
+from stream_server.hub.visibility.viewer import RelationSnapshot, ViewerCache
 
 
 class Hub:
-    """Builds the parts of one worker's fan-out, and passes calls on to them.
+    """Delivers the log's entries to the clients of one server process, live or catching up.
 
     Attributes:
-        counters: What happened since the start, for the metrics.
         registry: All clients by user, live or catching up.
-        background_tasks: Tasks of the streams that catch up.
-        live: The live clients.
-        ring: The recent entries.
-        account_status: Protected and suspended users. The feed loads it.
-        viewer_cache: Viewers of this worker's users.
-        saved_rules: Saved rules of this worker's users.
-        catchup_reader: Reads pages for clients that catch up, long polls and previews.
-        preview_slots: Semaphore for concurrent previews.
-        lag_ms: Returns how far this worker is known to be behind the log, in ms.
+        background_tasks: Tasks of the streams that catch up or end.
+        live: The clients at the head. Its ``index`` and ``flusher`` are attributes of the hub too.
+        account_status: Protected and suspended users. The feed loads it from the store.
+        lag_ms: Returns how far this process is known to be behind the log, in ms.
         wait_for_log: Waits until the log can be read again, for at most the given seconds.
-        now_ms: The wall clock, in ms since 1970.
+        now_ms: Returns the wall clock's time, in ms since 1970.
     """
 
     def __init__(
-        self,
-        limits: HubLimits,
-        log: LogPageSource,
-        head: Position,
-        *,
-        now_ms: Callable[[], int],
-        lag_ms: Callable[[], int] = lambda: 0,
-        read_relations: Callable[[str], Awaitable[RelationSnapshot]],
-        parse_rule: Callable[[str], Rule],
-    ) -> None:
+        self, limits: HubLimits, log: LogPageSource, head: Position, *,
+        now_ms: Callable[[], int], lag_ms: Callable[[], int] = lambda: 0,
+        read_relations: Callable[[str], Awaitable[RelationSnapshot]], parse_rule: Callable[[str], Rule],
+    ) -> None:  # fmt: skip
         self.counters = HubCounters()
         self.registry = ClientRegistry()
         self.background_tasks = BackgroundTasks()
@@ -65,32 +49,20 @@ class Hub:
         self.wait_for_log = log.wait_until_readable
         self.now_ms = now_ms
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
+        self.index, self.flusher = self.live.index, self.live.flusher
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
         self.account_status = AccountStatus()
         self.viewer_cache = ViewerCache(self.account_status, read_relations)
         self.saved_rules = SavedRulesCache(parse_rule)
         self.preview_slots = asyncio.Semaphore(MAX_CONCURRENT_PREVIEWS)
         self.catchup_reader = CatchUpReader(self.ring, log, self.account_status, self.saved_rules)
-        self._rollback_notices = RollbackNotices(self.live, self.registry, self.viewer_cache, self.ring, now_ms=now_ms)
+        self._rollback_notices = RollbackNotices(self.live, self.registry, self.viewer_cache, self.ring, now_ms)
         self._router = Router(
-            self.live,
-            self.registry,
-            self.account_status,
-            self.viewer_cache,
-            self.ring,
-            self._rollback_notices,
+            self.live, self.registry, self.account_status, self.viewer_cache, self.ring, self._rollback_notices,
             self.counters,
-        )
-        self._heartbeats = Heartbeats(
-            self.live,
-            now_ms=now_ms,
-            lag_ms=lag_ms,
-            demote=self.live.demote,
-            after_check=self._drop_unused_caches,
-        )
+        )  # fmt: skip
+        self._heartbeats = Heartbeats(self.live, now_ms, lag_ms, after_check=self._drop_unused_caches)
         self._next_disconnect_reason: Callable[[], DisconnectReason] | None = None
-
-    # What the feed calls.
 
     @property
     def head(self) -> Position:
@@ -109,51 +81,31 @@ class Hub:
         """
         self._rollback_notices.move_head(to, reason, missed_count)
 
-    # Limits, metrics, caches.
-
     @property
     def limits(self) -> HubLimits:
-        """The current bounds."""
         return self.live.limits
 
-    @property
-    def flusher(self) -> Flusher:
-        """The flusher of the live clients."""
-        return self.live.flusher
-
-    @property
-    def index(self) -> SubscriptionIndex[ClientGroup]:
-        """The subscriptions of the live groups."""
-        return self.live.index
-
     def count_live_clients(self) -> int:
-        """Return the number of live clients."""
         return len(self.live)
 
     def apply_limits(self, limits: HubLimits) -> None:
-        """Use new bounds, also for present clients.
-
-        Present streams keep the kernel's send buffer and the back-pressure mark that they got when they began.
-        """
+        """Use new limits. Streams that are open already keep the buffer sizes and write thresholds of their sockets."""
         self.live.apply_limits(limits)
         self.ring.set_limits(max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000)
         self._heartbeats.apply_limits()
 
     def _drop_unused_caches(self) -> None:
-        """Free decoded entries and index blocks that no client has read for a while."""
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()
 
-    # Start, clients, stop.
-
     def start(self) -> None:
-        """Begin the heartbeats."""
+        """Begin to send heartbeats."""
         self._heartbeats.start()
 
     def register(self, client: Client) -> None:
-        """Add a client, live or not, so that it can be found by its user and token.
+        """Add a client, live or not, so that the hub finds it by its user and token.
 
-        The client is disconnected at once if its user is suspended, its viewer is outdated, or the hub is stopping.
+        The hub disconnects it at once if its user is suspended, its viewer is outdated, or the hub is stopping.
         """
         self.registry.add(client)
         if client.request.user_id in self.account_status.suspended:
@@ -164,7 +116,7 @@ class Hub:
             client.disconnect(self._next_disconnect_reason())
 
     def unregister(self, client: Client) -> None:
-        """Remove a client that is gone. Its wake callback is not called any more."""
+        """Remove a client whose connection or request has ended. Its ``on_wake`` callback is not called any more."""
         if client in self.live:
             self.live.remove(client, self.head)
         self.registry.discard(client)
@@ -176,7 +128,7 @@ class Hub:
         return self._next_disconnect_reason is not None
 
     def stop(self, next_disconnect_reason: Callable[[], DisconnectReason]) -> None:
-        """End all streams, also those that come later. ``next_disconnect_reason`` is called once for each client."""
+        """End all streams, and each later stream when it begins. Calls ``next_disconnect_reason`` for each client."""
         self._next_disconnect_reason = next_disconnect_reason
         self._heartbeats.stop()
         for client in self.registry.list_clients():

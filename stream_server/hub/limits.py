@@ -1,4 +1,4 @@
-"""The bounds of a hub, and its counters."""
+"""The limits of a hub, and its counters."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,34 +6,29 @@ from dataclasses import dataclass, field
 MAX_CONCURRENT_PREVIEWS = 2
 """Most previews of rules that run at the same time. Each one takes a slice of every iteration of the event loop."""
 
-
 SLOW_WARNING_SHARE = 0.6
 """Used share of a live client's buffer above which the server sends it a `falling_behind` warning."""
 
-
 CATCHUP_WRITE_BYTES = 16_384
-"""Bytes of one write to a client that catches up.
-
-Its progress is known in these steps, so small steps show it sooner.
-"""
+"""Most bytes of one write to a client that catches up. Its progress is known in these steps, so they are small."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubLimits:
-    """The bounds of a hub.
+    """The limits of one hub, for each of its clients and for its ring (the newest entries in memory).
 
     Attributes:
-        buffer_bytes: Most unsent bytes of one client in this process, live or catching up. The kernel's buffer is not
-            included. A single larger message is still written to a live client that has nothing unsent, and to a
+        buffer_bytes: Most bytes that wait in this process for one client, live or catching up. Bytes in the kernel do
+            not count. A larger single message is still written to a live client that has nothing unsent, and to a
             client that catches up if at most half of its buffer is used. One `gap`, one `warning` and the `goodbye`,
-            each a few hundred bytes, may be added to it.
+            each a few hundred bytes, may come on top of it.
         heartbeat_seconds: Time between two heartbeats of a stream.
-        write_timeout_seconds: A client that takes or acknowledges no byte for this long is dropped.
+        write_timeout_seconds: The server drops a client that takes or acknowledges no byte for this long.
         goodbye_seconds: Time for a client to take the `goodbye` before its connection is dropped.
         ring_bytes: Most bytes of entries in the ring.
         ring_seconds: Greatest age of an entry in the ring.
-        far_behind_entries: Distance to the head, in entries, above which a client that catches up may be too slow.
-        slow_window_seconds: A client that is far behind is ended if it gains nothing on the head for this long.
+        far_behind_entries: A client that catches up is far behind if it is more than this many entries behind the head.
+        slow_window_seconds: A client that is far behind and gains nothing on the head for this long is disconnected.
     """
 
     buffer_bytes: int
@@ -47,7 +42,7 @@ class HubLimits:
 
     @property
     def warning_bytes(self) -> int:
-        """Unsent bytes of a live client above which it is warned."""
+        """Unsent bytes of a live client above which the server sends it a `falling_behind` warning."""
         return int(self.buffer_bytes * SLOW_WARNING_SHARE)
 
     @property
@@ -61,13 +56,12 @@ class HubCounters:
     """Counters since the start of the process, for the metrics.
 
     Attributes:
-        published: Entries that were published.
         malformed: Published entries that could not be decoded.
         slow_demotions: Times that a live client had no room for a batch and went back to catching up.
         filter_failures: Times that a filter raised while an entry was delivered to a live group.
-        ended_streams: Ended streams by outcome. The outcome is the code of the `goodbye`, or `left` (the client closed
-            the connection), `aborted` (it took or acknowledged no byte, or not the goodbye, in time), or `failed` (an
-            unexpected exception of the server).
+        ended_streams: Number of ended streams by outcome. The outcome is the code of the `goodbye`, `left` (the client
+            closed the connection), `aborted` (the client took or acknowledged no byte in time, or did not take the
+            `goodbye` in time), or `failed` (an unexpected exception of the server).
     """
 
     published: int = 0

@@ -19,25 +19,17 @@ from stream_server.hub.limits import HubCounters, HubLimits
 
 
 class LiveClients:
-    """The live clients of one worker process.
+    """The live clients of one server process. The position of each of them is `head`.
 
     Attributes:
-        head: Position of the last entry that was routed. Every live client stands there.
-        limits: Current bounds of the hub.
-        index: Subscriptions of all groups.
-        flusher: Writes the frames that wait in groups.
+        head: Position of the last entry that was offered to the clients.
         private_group_count: Number of groups with a private view.
     """
 
     def __init__(
-        self,
-        limits: HubLimits,
-        head: Position,
-        registry: ClientRegistry,
-        counters: HubCounters,
-        *,
-        now_ms: Callable[[], int],
-    ) -> None:
+        self, limits: HubLimits, head: Position, registry: ClientRegistry, counters: HubCounters,
+        *, now_ms: Callable[[], int],
+    ) -> None:  # fmt: skip
         self.head = head
         self.limits = limits
         self.index: SubscriptionIndex[ClientGroup] = SubscriptionIndex()
@@ -57,7 +49,7 @@ class LiveClients:
         return len(self._group_of)
 
     def groups(self) -> tuple[ClientGroup, ...]:
-        """Return all groups of live clients. Clients with equal filters and equal framing are in one group."""
+        """Return the groups of live clients. Clients with equal filters and equal framing are in one group."""
         return tuple(self._groups.values())
 
     def apply_limits(self, limits: HubLimits) -> None:
@@ -66,16 +58,10 @@ class LiveClients:
         self.flusher.set_limits(self._write_limits())
 
     def _write_limits(self) -> WriteLimits:
-        """Return the limits of one client's unsent bytes."""
         return WriteLimits(self.limits.warning_bytes, self.limits.buffer_bytes, self._on_slow, self._on_overflow)
 
-    # Joining and leaving.
-
     def join(self, client: Client) -> None:
-        """Make a client live.
-
-        The caller must have seen that the client's position equals `head`, without an ``await`` since then.
-        """
+        """Make a client live. Its position must equal `head`: do not ``await`` between that check and this call."""
         client.use_private_view_if_needed()
         group = self._groups.get(client.group_key) or self._open_group(client)
         self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
@@ -83,23 +69,20 @@ class LiveClients:
         self._group_of[client] = group
 
     def leave(self, client: Client) -> None:
-        """Flush the client's group, then remove the client from it. Does nothing for a client that is not live.
-
-        The client's position is then the head. If a frame did not fit, it is the position before this frame.
-        """
+        """Flush the client's group, then remove the client from it. Does nothing for a client that is not live."""
         self.flush(client)
         if client in self._group_of:  # otherwise a frame did not fit, and the flush has removed it
             self.remove(client, self.head)
 
     def demote(self, client: Client) -> None:
-        """Make a live client catch up from `head`. Flush its group first, so that no frame is lost."""
+        """Make a live client catch up, from `head` on. Flush its group first, so that no frame is lost."""
         self.flush(client)
         if client in self._group_of:  # otherwise a frame did not fit, and the client is catching up already
             self.remove(client, self.head)
             client.on_wake()
 
     def flush(self, client: Client) -> None:
-        """Write at once what waits in the client's group. Does nothing for a client that is not live."""
+        """Write all waiting frames of the client's group at once. Does nothing for a client that is not live."""
         group = self._group_of.get(client)
         if group is not None:
             self.flusher.flush_group(group)
@@ -113,7 +96,6 @@ class LiveClients:
             self._close_group(group)
 
     def _open_group(self, client: Client) -> ClientGroup:
-        """Return a new group for the subscription of a client. Raises what a filter of a third party raises."""
         group = ClientGroup(client.group_key, client.subscription, client.request.framing, client.private_view)
         group.next_heartbeat_at = self._loop.time() + self.limits.heartbeat_seconds
         self.index.add(group, client.subscription)  # may raise, so before the group can be found by its key
@@ -124,7 +106,6 @@ class LiveClients:
         return group
 
     def _close_group(self, group: ClientGroup) -> None:
-        """Forget a group that has no client left."""
         del self._groups[group.key]
         self.flusher.discard_group(group)
         self.index.remove(group)
@@ -132,22 +113,19 @@ class LiveClients:
             self.private_group_count -= 1
             self._registry.discard_following_group(group)
 
-    # Frames.
-
     def queue_control(self, group: ClientGroup, frame: bytes) -> None:
-        """Let an encoded control message wait in a group for the next flush."""
+        """Add an encoded control message to the frames that wait in a group for the next flush."""
         if group.queue_control_frame(frame, self.head):
             self.flusher.schedule_group(group)
 
     def _on_overflow(self, client: Client, resume_position: Position) -> None:
-        """Make a client catch up from ``resume_position``, because it had no room for a batch."""
+        """Demote a client that had no room for a batch. It catches up from the position before the batch."""
         self._counters.slow_demotions += not client.is_poll
         client.overflowed = True
         self.remove(client, resume_position)
         client.on_wake()
 
     def _on_slow(self, client: Client, position: Position, unsent_bytes: float) -> None:
-        """Warn a client that reads too slowly, before the next batch is written to it."""
         warning = client.slow_warning(position, unsent_bytes / self.limits.buffer_bytes, self._loop.time())
         if warning is not None:
             client.send_control(messages.notice_message(warning, self._now_ms()))

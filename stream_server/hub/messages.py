@@ -1,7 +1,4 @@
-"""The control messages of a stream: hello, heartbeat, gap, notices, goodbye.
-
-Each carries a cursor, so that an idle client can resume at the exact position too.
-"""
+"""The control messages of a stream. Each carries a cursor, so an idle client can resume at the exact position too."""
 
 from typing import NamedTuple
 
@@ -13,19 +10,14 @@ from stream_server.hub.disconnect import DisconnectReason
 
 _encode_json = msgspec.json.encode
 
-
 ROLLED_BACK = "rolled_back"
 """Reason of a gap that Redis caused: it lost the end of the log."""
 
 
 class ControlMessage(NamedTuple):
-    """One control message, ready for any framing.
+    """One control message, ready for any framing. ``data`` is JSON.
 
-    Attributes:
-        kind: Kind of the message, for example ``heartbeat``.
-        cursor: Cursor from which a client can resume after this message.
-        data: The message as JSON.
-        retry_ms: Value of SSE's ``retry:`` field in milliseconds, None to send none.
+    ``cursor`` is where a client can resume after this message. ``retry_ms`` is SSE's ``retry:`` field, None to omit it.
     """
 
     kind: str
@@ -51,12 +43,9 @@ class Gap(NamedTuple):
 
 
 class StreamNotice(NamedTuple):
-    """A message about the filters of one stream.
+    """A message about the filters or the pace of one stream: ``effective`` (saved rules changed) or ``warning``.
 
-    Attributes:
-        kind: ``effective`` (saved rules changed) or ``warning``.
-        position: Position from which it holds.
-        members: Its other JSON members.
+    A change applies after ``position``. ``members`` are the JSON members of the message beside kind, cursor and time.
     """
 
     kind: str
@@ -65,12 +54,11 @@ class StreamNotice(NamedTuple):
 
 
 def rollback_gap(rollback_entry: Entry) -> Gap:
-    """Return the gap that a ``rollback`` entry reports. Raises `MalformedEntry`."""
+    """Return the gap that a ``rollback`` entry reports. Raises `MalformedEntry` if the entry cannot be decoded."""
     return Gap(rollback_entry.lost_range()[0].cursor, rollback_entry.position, ROLLED_BACK, None)
 
 
 def _build_message(kind: str, position: Position, now_ms: int, **members: object) -> ControlMessage:
-    """Return a control message with the members that all kinds have, and ``members``."""
     body = {"kind": kind, "cursor": position.cursor, "at": format_iso_time(now_ms), **members}
     return ControlMessage(kind, position.cursor, _encode_json(body))
 
@@ -83,7 +71,7 @@ def hello_message(
 
 
 def heartbeat_message(position: Position, now_ms: int, lag_ms: int) -> ControlMessage:
-    """Return a heartbeat with the current cursor. ``lag_ms``: how far this server is known to be behind the log."""
+    """Return a heartbeat with the cursor of ``position``. ``lag_ms``: known delay behind the log, in milliseconds."""
     return _build_message("heartbeat", position, now_ms, lag_ms=lag_ms)
 
 
@@ -94,7 +82,7 @@ def gap_message(gap: Gap, now_ms: int) -> ControlMessage:
 
 
 def notice_message(notice: Gap | StreamNotice, now_ms: int) -> ControlMessage:
-    """Return the message for a notice on one stream, which is a gap or a change of its filters."""
+    """Return the message that reports a gap or a `StreamNotice` (changed saved rules, or a warning)."""
     if isinstance(notice, Gap):
         return gap_message(notice, now_ms)
     return _build_message(notice.kind, notice.position, now_ms, **notice.members)

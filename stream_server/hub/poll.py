@@ -14,7 +14,6 @@ from stream_server.hub.messages import Gap, StreamNotice
 MAX_SCAN_SECONDS = 1.0
 """Longest time in seconds to scan for matches. The answer then has `more` and the cursor of the last scanned entry."""
 
-
 MAX_ANSWER_BYTES = 1 << 20
 """An answer ends after the page that exceeds this size. So a client that does not read cannot hold more memory."""
 
@@ -26,7 +25,7 @@ class PollResult(NamedTuple):
         items: Deliveries, gaps and notices, in log order.
         position: Last position scanned. If ``limit`` cut the answer, the position of the last delivery.
         has_more: Whether the log had more entries after ``position``.
-        disconnect_reason: Why the stream was ended meanwhile, for example a revoked token. None if it was not.
+        disconnect_reason: Why the server ended the poll early, for example a revoked token. None otherwise.
     """
 
     items: list[Delivery | Gap | StreamNotice]
@@ -36,10 +35,7 @@ class PollResult(NamedTuple):
 
 
 class LongPoll:
-    """One long poll, run as a client without a socket.
-
-    While it waits live, the first frame finds no room, so it is woken and reads the entry.
-    """
+    """One long poll, run as a client without a socket. While it waits at the head, a new frame makes it read again."""
 
     def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
         self._hub = hub
@@ -56,14 +52,15 @@ class LongPoll:
     async def run(self, wait_seconds: float) -> PollResult:
         """Return the answer as soon as it has an item, or after ``wait_seconds``.
 
-        With 0 it returns at once, and raises `Unavailable` if the log cannot be read.
+        If ``wait_seconds`` is 0, it returns at once, and raises `Unavailable` if the log cannot be read.
         """
         client = self.client
         self._may_wait = wait_seconds > 0
         self._hub.register(client)
         try:
             async with asyncio.timeout(wait_seconds or None) as self._timeout:
-                await self._read_until_result()
+                while not await self._scan() and self._may_wait:
+                    await self._wait_live()
         except TimeoutError:
             pass  # the time is over, or the client was disconnected: answer with what was found so far
         finally:
@@ -72,13 +69,8 @@ class LongPoll:
         more = client.position != self._hub.head
         return PollResult(self._items, client.position, more, client.disconnect_reason)
 
-    async def _read_until_result(self) -> None:
-        """Scan and wait in turns until there is an answer."""
-        while not await self._scan() and self._may_wait:
-            await self._wait_live()
-
     async def _wait_live(self) -> None:
-        """Be live until the first frame or the end. The caller saw the head, without an ``await`` since then."""
+        """Wait as a live client until a frame arrives or the poll ends. Call it only if the client is at the head."""
         if self.client.disconnect_reason is None:
             self._wake_future = self._loop.create_future()
             self._hub.live.join(self.client)
@@ -88,29 +80,25 @@ class LongPoll:
                 self._hub.live.leave(self.client)
 
     def _on_wake(self) -> None:
-        """End the live wait. If the client was disconnected, end the whole wait."""
+        """End the wait for a frame. If the hub disconnected the poll, also end every other wait of the poll."""
         if self._wake_future is not None and not self._wake_future.done():
             self._wake_future.set_result(None)
         timeout = self._timeout
         if self.client.disconnect_reason is not None and timeout is not None and not timeout.expired():
-            timeout.reschedule(
-                self._loop.time()
-            )  # the log may be away for long; `expired` above: reschedule raises then
+            timeout.reschedule(self._loop.time())  # the log may be away for long; an expired timeout would raise here
 
     async def _scan(self) -> bool:
-        """Read to the head, until the limit, or until `MAX_SCAN_SECONDS`. Return whether there is an answer."""
-        client = self.client
+        """Read pages until the head, or until the answer reaches a limit. Return whether the poll can answer now."""
+        client, hub = self.client, self._hub
         ends = self._loop.time() + MAX_SCAN_SECONDS
-        while (
-            client.disconnect_reason is None and client.position != self._hub.head and self._entry_count < self._limit
-        ):
+        while client.disconnect_reason is None and client.position != hub.head and self._entry_count < self._limit:
             await self._read_page()
             if self._loop.time() > ends or self._byte_count > MAX_ANSWER_BYTES:
                 return True
         return bool(self._items or client.disconnect_reason)
 
     async def _read_page(self) -> None:
-        """Read the next page and add it to the answer. While the log is away, wait for it or raise `Unavailable`."""
+        """Add the next page. If the log cannot be read, wait for it; with ``wait_seconds`` 0, raise `Unavailable`."""
         client = self.client
         try:
             page = await self._hub.catchup_reader.read_page(client, lambda: self._hub.head)
@@ -125,12 +113,12 @@ class LongPoll:
             self._items.append(page.gap)
             if not client.accept_gap(page.gap):
                 return
-        room = self._limit - self._entry_count
-        self._items += page.deliveries[:room]
-        self._entry_count += len(page.deliveries[:room])
-        self._byte_count += sum(delivery.entry.size for delivery in page.deliveries[:room])
-        cut = len(page.deliveries) > room
-        client.position = page.deliveries[room - 1].entry.position if cut else page.end_position
+        taken = page.deliveries[: self._limit - self._entry_count]
+        self._items += taken
+        self._entry_count += len(taken)
+        self._byte_count += sum(delivery.entry.size for delivery in taken)
+        cut = len(page.deliveries) > len(taken)
+        client.position = taken[-1].entry.position if cut else page.end_position
         if page.notice is not None and not cut:
             self._items.append(page.notice)
         await asyncio.sleep(0)

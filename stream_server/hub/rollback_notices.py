@@ -1,6 +1,6 @@
-"""Tell clients that the log lost entries: once to each client, at the position where the log continues.
+"""Tell each client once that the log lost entries, at the position where the log continues.
 
-There are two cases. This hub received entries that are now gone: `RollbackNotices.move_head`. Or only other servers
+There are two cases. This server received entries that are now gone: `RollbackNotices.move_head`. Or only other servers
 received them: then a `rollback` entry of the log reports the loss, and `RollbackNotices.announce_rollback` delivers it.
 """
 
@@ -16,29 +16,26 @@ from stream_server.hub.client_registry import ClientRegistry
 from stream_server.hub.group import ClientGroup
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.messages import Gap, rollback_gap
-from stream_server.hub.visibility.viewer_cache import ViewerCache
+from stream_server.hub.visibility.viewer import ViewerCache
 
 
 class RollbackNotices:
-    """Sends `gap` messages for lost entries, and ends the streams whose state may depend on lost entries."""
+    """Sends `gap` messages for lost entries, and ends streams whose permissions or rules may come from lost entries."""
 
     def __init__(
-        self,
-        live: LiveClients,
-        registry: ClientRegistry,
-        viewer_cache: ViewerCache,
-        ring: Ring,
-        *,
-        now_ms: Callable[[], int],
+        self, live: LiveClients, registry: ClientRegistry, viewers: ViewerCache, ring: Ring, now_ms: Callable[[], int]
     ) -> None:
         self._live = live
         self._registry = registry
-        self._viewer_cache = viewer_cache
+        self._viewer_cache = viewers
         self._ring = ring
         self._now_ms = now_ms
 
     def move_head(self, to: Position, reason: str, missed_count: int | None) -> None:
-        """Continue after ``to``, and send every live client a `gap`. See `Hub.move_head`."""
+        """Set the hub's head to ``to``, and send live clients a `gap`. See `Hub.move_head`.
+
+        Ends the streams that have a viewer or saved rules: the missing entries may have changed relations or rules.
+        """
         live = self._live
         gap = Gap(live.head.cursor, to, reason, missed_count)
         for group in live.groups():
@@ -49,12 +46,15 @@ class RollbackNotices:
                 self._queue_gap(group, gap)
         self._ring.cut_after(to)
         live.head = to
-        self._disconnect_personal_clients()
+        self._viewer_cache.clear()
+        for client in self._registry.list_clients():
+            if client.request.viewer is not None or client.uses_saved_rules:  # what is lost may have been a block
+                self._resync(client)
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Send a `gap` to the live clients that `move_head` sent none for this loss. Raises `MalformedEntry`.
+        """Send each live client a `gap` for the loss that ``rollback_entry`` reports, unless `move_head` sent one.
 
-        The positions of the clients stay as they are, because this hub has sent none of the lost entries.
+        The clients keep their positions: this server sent them no lost entry. Raises `MalformedEntry` if undecodable.
         """
         start, end = rollback_entry.lost_range()
         self._disconnect_stale_clients(start, rollback_entry.position)
@@ -67,31 +67,21 @@ class RollbackNotices:
                     self._live.demote(client)
 
     def _disconnect_stale_clients(self, start: Position, end: Position) -> None:
-        """End streams whose viewer or saved rules were read from lost entries, between ``start`` and ``end``.
+        """End the streams whose relations or saved rules were read at a log position between ``start`` and ``end``.
 
-        Such a read was ahead of this hub, so it may include a block, a follow or a rule that is lost. The stream ends
-        before the `gap`. Its client reconnects with the cursor and receives the `gap` then.
+        The log lost entries there, so the streams may apply a lost block, follow or rule. The clients reconnect with
+        their cursors and then receive the `gap`.
         """
         self._viewer_cache.forget_read_between(start, end)
-        self._disconnect_where(
-            lambda client: (
-                (client.request.viewer is not None and not self._viewer_cache.is_current(client.request.viewer))
-                or (client.uses_saved_rules and start < client.request.rules_read_at < end)
-            )
-        )
-
-    def _disconnect_personal_clients(self) -> None:
-        """End all streams that depend on a viewer or on saved rules: a lost entry may have been a block or a rule."""
-        self._viewer_cache.clear()
-        self._disconnect_where(lambda client: client.request.viewer is not None or client.uses_saved_rules)
-
-    def _disconnect_where(self, is_affected: Callable[[Client], bool]) -> None:
-        """End the affected streams with `resync`, after what waits for them was written."""
         for client in self._registry.list_clients():
-            if is_affected(client):
-                self._live.leave(client)
-                client.disconnect(reasons.RESYNC)
+            viewer, rules_read_at = client.request.viewer, client.request.rules_read_at
+            is_viewer_stale = viewer is not None and not self._viewer_cache.is_current(viewer)
+            if is_viewer_stale or (client.uses_saved_rules and start < rules_read_at < end):
+                self._resync(client)
+
+    def _resync(self, client: Client) -> None:
+        self._live.leave(client)
+        client.disconnect(reasons.RESYNC)
 
     def _queue_gap(self, group: ClientGroup, gap: Gap) -> None:
-        """Let a gap message wait in a group for the next flush."""
         self._live.queue_control(group, group.framing.encode_control(messages.gap_message(gap, self._now_ms())))

@@ -14,8 +14,8 @@ from stream_server.hub.limits import HubCounters
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.rollback_notices import RollbackNotices
 from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.rendering import entry_to_match
-from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
+from stream_server.hub.visibility.private_view import entry_to_match
+from stream_server.hub.visibility.viewer import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
 INTERNAL_KIND_SET = frozenset(INTERNAL_KINDS)
 """The kinds that control the server and are not delivered, as a set."""
@@ -25,22 +25,17 @@ VISIBILITY_CHANGE_KINDS = RELATION_KINDS | GROUP_KINDS | ACCOUNT_STATUS_KINDS
 
 
 class Router:
-    """Publishes entries to the live clients of one worker process.
+    """Publishes entries to the live clients of one server process.
 
-    Shared groups: the entry is rendered once, and the subscription index finds the groups. Private groups: the index,
-    the audience or the follow sets propose groups, and `delivery.decide` answers for each of them.
+    A shared group has clients that see the public view: the entry is rendered once, and the subscription index finds
+    the groups. A private group has one client with its own view. The index or the entry's audience finds the private
+    groups that may get the entry (for a `delete`, also all that filter by follows). `delivery.decide` checks each.
     """
 
     def __init__(
-        self,
-        live: LiveClients,
-        registry: ClientRegistry,
-        account_status: AccountStatus,
-        viewer_cache: ViewerCache,
-        ring: Ring,
-        rollback_notices: RollbackNotices,
-        counters: HubCounters,
-    ) -> None:
+        self, live: LiveClients, registry: ClientRegistry, account_status: AccountStatus, viewer_cache: ViewerCache,
+        ring: Ring, rollback_notices: RollbackNotices, counters: HubCounters,
+    ) -> None:  # fmt: skip
         self._live = live
         self._registry = registry
         self._account_status = account_status
@@ -53,8 +48,8 @@ class Router:
         """Queue the next entry of the log for every live client that receives it.
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
-        demoted meanwhile reads the entry again. A change of visibility takes effect after its own entry. `unprotect` is
-        the one exception, see `_deliver_by_audience`.
+        demoted during routing reads the entry again. A change of visibility (such as a block) applies to later entries.
+        The exception is `unprotect`: users who may see its author from now on receive the `unprotect` entry too.
         """
         self._counters.published += 1
         self._ring.append(entry)
@@ -68,7 +63,6 @@ class Router:
             self._apply_visibility_change(entry)
 
     def _route_entry(self, entry: Entry) -> None:
-        """Apply an internal entry, or deliver any other entry. Raises `MalformedEntry`."""
         if entry.kind in INTERNAL_KIND_SET:
             self._apply_internal_entry(entry)
         elif self._live:
@@ -76,7 +70,7 @@ class Router:
             self._live.flusher.add_bytes(entry.size)
 
     def _apply_internal_entry(self, entry: Entry) -> None:
-        """End streams, demote streams whose saved rules change, or report a rollback. Raises `MalformedEntry`."""
+        """Act on a control entry: end streams, demote clients whose rules change, or report a rollback."""
         if entry.kind == "revoke":
             revoked = entry.revocation()
             self._registry.disconnect(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
@@ -89,10 +83,7 @@ class Router:
         elif entry.kind == "rollback":
             self._rollback_notices.announce_rollback(entry)
 
-    # Delivery.
-
     def _deliver_by_audience(self, entry: Entry) -> None:
-        """Propose groups by the entry's audience, and deliver to those that receive it. Raises `MalformedEntry`."""
         if entry.kind == "unprotect":
             self._account_status.apply(entry)  # before routing: users who may see the author from now on see this entry
         if entry.audience.startswith(FOLLOWERS_PREFIX):
@@ -112,11 +103,7 @@ class Router:
             self._demote_failed_groups()
 
     def _deliver_to_shared_groups(self, entry: Entry) -> list[ClientGroup]:
-        """Queue the public renderings for the matching shared groups. Return the private groups that may match.
-
-        The index is asked once for each form of the entry that some group is matched against: once, or twice for a
-        quote that some clients see without its original.
-        """
+        """Queue the entry for the matching shared groups. Return the matching private groups, still to be checked."""
         renderings = render_public(entry, self._account_status)
         private_groups: dict[ClientGroup, None] = {}
         for form in self._forms_to_match(entry, renderings.public_view):
@@ -129,15 +116,12 @@ class Router:
         return list(private_groups)
 
     def _forms_to_match(self, entry: Entry, public_rendering: Entry | None) -> list[Entry]:
-        """Return the forms of an entry to match: the entry, and for some quotes also the form without its original."""
-        if entry.quoted_author is None:
-            return [entry]
-        if self._live.private_group_count or public_rendering is not entry:
+        """Return the forms in which an entry is matched. A quote that some users see without its original has two."""
+        if entry.quoted_author is not None and (self._live.private_group_count or public_rendering is not entry):
             return [entry, entry.without_original()]
         return [entry]
 
     def _deliver_to_private_group(self, group: ClientGroup, entry: Entry) -> None:
-        """Queue what the group's client receives. If one of its filters raises, demote the client."""
         assert group.private_view is not None
         try:
             delivery = decide(entry, group.subscription, group.private_view)
@@ -148,7 +132,6 @@ class Router:
             self._live.flusher.schedule_group(group)
 
     def _queue_entry(self, group: ClientGroup, entry: Entry) -> None:
-        """Queue an entry in a shared group. If one of its filters raises, demote its clients."""
         try:
             is_first = group.queue_entry(entry, self._live.head)
         except FilterFailure:
@@ -158,21 +141,18 @@ class Router:
             self._live.flusher.schedule_group(group)
 
     def _demote_failed_groups(self) -> None:
-        """Demote clients whose filter raised in the index. The catch-up reader then disables it and warns them."""
+        """Demote clients whose filter raised while matching. The catch-up reader disables the filter and warns them."""
         failures, self._live.index.failures = self._live.index.failures, []
         for group in dict.fromkeys(group for group, _ in failures):
             self._demote_group(group)
 
     def _demote_group(self, group: ClientGroup) -> None:
-        """Demote all clients of a group one of whose filters raised."""
         self._counters.filter_failures += 1
         for client in tuple(group.memberships):
             self._live.demote(client)
 
-    # Changes of visibility.
-
     def _apply_visibility_change(self, entry: Entry) -> None:
-        """Apply a change of relations or account status. Frames that were matched before it are flushed first."""
+        """Apply a change of relations or account status. Write the earlier frames of the affected groups first."""
         try:
             viewers = self._viewer_cache.affected_by(entry)
             for group in self._registry.groups_changing_follows(entry):
@@ -187,7 +167,7 @@ class Router:
                 self._move_to_private_groups(viewer.user_id)
 
     def _update_followed_users(self, group: ClientGroup, entry: Entry) -> None:
-        """Apply a follow or unfollow to a group that follows the graph, and to its keys in the index."""
+        """Apply a follow or unfollow by the user of a group to the group's followed users and its keys in the index."""
         live = self._live
         live.flusher.flush_group(group)
         if not group.memberships or group.private_view is None:
@@ -198,16 +178,13 @@ class Router:
             change(group, user_key(target))
 
     def _separate_followers_of(self, owner: str) -> None:
-        """Give the followers of an unprotected user private views, because they receive an entry for followers only.
-
-        Until now they shared the public view: only followers of a protected user are separated when they join.
-        """
-        if owner not in self._account_status.protected:
+        """Give each connected follower of ``owner`` a private view: shared groups receive no followers-only entries."""
+        if owner not in self._account_status.protected:  # else the followers have private views already
             for viewer in self._viewer_cache.readers_of(owner):
                 self._move_to_private_groups(viewer.user_id)
 
     def _move_to_private_groups(self, user_id: str) -> None:
-        """Give each live client of a user that shares a view a private view and group, from the head on."""
+        """Move the live clients of a user from shared to private groups. From here on each has a private view."""
         for client in self._registry.clients_of(user_id):
             if client not in self._live or client.private_view is not None or client.request.viewer is None:
                 continue
@@ -219,5 +196,4 @@ class Router:
 
 
 def _matched_as(form: Entry, entry: Entry, rendered: Entry | None) -> Entry | None:
-    """Return ``rendered`` if filters have to be matched against ``form`` for it, otherwise None."""
     return rendered if rendered is not None and entry_to_match(entry, rendered) is form else None

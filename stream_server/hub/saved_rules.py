@@ -15,7 +15,6 @@ from stream_server.hub.messages import StreamNotice
 
 logger = logging.getLogger(__name__)
 
-
 MAX_PARSE_SECONDS = 0.004
 """Longest time in seconds of parsing rules in one iteration of the event loop."""
 
@@ -24,10 +23,10 @@ MAX_RULES_PER_SLICE = 50
 
 
 class SavedRulesCache:
-    """The saved rules of the users who have streams on this worker.
+    """The saved rules of the users who have streams in this process.
 
-    All streams of a user share one object, because a thousand long rules have two hundred thousand keys. The object
-    is dropped when no stream refers to it. ``parse_rule`` may return one object for equal texts, which users share.
+    All streams of a user share one object, because a thousand long rules have two hundred thousand index keys. The
+    object is dropped when no stream refers to it. ``parse_rule`` may return one `Rule` for equal texts of many users.
     """
 
     def __init__(self, parse_rule: Callable[[str], Rule]) -> None:
@@ -36,10 +35,7 @@ class SavedRulesCache:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def build(self, uid: str, saved: Collection[SavedRule]) -> SavedRules:
-        """Return a user's rules as a filter.
-
-        A rule that cannot be parsed any more (its filter is gone) matches nothing.
-        """
+        """Return a user's rules as a filter. An unparsable rule (such as one with a removed filter) matches nothing."""
         return await self._get_changed(SavedRules(uid), saved, ())
 
     async def apply_change(self, client: Client, entry: Entry) -> StreamNotice:
@@ -50,31 +46,23 @@ class SavedRulesCache:
         after = await self._get_changed(before, change.added, change.removed)
         client.subscription = client.subscription.replace_base(after)
         added = [rule.id for rule in change.added]
-        return StreamNotice(
-            "effective", entry.position, {"added": added, "removed": change.removed, "rules": len(after)}
-        )
+        members: dict[str, object] = {"added": added, "removed": change.removed, "rules": len(after)}
+        return StreamNotice("effective", entry.position, members)
 
     async def _get_changed(
         self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]
     ) -> SavedRules:
-        """Return the rules after a change, from the cache if possible.
-
-        A rule never changes, so its id identifies it.
-        """
+        """Return a user's rules after a change, from the cache if possible: equal rule ids mean equal rules."""
         ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in removed), *(rule.id for rule in added))
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
             rules = self._cache.get((before.user_id, ids))
             if rules is None:
-                rules = self._cache[before.user_id, ids] = await self._add_in_slices(
-                    before.with_changes((), removed), added
-                )
+                rules = await self._add_in_slices(before.with_changes((), removed), added)
+                self._cache[before.user_id, ids] = rules
             return rules
 
     async def _add_in_slices(self, rules: SavedRules, added: Iterable[SavedRule]) -> SavedRules:
-        """Return ``rules`` with more rules.
-
-        A thousand rules may take seconds, so other tasks get their turn meanwhile.
-        """
+        """Return ``rules`` plus ``added``. Other tasks get their turn between slices: a thousand rules take seconds."""
         named = await self._parse_saved(added)
         for start in range(0, len(named), MAX_RULES_PER_SLICE):
             rules = rules.with_changes(named[start : start + MAX_RULES_PER_SLICE], ())
@@ -82,7 +70,6 @@ class SavedRulesCache:
         return rules
 
     async def _parse_saved(self, saved: Iterable[SavedRule]) -> list[NamedRule]:
-        """Return the parsed rules. A rule that cannot be parsed is logged and left out."""
         parsed = []
         deadline = time.monotonic() + MAX_PARSE_SECONDS
         for rule in saved:

@@ -1,7 +1,4 @@
-"""Timers for slow clients: does a client take bytes at all, and does it gain on the head.
-
-The caller passes the time.
-"""
+"""Timers for slow clients: does a client take bytes at all, and does it gain on the head? Callers pass the time."""
 
 import math
 
@@ -10,10 +7,7 @@ CHECKS_PER_WINDOW = 8
 
 
 class StallTimer:
-    """Tells whether a client has taken no byte for ``deadline_seconds``.
-
-    A client that takes bytes slowly is not stalled.
-    """
+    """Tells whether a client has taken no byte for ``deadline_seconds``. A slow but moving client is not stalled."""
 
     __slots__ = ("_deadline_seconds", "_last_progress_at", "_lowest_unsent_bytes")
 
@@ -23,9 +17,9 @@ class StallTimer:
         self._last_progress_at = 0.0
 
     def is_over(self, unsent_bytes: float, now: float) -> bool:
-        """Return whether the deadline is over. Call it repeatedly, and write nothing to the client in between.
+        """Return whether the client has taken no byte for the whole deadline. ``now`` is the present time in seconds.
 
-        ``unsent_bytes`` are the bytes that the client has still to take, ``now`` is in seconds.
+        Call it often, and write nothing to the client between two calls: progress shows only as fewer unsent bytes.
         """
         if unsent_bytes < self._lowest_unsent_bytes:
             self._lowest_unsent_bytes, self._last_progress_at = unsent_bytes, now
@@ -42,26 +36,24 @@ class PeerSilence:
         self._silent_since = -math.inf
 
     def measure_seconds(self, reported_seconds: float, now: float) -> float:
-        """Return the silence in seconds, counted from the first call that found unacknowledged bytes.
+        """Return for how long the peer is silent, in seconds since the first call that found unacknowledged bytes.
 
-        ``reported_seconds`` is the age of the last acknowledgement as the kernel says, 0 if nothing is unacknowledged.
-        It is not the silence: after an idle hour, bytes that were just written are not unacknowledged for an hour.
+        ``reported_seconds`` is the age of the last acknowledgement in the kernel, 0 if nothing is unacknowledged. This
+        age may exceed the silence: directly after a write that follows an idle hour, the kernel reports an hour.
         """
         if not reported_seconds:
-            self._silent_since = (
-                -math.inf
-            )  # bytes that are unacknowledged at the next call will have been written later
+            self._silent_since = -math.inf  # bytes that the next call finds unacknowledged were written later
         elif reported_seconds < now - self._silent_since:
             self._silent_since = now  # the peer acknowledged something since, or this is the first call
         return max(0.0, now - self._silent_since) if reported_seconds else 0.0
 
 
 class SlowClientDetector:
-    """Tells whether a client that catches up is too slow: far behind the head, and no gain in a whole window.
+    """Tells whether a client that catches up is too slow: far behind the head, and no gain on it in a whole window.
 
-    A client stays if its distance did not grow in one of the `CHECKS_PER_WINDOW` checks of the window. A client near
-    the head is never too slow. The distance counts scanned entries and not matched ones, so a filter that rarely
-    matches is not mistaken for slowness. A window without checks (Redis or the machine was away) proves nothing.
+    The window has `CHECKS_PER_WINDOW` checks. The client stays if its distance did not grow in at least one of them. A
+    client near the head is never too slow. The distance counts scanned entries and not matched ones, so a filter that
+    rarely matches is not mistaken for slowness. A window without checks (Redis or the machine was away) does not count.
     """
 
     __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
@@ -74,15 +66,12 @@ class SlowClientDetector:
         self._last_check_at = 0.0
 
     def set_limits(self, far_entries: int, window_seconds: float) -> None:
-        """Use new limits: the distance in entries and the window in seconds."""
+        """Set limits: a client more than ``far_entries`` behind the head must gain on it within ``window_seconds``."""
         self._far_entries = far_entries
         self._window_seconds = window_seconds
 
     def is_too_slow(self, behind_entries: int, now: float) -> bool:
-        """Return whether the client is too slow. Call it after each page and while waiting for the client.
-
-        ``behind_entries`` is the distance to the head, ``now`` is in seconds.
-        """
+        """Record the client's distance to the head, in entries, at ``now`` (seconds). Return whether it is too slow."""
         if behind_entries <= self._far_entries:
             self._last_distance = None
             return False
@@ -90,8 +79,6 @@ class SlowClientDetector:
             self._last_distance, self._last_gain_at, self._last_check_at = behind_entries, now, now
         elif now - self._last_check_at >= self._window_seconds / CHECKS_PER_WINDOW:
             if behind_entries <= self._last_distance or now - self._last_check_at >= self._window_seconds:
-                self._last_gain_at = (
-                    now  # no growth, or no check for a whole window, which proves nothing: restart the window
-                )
+                self._last_gain_at = now  # no growth, or no check in a window, which proves nothing: restart the window
             self._last_distance, self._last_check_at = behind_entries, now
         return now - self._last_gain_at >= self._window_seconds

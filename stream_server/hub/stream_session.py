@@ -1,7 +1,4 @@
-"""One stream from `hello` to `goodbye`: catching up, live, catching up again.
-
-A live client needs no task. A session starts a task when the client has to catch up or to end.
-"""
+"""One stream from `hello` to `goodbye`: catching up, live, catching up again."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,36 +26,35 @@ LEFT, ABORTED, FAILED = "left", "aborted", "failed"
 
 
 class Sink(Protocol):
-    """A client's socket, as far as the hub uses it. The bytes are wrapped already."""
+    """The part of a client's socket that the hub uses. The hub passes bytes that `Framing.wrap` has wrapped already."""
 
     def write(self, data: bytes) -> None:
         """Hand bytes to the transport. Never waits."""
 
     def buffered_bytes(self) -> float:
-        """Return the bytes that were handed over and not yet taken by the kernel."""
+        """Return the number of bytes that were passed to `write` and that the kernel has not taken yet."""
 
     def kernel_unacked_bytes(self) -> float:
-        """Return the bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
+        """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
 
     def peer_silent_seconds(self) -> float:
-        """Return the seconds since the peer acknowledged anything; 0 if nothing is unacknowledged, or if unknown."""
+        """Return the seconds since the peer acknowledged anything. 0 if all bytes are acknowledged, or if unknown."""
 
     @property
     def is_full(self) -> bool:
         """Whether the caller should wait for room before it hands over more bytes."""
 
     async def wait_writable(self) -> None:
-        """Wait until there is room again. Raises `ConnectionError` if the client closed the connection."""
+        """Wait until there is room for more bytes. Raises `ConnectionError` if the client closed the connection."""
 
     def finish(self) -> None:
-        """End the response after the bytes that were handed over."""
+        """End the HTTP response after the bytes that were passed to `write`."""
 
-    def abort(self) -> None:
-        """Drop the connection and all unsent bytes."""
+    def abort(self) -> None: ...
 
 
 class StreamSession:
-    """The life of one stream. A live stream has no task, only a membership in a group."""
+    """One stream from start to end. It runs a task while its client catches up or the stream ends, not while live."""
 
     __slots__ = (
         "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_now_ms", "_outcome", "_peer_silence", "_sink",
@@ -77,16 +73,12 @@ class StreamSession:
         self._task: asyncio.Task[None] | None = None
         self._timeout: asyncio.Timeout | None = None
         self.client = Client(
-            request,
-            sink.write,
-            sink.buffered_bytes,
-            self._on_wake,
-            kernel_unacked_bytes=sink.kernel_unacked_bytes,
-            peer_silent_seconds=sink.peer_silent_seconds,
-        )
+            request, sink.write, sink.buffered_bytes, self._on_wake,
+            kernel_unacked_bytes=sink.kernel_unacked_bytes, peer_silent_seconds=sink.peer_silent_seconds,
+        )  # fmt: skip
 
     def start(self) -> None:
-        """Register the client after `hello` was sent. A client at the head is live at once, without a task."""
+        """Register the client with the hub. Call it after `hello` was sent. A client at the head is live at once."""
         self._hub.register(self.client)
         client = self.client
         if self._task is None:
@@ -96,7 +88,7 @@ class StreamSession:
                 self._on_wake()
 
     def connection_lost(self) -> None:
-        """Clean up after the connection is closed, by the client or by the server. Count the outcome."""
+        """Clean up after the client or the server closed the connection. Count the outcome of the stream."""
         if self._task is not None:
             self._task.cancel()
         self._hub.unregister(self.client)
@@ -105,20 +97,17 @@ class StreamSession:
             self._outcome = None
 
     def _on_wake(self) -> None:
-        """Start a task, because the client has to catch up or to end. A running task only stops waiting at the end."""
         if self._task is None:
             self._task = self._hub.background_tasks.start(self._run(), "stream")
         elif self.client.disconnect_reason is not None:
             self._stop_waiting()
 
     def _stop_waiting(self) -> None:
-        """Stop waiting for the log or the socket, because the stream is to end and either may be away for long."""
         if self._timeout is not None:
             self._timeout.reschedule(_loop_time())
             self._timeout = None
 
     async def _run(self) -> None:
-        """Run until the client is live (again), or its stream has ended."""
         client = self.client
         limits = self._hub.limits
         self._next_heartbeat_at = _loop_time() + limits.heartbeat_seconds
@@ -140,16 +129,14 @@ class StreamSession:
             self._task = self._slow_detector = None
 
     def _abort(self, outcome: str) -> None:
-        """Drop the connection and record the outcome."""
         self._outcome = outcome
         self._sink.abort()
 
     async def _go_live(self) -> None:
-        """Catch up until the client is live, or until its stream is to end. The end interrupts every wait.
+        """Catch up until the client is live or the hub disconnects it. A disconnection interrupts every wait.
 
-        After an interruption, the position covers exactly the bytes that were handed to the socket, because it moves
-        when bytes are handed over and not after the wait for room. Raises `TimeoutError` if the client takes no byte
-        for a whole write timeout.
+        The client's position always matches the bytes handed to the socket, also after an interruption. Raises
+        `TimeoutError` if the client takes no byte for a whole write timeout.
         """
         client = self.client
         try:
@@ -173,25 +160,15 @@ class StreamSession:
             self._timeout = None
 
     async def _send_slow_warning(self) -> None:
-        """Send a `falling_behind` warning if frames did not fit while the client was live.
-
-        Not if the stream is to end.
-        """
         client = self.client
         overflowed, client.overflowed = client.overflowed, False
-        warning = (
-            client.slow_warning(client.position, 1, _loop_time())
-            if overflowed and client.disconnect_reason is None
-            else None
-        )
-        if warning is not None:
-            await self._send_control(messages.notice_message(warning, self._now_ms()))
+        if overflowed and client.disconnect_reason is None:
+            warning = client.slow_warning(client.position, 1, _loop_time())
+            if warning is not None:
+                await self._send_control(messages.notice_message(warning, self._now_ms()))
 
     async def _require_progress(self) -> None:
-        """Wait until a client that seemed stuck while live takes a byte. Raises `TimeoutError` if it takes none.
-
-        If the peer is dead, raise at once: it had its write timeout while it was live.
-        """
+        """If the client was demoted as stuck, wait until it takes a byte. Raises `TimeoutError` if it takes none."""
         if self.client.is_peer_dead:
             raise TimeoutError
         if not self.client.must_show_progress:
@@ -206,7 +183,7 @@ class StreamSession:
         raise TimeoutError
 
     async def _catch_up(self) -> None:
-        """Read and send pages until the head is reached. Returns without an ``await`` after it saw the head."""
+        """Send pages until the client is at the head. Returns without an ``await`` after the last check of the head."""
         client = self.client
         while client.disconnect_reason is None and client.position != self._catch_up_end():
             try:
@@ -218,15 +195,10 @@ class StreamSession:
             await self._keep_alive()
 
     def _catch_up_end(self) -> Position:
-        """Return the position at which the stream goes live or ends.
-
-        ``until`` may be lost, so never beyond the head.
-        """
         head, until = self._hub.head, self.client.request.until
         return head if until is None else min(until, head)
 
     async def _send_page(self, page: CatchUpPage) -> None:
-        """Send the gap, the deliveries and the notice of a page, and move the client's position."""
         if self.client.disconnect_reason is not None:
             return  # the page was matched with a viewer or rules that may be outdated
         if page.gap is not None:
@@ -240,7 +212,6 @@ class StreamSession:
         await self._drain_socket()
 
     async def _send_deliveries(self, deliveries: list[Delivery]) -> None:
-        """Send deliveries in small writes, and wait for room after each one but the last."""
         encode, max_bytes = self.client.request.framing.encode_entry, self._hub.limits.catchup_write_bytes
         frames: list[bytes] = []
         size, reached = 0, self.client.position
@@ -256,51 +227,43 @@ class StreamSession:
         self._write_events(frames)
 
     def _write_events(self, frames: list[bytes]) -> None:
-        """Write encoded events, and count them as delivered.
-
-        An empty frame is an event that the protocol of the stream cannot express. It is neither sent nor counted.
-        """
-        self._hub.flusher.delivered += sum(map(bool, frames))
+        self._hub.flusher.delivered += sum(map(bool, frames))  # an empty frame: the protocol cannot express the event
         self._write(b"".join(frames))
 
     async def _keep_alive(self) -> None:
-        """Send a heartbeat with the client's own position if it is due, and check whether the peer is dead."""
+        """Send a due heartbeat with the client's cursor. Raises `TimeoutError` if the peer was silent for too long."""
         self._check_peer()
         if _loop_time() >= self._next_heartbeat_at:
             lag_ms = max(self._hub.lag_ms(), self._now_ms() - self.client.position.ms)
             await self._send_control(messages.heartbeat_message(self.client.position, self._now_ms(), lag_ms))
 
     def _check_peer(self) -> None:
-        """Raise `TimeoutError` if the peer is dead. If nothing matches, no buffer fills, so no other check finds it."""
+        """Raise `TimeoutError` if the peer acknowledged nothing for a whole write timeout."""
         now, deadline = _loop_time(), self._hub.limits.write_timeout_seconds
         if now >= self._next_peer_check_at:
             self._next_peer_check_at = now + min(PEER_CHECK_SECONDS, deadline / 8)
             if self._peer_silence.measure_seconds(self.client.peer_silent_seconds(), now) >= deadline:
-                raise TimeoutError
+                raise TimeoutError  # if nothing matches, no buffer fills, so no other check finds a dead peer
 
     async def _send_control(self, message: ControlMessage) -> None:
-        """Write a control message and wait for room."""
         self._write_control(message)
         await self._drain_socket()
 
     def _write_control(self, message: ControlMessage) -> None:
-        """Write a control message, without waiting."""
         self._write(self.client.request.framing.encode_control(message))
 
     def _write(self, data: bytes) -> None:
-        """Wrap and write one or several messages, and postpone the heartbeat. Empty ``data`` is ignored."""
         if data:
             self._sink.write(self.client.request.framing.wrap(data))
             self._next_heartbeat_at = _loop_time() + self._hub.limits.heartbeat_seconds
 
     async def _drain_socket(self) -> None:
-        """Wait for room. Raises `TimeoutError` if the client takes no byte for a whole write timeout."""
+        """Wait for room, and check the client's pace. Raises `TimeoutError` if it takes no byte for a write timeout."""
         if self._sink.is_full:
             await self._wait_for_room()
         self._check_pace()
 
     async def _wait_for_room(self) -> None:
-        """Wait until the socket has room, and check progress and pace meanwhile. Raises `TimeoutError`."""
         limits = self._hub.limits
         stall = StallTimer(limits.write_timeout_seconds)
         check_seconds = min(limits.write_timeout_seconds, limits.slow_window_seconds / CHECKS_PER_WINDOW)
@@ -310,7 +273,6 @@ class StreamSession:
             self._check_pace()
 
     async def _is_writable_within(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for room. Return whether there is room."""
         try:
             async with asyncio.timeout(seconds):
                 await self._sink.wait_writable()
@@ -319,7 +281,6 @@ class StreamSession:
         return True
 
     def _check_pace(self) -> None:
-        """End the stream if the client is too slow. Its cursor stays valid, here and on every other server."""
         behind, limits = self._hub.head.n - self.client.position.n, self._hub.limits
         assert self._slow_detector is not None  # set by `_run`, inside which every socket is drained
         self._slow_detector.set_limits(limits.far_behind_entries, limits.slow_window_seconds)
@@ -327,7 +288,7 @@ class StreamSession:
             self.client.disconnect(reasons.TOO_SLOW)
 
     async def _say_goodbye(self) -> None:
-        """Send `goodbye` after the unsent bytes, and drop a client that does not take it in time."""
+        """Send `goodbye` behind the unsent bytes. Drop the connection if the client does not take them in time."""
         client = self.client
         assert client.disconnect_reason is not None
         self._outcome = client.disconnect_reason.code
@@ -345,10 +306,8 @@ class StreamSession:
 
     @property
     def _progress_check_seconds(self) -> float:
-        """Interval of progress checks, at most an eighth of the write timeout."""
         return min(PROGRESS_CHECK_SECONDS, self._hub.limits.write_timeout_seconds / 8)
 
 
 def _loop_time() -> float:
-    """Return the time of the event loop's clock, in seconds."""
     return asyncio.get_running_loop().time()

@@ -14,10 +14,9 @@ LOCK_POLL_SECONDS = 10.0
 
 
 class RepairLoop:
-    """Repairs the store once per interval. A lock in Redis selects the process that does it.
+    """Checks and repairs all stored data once per interval, in only one of all processes: the one with a lock in Redis.
 
-    Attributes:
-        findings: Number of faults that this process found and repaired.
+    ``findings`` counts the faults that this process found and repaired.
     """
 
     def __init__(self, repair: Repair, random_source: random.Random) -> None:
@@ -26,9 +25,9 @@ class RepairLoop:
         self.findings = 0
 
     async def run(self, interval_seconds: float) -> None:
-        """Repair the store every ``interval_seconds`` until cancelled. With 0, only wait for the cancellation.
+        """Repair the stored data every ``interval_seconds`` until cancelled. If it is 0, only wait to be cancelled.
 
-        The first run starts after one interval, because the start of a server is no reason to repair.
+        The first run starts after one interval, not at the start of the server.
         """
         if not interval_seconds:
             await asyncio.Event().wait()
@@ -36,10 +35,6 @@ class RepairLoop:
         while True:
             await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * self._random.uniform(0.5, 1))
             if await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
-                await self._run_repair()
-
-    async def _run_repair(self) -> None:
-        """Check and repair everything once. Log each finding."""
-        for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
-            self.findings += 1
-            logger.warning("repaired %s %s: %s", finding.kind, finding.subject, finding.message)
+                for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
+                    self.findings += 1
+                    logger.warning("repaired %s %s: %s", finding.kind, finding.subject, finding.message)

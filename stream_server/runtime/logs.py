@@ -1,8 +1,7 @@
 """Log lines: one JSON object per line, bounded in length, without secrets, and limited in number.
 
-The one decision: **no client can fill the disk by what it does.** A place in the code that logs may write
-:data:`MAX_LINES_PER_WINDOW` lines per :data:`WINDOW_SECONDS`. The first line of the next window has the number of
-suppressed lines. There is no access log.
+The one decision: **no client can fill the disk by what it does.** The number of lines that one place in the code
+writes is limited, and the next line says how many were suppressed. The server keeps no access log.
 """
 
 import logging
@@ -15,10 +14,8 @@ from typing import TextIO
 import msgspec
 
 MAX_LINES_PER_WINDOW = 20
-"""Number of lines that one place in the code may write in each :data:`WINDOW_SECONDS`."""
-
 WINDOW_SECONDS = 10.0
-"""Length of the throttle's window in seconds."""
+"""Each place in the code may write so many lines in so many seconds."""
 
 MAX_LINE_CHARS = 2000
 """Longest message in characters; the rest is cut off."""
@@ -34,14 +31,14 @@ _SECRET_PATTERNS = (
 
 
 def redact(text: str) -> str:
-    """Return ``text`` with everything that looks like a token, a password or the credentials of a URL replaced."""
+    """Return ``text`` with placeholders for everything that looks like a token, a password or a URL's credentials."""
     for pattern, replacement in _SECRET_PATTERNS:
         text = pattern.sub(replacement, text)
     return text
 
 
 class LogThrottle(logging.Filter):
-    """Lets :data:`MAX_LINES_PER_WINDOW` lines of one place in the code pass in each window, and counts the others."""
+    """Limits each place in the code (file and line) to :data:`MAX_LINES_PER_WINDOW` log lines per 10 s (a window)."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -49,10 +46,7 @@ class LogThrottle(logging.Filter):
         self._windows: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to write the line.
-
-        The number of counters is bounded, because each belongs to a place in the code.
-        """
+        """Return False to drop a record whose place in the code is over the limit. A later line counts the drops."""
         origin = (record.pathname, record.lineno)
         started, count = self._windows.get(origin, (self._clock(), 0))
         if self._clock() - started >= WINDOW_SECONDS:
@@ -63,10 +57,10 @@ class LogThrottle(logging.Filter):
 
 
 class JsonLineFormatter(logging.Formatter):
-    """Formats a record as one JSON object with ``at``, ``level``, ``logger``, ``message`` and optional members."""
+    """Formats a log record as a JSON object: ``at``, ``level``, ``logger``, ``message``; for an exception ``trace``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line for any record, redacted and bounded in length."""
+        """Return ``record`` as one line of JSON. Secrets are replaced, and a long message or traceback is cut."""
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

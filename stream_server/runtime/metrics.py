@@ -1,7 +1,6 @@
-"""The metrics: one table of names, and one registry per app in Prometheus' text format.
+"""The metrics of a server process in Prometheus' text format: the table of their names, and their present values.
 
-The hot paths count in plain integers. The registry reads them only when a client asks (:meth:`Metrics.watch`), so
-counting adds no cost to a delivery.
+Hub, feed and jobs count in plain integers, which costs almost nothing. A request for the metrics reads the integers.
 """
 
 import os
@@ -20,146 +19,101 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class WatchedMetric(NamedTuple):
-    """A metric whose value is read when a client asks for the metrics.
-
-    Attributes:
-        name: Prometheus name.
-        kind: ``counter`` or ``gauge``.
-        help: One sentence for the metrics page and the documentation.
-        label: Name of the label that tells its values apart; empty if the metric has one value.
-    """
+    """A metric whose value is read only when a client requests the metrics. ``help`` is its description for people."""
 
     name: str
-    kind: str
     help: str
-    label: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The type of the metric in Prometheus: ``counter`` or ``gauge``."""
+        return "counter" if self.name.endswith("_total") else "gauge"
 
 
-WATCHED_METRICS: tuple[WatchedMetric, ...] = (
-    WatchedMetric("stream_server_streams", "gauge", "Streams open now."),
-    WatchedMetric("stream_server_streams_live", "gauge", "Streams that are at the head of the log."),
-    WatchedMetric(
-        "stream_server_streams_ended_total", "counter", "Streams that ended, by the code of their goodbye.", "code"
-    ),
-    WatchedMetric("stream_server_events_published_total", "counter", "Entries of the log handed to the hub."),
-    WatchedMetric("stream_server_events_delivered_total", "counter", "Events written to streams, live or catching up."),
-    WatchedMetric(
-        "stream_server_events_malformed_total", "counter", "Published messages that were not valid entries; skipped."
-    ),
-    WatchedMetric(
-        "stream_server_events_duplicate_total", "counter", "Published messages that had arrived before; skipped."
-    ),
-    WatchedMetric(
-        "stream_server_events_recovered_total",
-        "counter",
-        "Entries read from the log because their message did not arrive.",
-    ),
-    WatchedMetric("stream_server_flushes_total", "counter", "Flushes: one write to every client with waiting frames."),
-    WatchedMetric(
-        "stream_server_slow_client_demotions_total",
-        "counter",
-        "Live clients that were too slow and went back to catching up.",
-    ),
-    WatchedMetric("stream_server_filter_failures_total", "counter", "Exceptions raised by filters."),
-    WatchedMetric(
-        "stream_server_subscriptions_without_keys",
-        "gauge",
-        "Subscriptions without index keys; each event is matched against all of them.",
-    ),
-    WatchedMetric(
-        "stream_server_stream_failures_total",
-        "counter",
-        "Streams that ended because of an internal error; see the log.",
-    ),
-    WatchedMetric("stream_server_redis_reconnects_total", "counter", "Reconnects of the feed to Redis."),
-    WatchedMetric("stream_server_rollbacks_total", "counter", "Times that Redis had lost the end of the log."),
-    WatchedMetric("stream_server_feed_lag_seconds", "gauge", "Time that the feed is behind the log; 0 is healthy."),
-    WatchedMetric(
-        "stream_server_job_passes_total", "counter", "Batches of jobs done by the job workers of this process."
-    ),
-    WatchedMetric("stream_server_jobs_done_total", "counter", "Jobs finished by the job workers of this process."),
-    WatchedMetric("stream_server_job_failures_total", "counter", "Batches that failed; they are retried."),
-    WatchedMetric(
-        "stream_server_jobs_deferred_total",
-        "counter",
-        "First batches that failed within a request and were left to a job worker.",
-    ),
-    WatchedMetric("stream_server_repairs_total", "counter", "Faults that the automatic repair found and repaired."),
-    WatchedMetric("stream_server_jobs_due", "gauge", "Jobs that wait for a job worker, on all servers."),
-    WatchedMetric(
-        "stream_server_jobs_parked", "gauge", "Jobs that failed too often and wait for `stream-server repair`."
-    ),
-    WatchedMetric(
-        "stream_server_log_number", "gauge", "Number of the hub's last entry; equal on all servers, except for lag."
-    ),
-    WatchedMetric(
-        "stream_server_log_invalid_rows_total",
-        "counter",
-        "Rows of the log that are not valid entries, counted at each read.",
-    ),
-    WatchedMetric("stream_server_log_entries", "gauge", "Entries of the log when this process last looked."),
-    WatchedMetric("stream_server_log_bytes", "gauge", "Redis memory of the log when this process last measured it."),
-    WatchedMetric("stream_server_log_age_seconds", "gauge", "Age of the first entry of the log."),
-    WatchedMetric(
-        "stream_server_log_trimmed_total", "counter", "Entries that this process removed from the log by age or size."
-    ),
-    WatchedMetric("stream_server_ring_bytes", "gauge", "Recent entries kept in memory for clients that reconnect."),
-    WatchedMetric("stream_server_tasks", "gauge", "Tasks of the event loop; growth without more streams is a leak."),
-)
+_HELP_BY_NAME = {
+    "streams": "Streams open now.",
+    "streams_live": "Streams that are at the head of the log.",
+    "streams_ended_total": "Streams that ended, by the code of their goodbye.",
+    "events_published_total": "Entries of the log handed to the hub.",
+    "events_delivered_total": "Events written to streams, live or catching up.",
+    "events_malformed_total": "Published messages that were not valid entries; skipped.",
+    "events_duplicate_total": "Published messages that had arrived before; skipped.",
+    "events_recovered_total": "Entries read from the log because their message did not arrive.",
+    "flushes_total": "Flushes: one write to every client with waiting frames.",
+    "slow_client_demotions_total": "Live clients that were too slow and went back to catching up.",
+    "filter_failures_total": "Exceptions raised by filters.",
+    "subscriptions_without_keys": "Subscriptions without index keys; each event is matched against all of them.",
+    "stream_failures_total": "Streams that ended because of an internal error; see the log.",
+    "redis_reconnects_total": "Reconnects of the feed to Redis.",
+    "rollbacks_total": "Times that Redis had lost the end of the log.",
+    "feed_lag_seconds": "Time that the feed is behind the log; 0 is healthy.",
+    "job_passes_total": "Batches of jobs done by the job workers of this process.",
+    "jobs_done_total": "Jobs finished by the job workers of this process.",
+    "job_failures_total": "Batches that failed; they are retried.",
+    "jobs_deferred_total": "First batches that failed within a request and were left to a job worker.",
+    "repairs_total": "Faults that the automatic repair found and repaired.",
+    "jobs_due": "Jobs that wait for a job worker, on all servers.",
+    "jobs_parked": "Jobs that failed too often and wait for `stream-server repair`.",
+    "log_number": "Number of the hub's last entry; equal on all servers, except for lag.",
+    "log_invalid_rows_total": "Rows of the log that are not valid entries, counted at each read.",
+    "log_entries": "Entries of the log when this process last looked.",
+    "log_bytes": "Redis memory of the log when this process last measured it.",
+    "log_age_seconds": "Age of the first entry of the log.",
+    "log_trimmed_total": "Entries that this process removed from the log by age or size.",
+    "ring_bytes": "Recent entries kept in memory for clients that reconnect.",
+    "tasks": "Tasks of the event loop; growth without more streams is a leak.",
+}
+
+WATCHED_METRICS = tuple(WatchedMetric(f"stream_server_{name}", text) for name, text in _HELP_BY_NAME.items())
 """The metrics of hub, feed, jobs and log. :class:`Metrics` declares those of HTTP itself."""
 
 
 class Metrics(Collector):
-    """The metrics of one app."""
+    """The metrics of one server process: its own counters of HTTP, and the values registered with :meth:`watch`."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._readers: dict[str, Callable[[], float]] = {}
-        self._labelled_readers: dict[str, Callable[[], Mapping[str, float]]] = {}
+        registry = self._registry = CollectorRegistry()
+        self._readers: dict[str, Callable[[], float | Mapping[str, float]]] = {}
         self.requests = Counter(
             "stream_server_http_requests_total", "Answers by method, route and status.",
-            ("method", "route", "status"), registry=self._registry,
+            ("method", "route", "status"), registry=registry,
         )  # fmt: skip
         self.refusals = Counter(
-            "stream_server_http_refusals_total", "Error answers by code.", ("code",), registry=self._registry
+            "stream_server_http_refusals_total", "Error answers by code.", ("code",), registry=registry
         )
         self.request_seconds = Histogram(
             "stream_server_http_request_seconds", "Time to answer a request, without streams.",
-            ("route",), registry=self._registry,
+            ("route",), registry=registry,
         )  # fmt: skip
-        process = Info(
-            "stream_server_process", "The process that answers: each worker has its own.", registry=self._registry
-        )
+        process = Info("stream_server_process", "The process that answers: each worker has its own.", registry=registry)
         process.info({"pid": str(os.getpid()), "version": __version__})
-        self._registry.register(self)
+        registry.register(self)
 
-    def watch(self, name: str, read: Callable[[], float]) -> None:
-        """Show ``read()`` under a name of :data:`WATCHED_METRICS`; raises KeyError for any other name."""
+    def watch(self, name: str, read: Callable[[], float | Mapping[str, float]]) -> None:
+        """Register the function ``read`` for the metric ``name``. Each request for the metrics calls ``read``.
+
+        ``read`` returns a number, or a mapping from values of the label ``code`` to numbers. Raises KeyError if
+        :data:`WATCHED_METRICS` does not contain ``name``.
+        """
         if name not in {row.name for row in WATCHED_METRICS}:
             raise KeyError(name)
         self._readers[name] = read
 
-    def watch_labelled(self, name: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """Show each value of ``read()`` under its label.
-
-        Raises KeyError if the table has no metric ``name`` with a label.
-        """
-        if name not in {row.name for row in WATCHED_METRICS if row.label}:
-            raise KeyError(name)
-        self._labelled_readers[name] = read
-
     def collect(self) -> Iterable[Metric]:
-        """Return the watched metrics with their present values; the registry calls this."""
+        """Yield the present values of the metrics registered with :meth:`watch`. The Prometheus library calls this."""
         for row in WATCHED_METRICS:
+            if row.name not in self._readers:
+                continue
             family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
-            if row.name in self._readers:
-                yield family(row.name, row.help, value=self._readers[row.name]())
-            elif row.name in self._labelled_readers:
-                each = family(row.name, row.help, labels=[row.label])
-                for label, value in self._labelled_readers[row.name]().items():
-                    each.add_metric([label], value)
-                yield each
+            value = self._readers[row.name]()
+            if isinstance(value, Mapping):
+                metric = family(row.name, row.help, labels=["code"])
+                for code, count in value.items():
+                    metric.add_metric([code], count)
+            else:
+                metric = family(row.name, row.help, value=value)
+            yield metric
 
     def render(self) -> bytes:
-        """Return all metrics in Prometheus' text format, of type :data:`CONTENT_TYPE`."""
+        """Return all metrics in Prometheus' text format. Its media type is :data:`CONTENT_TYPE`."""
         return generate_latest(self._registry)

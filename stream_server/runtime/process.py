@@ -1,12 +1,13 @@
 """Running one server process, or a supervisor of several worker processes.
 
-With one worker, this process serves. With more, this process starts that many copies of itself on one port and owns
-only Redis and them.
+With one worker, this process serves the clients. With more, this process starts that many copies of itself on one port,
+and itself runs only the supervisor and the embedded Redis.
 """
 
 import asyncio
 import gc
 import logging
+import signal
 import socket
 import sys
 import time
@@ -27,8 +28,6 @@ from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
-from stream_server.runtime.signals import StopRequest, ignore_signals_after
-from stream_server.runtime.worker_heartbeat import WorkerHeartbeat
 from stream_server.security import tokens
 
 logger = logging.getLogger(__name__)
@@ -36,29 +35,48 @@ logger = logging.getLogger(__name__)
 PrintText = Callable[[str], None]
 
 DEMO_TOKEN_SECONDS = 86_400
-"""Lifetime of the tokens that the demo prints."""
 
 GC_THRESHOLDS = (20_000, 20, 20)
-"""Thresholds of Python's garbage collector.
-
-Reference counts free almost all objects of a server, and a full collection pauses every stream.
-"""
+"""Thresholds of Python's garbage collector. They are high, because a full collection pauses every stream."""
 
 WORKER_STOP_MARGIN_SECONDS = 0.6
-"""Time in seconds that a worker may take to stop, besides its goodbyes, before the supervisor kills it.
+"""Seconds that a worker may take to stop, besides its goodbyes, before the supervisor kills it.
 
-With the default 4 s for goodbyes and a moment for Redis, everything ends within 5 s even if a worker is frozen. A
-healthy worker has closed all its connections by then.
+With the default 4 s for goodbyes and a moment for Redis, everything ends within 5 s even if a worker is frozen.
 """
+
+
+class StopRequest:
+    """Handles SIGTERM and SIGINT: the first signal cancels a server that is starting, or asks a running one to stop.
+
+    Create the object before a child process starts, because an unhandled signal would end this process and leave the
+    child running. Later signals have no effect: the stop has a time limit, and a faster stop would lose the goodbyes.
+    """
+
+    def __init__(self) -> None:
+        self._requested = asyncio.Event()
+        self._starting_task = asyncio.current_task()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._request)
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether SIGTERM or SIGINT arrived. Check it after the start: a library may catch the `CancelledError`."""
+        return self._requested.is_set()
+
+    def _request(self) -> None:
+        if self._starting_task is not None and not self._requested.is_set():
+            self._starting_task.cancel()
+        self._requested.set()
+
+    async def wait(self) -> None:
+        """Wait for SIGTERM or SIGINT. Call this after the start: from then on, a signal no longer cancels the task."""
+        self._starting_task = None
+        await self._requested.wait()
 
 
 class WorkerDescriptors(NamedTuple):
-    """File descriptors that a worker inherits.
-
-    Attributes:
-        supervisor_fd: Socket to the supervisor.
-        listening_fd: Listening socket; None if the worker binds its own.
-    """
+    """Descriptors that a worker inherits: its socket to the supervisor and, unless None, the listening socket."""
 
     supervisor_fd: int
     listening_fd: int | None
@@ -76,10 +94,9 @@ def run_server(
 
     Args:
         config: The settings, loaded with ``flags``.
-        flags: The command-line flags; a reload loads the settings with them again.
-        with_demo: Whether to create the demo's content after the start.
-        print_text: Prints text for the person at the terminal, the address first.
-        descriptors: Given if this process is one of several workers.
+        flags: The command-line flags, with which a reload loads the settings again.
+        print_text: Prints text for the person at the terminal, first the address of the server.
+        descriptors: Descriptors from the supervisor if this process is one of several workers, else None.
     """
     logs.configure(config.log_level, sys.stderr)
     gc.set_threshold(*GC_THRESHOLDS)
@@ -88,16 +105,26 @@ def run_server(
     else:
         run = _run_first_process(config, flags, with_demo=with_demo, print_text=print_text)
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(ignore_signals_after(run))
+        return runner.run(_ignore_signals_after(run))
     return 0  # a signal cancelled the start, see StopRequest
+
+
+async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
+    """Await ``run`` and return its exit code. Then ignore signals, so that a late one cannot change the code."""
+    try:
+        return await run
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
 
 
 async def _run_first_process(
     config: Config, flags: Mapping[str, Any], *, with_demo: bool, print_text: PrintText
 ) -> int:
-    """Run the process that the person started: the only server process, or the supervisor; return the exit code.
+    """Run the process that the person started: the only server process, or the supervisor. Return the exit code.
 
-    It checks the key and the port before it starts Redis, so wrong settings fail early.
+    The function checks the signing key of tokens and the port before it starts Redis, so wrong settings fail early.
     """
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     secret = tokens.signing_secret(config)
@@ -127,7 +154,7 @@ async def _run_supervisor(
     announce_address: Callable[[], Coroutine[Any, Any, None]],
     run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
 ) -> int:
-    """Run several workers on one port until they stop; return the exit code. This process serves no client itself."""
+    """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
     workers = supervisor.Supervisor(
         [sys.executable, "-m", "stream_server", "serve"],
         worker_environment(config, flags),
@@ -138,7 +165,6 @@ async def _run_supervisor(
     )
 
     def apply_settings(newer: Config) -> None:
-        """Take reloaded settings and make the workers reload."""
         config.apply_reloadable(newer)
         workers.reload_workers(worker_environment(config, flags))
 
@@ -157,7 +183,7 @@ async def _run_supervisor(
 
 
 async def _stop_without_redis(embedded: EmbeddedRedis | None, workers: supervisor.Supervisor) -> bool:
-    """Stop the workers when the embedded Redis ends by itself, then return True."""
+    """Wait until the embedded Redis ends by itself. Then stop the workers, which need Redis, and return True."""
     await _wait_redis_exit(embedded)
     workers.stop()
     return True
@@ -165,7 +191,7 @@ async def _stop_without_redis(embedded: EmbeddedRedis | None, workers: superviso
 
 @asynccontextmanager
 async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
-    """Run the embedded Redis while the block runs and yield it; yield None if the settings name a Redis."""
+    """Start the embedded Redis, yield it and stop it after the block. Yield None if the settings give a Redis URL."""
     if config.redis:
         yield None
         return
@@ -177,10 +203,10 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
 
 
 async def _run_worker(config: Config, flags: Mapping[str, Any], descriptors: WorkerDescriptors) -> int:
-    """Run one of several workers; return the exit code. It stops when its socket to the supervisor closes."""
+    """Run this process as one of several workers, until a signal or the supervisor's end. Return the exit code."""
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     listen = partial(listening.listen_as_worker, config.host, config.port, descriptors.listening_fd)
-    heartbeat = WorkerHeartbeat.from_fd(descriptors.supervisor_fd)
+    heartbeat = supervisor.WorkerHeartbeat(descriptors.supervisor_fd)
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():
             app = await stack.enter_async_context(serve_application(config, listen))
@@ -189,18 +215,15 @@ async def _run_worker(config: Config, flags: Mapping[str, Any], descriptors: Wor
 
 
 async def _wait_until_stopped(stop_request: StopRequest, *services: Awaitable[Any]) -> int:
-    """Wait for a stop request, then return 0. Return 1 if one of ``services`` ends first, which is a failure."""
+    """Run ``services`` until SIGTERM or SIGINT and return 0. If a service ends before that, stop all and return 1."""
     requested = asyncio.ensure_future(stop_request.wait())
     tasks: list[asyncio.Future[Any]] = [requested, *map(asyncio.ensure_future, services)]
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return 0 if requested in done else _exit_code(done)
-
-
-def _exit_code(done: set[asyncio.Future[Any]]) -> int:
-    """Log why the server stops, and return 1."""
+    if requested in done:
+        return 0
     for task in done:
         if task.exception() is not None:
             logger.error("the server stops because a task failed", exc_info=task.exception())
@@ -208,7 +231,7 @@ def _exit_code(done: set[asyncio.Future[Any]]) -> int:
 
 
 async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
-    """Wait until the embedded Redis ends by itself, and log that. Never return without an embedded Redis."""
+    """Wait until the embedded Redis ends by itself, and log that. Without an embedded Redis, never return."""
     if embedded is None:
         await asyncio.Event().wait()
     else:
@@ -217,24 +240,22 @@ async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
 
 
 async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:
-    """Print the server's URL and its filters once it accepts connections, and run the demo if wanted. Never return."""
+    """Wait until the server accepts connections. Print URL and filters, run the demo if ``with_demo``. Never return."""
     address = run_file.server_url(config)
     await _wait_until_accepting(config.host, config.port)
     # One write: a terminal that is closed between two writes would end the server with an error.
     print_text(f"stream-server listening on {address}\nfilters: {installed_registry().summary()}")
     if with_demo:
-        verifier = tokens.TokenAuthority(config, config.jwt_secret)
+        authority = tokens.TokenAuthority(config, config.jwt_secret)
 
-        def mint(user_id: str, scopes: frozenset[str]) -> str:
-            """Return a token for the demo."""
-            return verifier.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
+        def sign_token(user_id: str, scopes: frozenset[str]) -> str:
+            return authority.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
 
-        await walkthrough.run_demo(address, mint, print_text)
+        await walkthrough.run_demo(address, sign_token, print_text)
     await asyncio.Event().wait()
 
 
 async def _wait_until_accepting(host: str, port: int) -> None:
-    """Wait until a process accepts connections at the address."""
     while True:
         try:
             _, writer = await asyncio.open_connection(host, port)
@@ -246,6 +267,6 @@ async def _wait_until_accepting(host: str, port: int) -> None:
 
 
 def _log_worker_reload(outcome: ReloadOutcome) -> None:
-    """Log a reload only if this worker refused the settings; the supervisor logs what changed."""
+    """Log a reload only if this worker refused the settings. The supervisor logs the changed settings."""
     if outcome.refused:
         logger.warning("a worker could not reload the settings of its supervisor: %s", outcome.refused)

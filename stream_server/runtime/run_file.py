@@ -18,18 +18,15 @@ from stream_server.config.settings import Config
 
 logger = logging.getLogger(__name__)
 
-FILE_NAME = "server.json"
-
 
 class RunFile(msgspec.Struct, frozen=True):
-    """The content of the run file.
+    """The content of the run file ``server.json``.
 
     Attributes:
         redis: URL of the server's Redis.
-        url: URL of the server.
-        pid: Process that takes signals; with several workers, the supervisor.
-        started_at: The result of :func:`process_started_at` for ``pid``. It tells a later process with the same
-            number apart.
+        url: HTTP address of the server.
+        pid: Id of the server process to send signals to; with several workers, of the supervisor.
+        started_at: Result of :func:`process_started_at`, because a later process may get the same ``pid``.
         reloads: Number of reloads since the start.
         messages: Sentences about the last reload.
         refused: Whether the last reload changed nothing because the settings were invalid.
@@ -46,15 +43,14 @@ class RunFile(msgspec.Struct, frozen=True):
 
 @contextmanager
 def kept_run_file(config: Config) -> Iterator[Callable[[ReloadOutcome], None]]:
-    """Keep the run file of this process in the data folder, if there is one, until the block ends.
+    """Write the run file before the block and delete it after the block, if the settings name a data folder.
 
-    Yields the function that reports a reload: it writes the result to the log and into the run file.
+    Yields a function for the outcome of each reload. The function writes the outcome to the log and the run file.
     """
     pid = os.getpid()
     content = RunFile(config.redis, server_url(config), pid, process_started_at(pid))
 
     def report(outcome: ReloadOutcome) -> None:
-        """Log the result of a reload and write it into the run file."""
         nonlocal content
         for sentence in outcome.sentences():
             logger.log(logging.WARNING if outcome.refused or outcome.needs_restart else logging.INFO, sentence)
@@ -73,7 +69,7 @@ def kept_run_file(config: Config) -> Iterator[Callable[[ReloadOutcome], None]]:
         yield report
     finally:
         if config.data_dir:
-            remove(config.data_dir)
+            _path(config.data_dir).unlink(missing_ok=True)
 
 
 def server_url(config: Config) -> str:
@@ -85,13 +81,13 @@ def server_url(config: Config) -> str:
 def read(data_dir: str) -> RunFile | None:
     """Return the run file in the data folder; None if it is absent or unreadable."""
     try:
-        return msgspec.json.decode((Path(data_dir).expanduser() / FILE_NAME).read_bytes(), type=RunFile)
+        return msgspec.json.decode(_path(data_dir).expanduser().read_bytes(), type=RunFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
 def write(data_dir: str, run_file: RunFile) -> None:
-    """Write the run file into the data folder; it replaces the one before in one step."""
+    """Write the run file into the data folder. A reader sees the old or the new file, never a part."""
     path = _path(data_dir)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # only the embedded Redis creates the folder itself
     partial = path.with_suffix(".partial")
@@ -101,13 +97,8 @@ def write(data_dir: str, run_file: RunFile) -> None:
     partial.replace(path)
 
 
-def remove(data_dir: str) -> None:
-    """Remove the run file when the server stops."""
-    _path(data_dir).unlink(missing_ok=True)
-
-
 def process_started_at(pid: int) -> str:
-    """Return when the process started, in the system's own format; empty if no such process exists.
+    """Return the start time of a process as text to compare for equality; empty if the process does not exist.
 
     The system reuses process ids. The same id with another start time is another process.
     """
@@ -118,7 +109,7 @@ def process_started_at(pid: int) -> str:
 
 
 def process_command_line(pid: int) -> str:
-    """Return the command line of the process; empty if no such process exists."""
+    """Return the command line of the process; empty if the process does not exist."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -126,12 +117,11 @@ def process_command_line(pid: int) -> str:
 
 
 def _read_ps(pid: int, column: str) -> str:
-    """Return one column of ``ps`` for the process, on systems without ``/proc``."""
+    """Return the value of one column of ``ps`` for the process, on systems without ``/proc``."""
     command = ["ps", "-o", f"{column}=", "-p", str(pid)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words, a number
     return answer.stdout.strip()
 
 
 def _path(data_dir: str) -> Path:
-    """Return the path of the run file in the data folder."""
-    return Path(data_dir) / FILE_NAME
+    return Path(data_dir) / "server.json"

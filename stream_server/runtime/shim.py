@@ -9,9 +9,9 @@ The server runs this file by its path with ``-I -S``. It imports only the standa
 part of the server's. Arguments: the lock file, the log file of Redis, a folder to remove at the end, the command of
 Redis.
 
-The shim writes lines to standard output: ``locked``, ``started PID``, ``exit CODE``, or ``busy PID`` and ``failed
-WHY``. Between ``locked`` and ``started`` it waits for the line ``go``. Meanwhile the server checks the folder, which no
-other process can change because of the lock.
+The shim writes lines to standard output: ``locked``, ``started PID`` and ``exit CODE`` of Redis; or ``busy PID`` if the
+Redis of another server holds the lock; or ``failed WHY``. After ``locked`` it waits for the line ``go``. Meanwhile the
+server checks the folder, which no other process can change because of the lock.
 """
 
 import ctypes
@@ -31,20 +31,15 @@ LOCK_SECONDS = 2.0
 """Seconds to wait for the lock. The Redis of a server that was just killed needs a moment to end."""
 
 STOP_GRACE_SECONDS = 2.0
-"""Seconds that Redis has to end after SIGTERM before SIGKILL.
-
-SIGKILL loses no acknowledged write, and the whole server must stop within five seconds.
-"""
+"""Seconds that Redis has to end after SIGTERM before SIGKILL, which loses no acknowledged write."""
 
 PRIVATE_FOLDER_PREFIX = "stream-server-"
-"""Prefix of the names of the private temporary folders."""
 
 PR_SET_PDEATHSIG = 1
-"""Number of the prctl(2) option that sets the signal sent when the parent dies."""
 
 
 class ShimCommand(Enum):
-    """A command to the shim."""
+    """A command to the shim, by the server's pipe or a signal: start Redis, stop Redis, or no command."""
 
     GO = "go"
     END = "end"
@@ -52,7 +47,7 @@ class ShimCommand(Enum):
 
 
 class CommandChannel:
-    """Reads the server's pipe and the process's signals in one place, without a race between them."""
+    """Receives the shim's commands: lines in the server's pipe, and signals. A signal between two waits is not lost."""
 
     def __init__(self) -> None:
         self._wake, write = os.pipe()
@@ -64,7 +59,7 @@ class CommandChannel:
             signal.signal(number, lambda _number, _frame: None)
 
     def receive(self, seconds: float | None) -> ShimCommand:
-        """Return the next command; NOTHING after ``seconds`` (None: no limit) or when a child process changed state."""
+        """Wait for a command and return it. Return NOTHING after ``seconds`` (None: no limit), or when Redis ends."""
         ready, _, _ = select.select([0, self._wake], [], [], seconds)
         if self._wake in ready and {signal.SIGTERM, signal.SIGINT} & set(os.read(self._wake, 512)):
             return ShimCommand.END
@@ -74,13 +69,13 @@ class CommandChannel:
 
 
 def send_line(line: str) -> None:
-    """Send one line to the server; ignore errors, because the pipe on standard input reports a dead server."""
+    """Send one line to the server. Ignore errors: if the server died, the shim notices it at its standard input."""
     with suppress(OSError):
         os.write(1, f"{line}\n".encode())
 
 
 def take_lock(lock: int, commands: CommandChannel) -> bool:
-    """Wait up to :data:`LOCK_SECONDS` for the lock; return whether it was taken before a command to end arrived."""
+    """Lock the data folder. Return False if :data:`LOCK_SECONDS` pass first, or if the command END arrives."""
     end = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -93,19 +88,15 @@ def take_lock(lock: int, commands: CommandChannel) -> bool:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """Return the function by which the child process asks the kernel to kill it when the shim dies.
+    """Return a ``preexec_fn`` for Redis: the kernel then kills Redis when the shim dies. Return None if not on Linux.
 
-    None if not on Linux.
-
-    The signal is SIGKILL, because a stopped or busy Redis would survive SIGTERM. The kernel already has every write
-    that Redis acknowledged, and the disk has it with ``appendfsync always``.
+    The signal is SIGKILL, because a stopped or busy Redis would survive SIGTERM. No acknowledged write is lost.
     """
     if sys.platform != "linux":
         return None
     libc, shim = ctypes.CDLL(None), os.getpid()
 
     def prepare() -> None:
-        """Run in the child before it becomes Redis."""
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != shim:  # the shim died before prctl, so the kernel never sends the signal
             os._exit(1)
@@ -114,20 +105,16 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def spawn(command: list[str], log: str, lock: int) -> subprocess.Popen[bytes]:
-    """Start Redis with both outputs appended to ``log``; raises OSError if the command cannot run."""
-    with open(log, "ab", opener=_private) as output:
+    """Start Redis, which inherits the descriptor ``lock``; append its output to the file ``log``. Raises OSError."""
+    with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
         return subprocess.Popen(  # noqa: S603 - the server's own command
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            pass_fds=(lock,),
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=(lock,),
             preexec_fn=die_with_parent(),  # noqa: PLW1509 - the shim has one thread, so the child may run Python
-        )
+        )  # fmt: skip
 
 
 def wait_for_exit(redis: subprocess.Popen[bytes], commands: CommandChannel) -> int:
-    """Wait until Redis ends, or end it on command; return its exit code, negative for a signal."""
+    """Wait until Redis ends, or stop it if END arrives. Return its exit code, or minus the signal that killed it."""
     while redis.poll() is None:
         if commands.receive(None) is ShimCommand.END:
             return terminate(redis)
@@ -135,7 +122,7 @@ def wait_for_exit(redis: subprocess.Popen[bytes], commands: CommandChannel) -> i
 
 
 def terminate(redis: subprocess.Popen[bytes]) -> int:
-    """Send SIGTERM, and SIGKILL after :data:`STOP_GRACE_SECONDS`; return the exit code of Redis."""
+    """Stop Redis with SIGTERM, or with SIGKILL after :data:`STOP_GRACE_SECONDS`. Return its exit code."""
     redis.terminate()
     try:
         return redis.wait(STOP_GRACE_SECONDS)
@@ -145,22 +132,19 @@ def terminate(redis: subprocess.Popen[bytes]) -> int:
 
 
 def read_lock_owner(lock: int) -> tuple[str, str]:
-    """Return what the last holder wrote into the lock file: the pid of its Redis and its private folder.
-
-    Empty if nothing.
-    """
+    """Return the pid of Redis and the temporary folder that the last shim wrote into the lock file, or empty texts."""
     pid, _, scratch = os.fsdecode(os.pread(lock, 4096, 0)).partition(" ")
     return pid, scratch
 
 
 def remove_leftover_folder(scratch: str) -> None:
-    """Remove the private folder of a server that was killed together with its shim; do nothing for any other folder."""
+    """Remove the temporary folder that a killed server left. Ignore a path without the prefix of such folders."""
     if scratch.rpartition("/")[2].startswith(PRIVATE_FOLDER_PREFIX):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def run_shim(lock_file: str, log: str, scratch: str, command: list[str]) -> int:
-    """Take the lock, wait for ``go``, start Redis and wait for its end; return 0 if Redis ran, else 1."""
+    """Lock the data folder, wait for the server's ``go``, then run Redis to its end. Return 0 if Redis ran, else 1."""
     commands = CommandChannel()
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     if not take_lock(lock, commands):
@@ -179,7 +163,7 @@ def run_shim(lock_file: str, log: str, scratch: str, command: list[str]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the shim until Redis ends, then remove the private folder with the socket; return the exit code."""
+    """Run the shim until Redis ends, then remove the temporary folder of Redis' socket. Return the exit code."""
     lock_file, log, scratch, *command = arguments
     try:
         return run_shim(lock_file, log, scratch, command)
@@ -188,11 +172,6 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read; used as the ``opener`` of ``open``."""
-    return os.open(path, flags, 0o600)
 
 
 if __name__ == "__main__":

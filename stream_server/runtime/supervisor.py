@@ -1,10 +1,8 @@
-"""Supervising several worker processes: start, watch, restart and stop them.
-
-This module knows nothing about the server.
+"""Supervising several worker processes: start, watch, restart and stop them. The module is independent of their work.
 
 The supervisor starts each worker with ``--supervised FD``, the worker's end of a socket pair, and with ``--listening
-FD`` if the workers inherit the listening socket (see ``listening``). Over the socket pair the worker sends one byte per
-second (see ``worker_heartbeat``), and notices when the supervisor ends, however it died.
+FD`` if the workers inherit the listening socket (see ``listening``). The worker sends one byte per second from its
+event loop, and notices by the end of the socket that the supervisor is gone, however it died.
 
 - The supervisor restarts a worker that ends, with a longer delay each time this repeats.
 - It kills a worker that sends no heartbeat, because new connections to a frozen worker would hang.
@@ -12,34 +10,34 @@ second (see ``worker_heartbeat``), and notices when the supervisor ends, however
 """
 
 import asyncio
+import faulthandler
+import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
-SUPERVISED_OPTION = "--supervised"
-"""Hidden option of a worker: the number of its descriptor to the supervisor."""
-
-LISTENING_OPTION = "--listening"
-"""Hidden option of a worker that inherits its listening socket: the number of the descriptor."""
+BEAT_INTERVAL_SECONDS = 1.0
+FROZEN_TIMEOUT_SECONDS = 30.0
+"""Seconds after which a worker whose event loop stands still ends itself, in case no supervisor is left to kill it."""
 
 START_TIMEOUT_SECONDS = 30.0
-"""Seconds until the first heartbeat of a worker, which imports its code and connects to Redis first."""
+"""Seconds that a worker has to send its first heartbeat. Before that it imports its code and connects to Redis."""
 
 MAX_RESTART_DELAY_SECONDS = 5.0
-"""Longest delay in seconds before a worker is restarted. The first delay is 0.1 s and each further one is doubled."""
+"""Longest delay in seconds before the supervisor restarts a worker. The first delay is 0.1 s; then it doubles."""
 
 STABLE_AFTER_BEATS = 10
-"""Number of heartbeats after which earlier failures of the worker's slot no longer count."""
+"""Number of heartbeats after which earlier failures of the worker's predecessors no longer count."""
 
 MAX_START_FAILURES = 3
 """Number of failures in a row after which the supervisor gives up, if no worker has ever sent a heartbeat."""
 
 
 class WorkerProcess:
-    """One running worker process and the heartbeats that it sent."""
+    """The supervisor's handle of one worker process. ``beats`` is the number of heartbeats that the worker sent."""
 
     def __init__(
         self, slot: int, process: asyncio.subprocess.Process, channel: socket.socket, on_beat: Callable[[], None]
@@ -62,57 +60,44 @@ class WorkerProcess:
         return self.process.returncode is not None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process; do nothing if it has ended."""
+        """Send a signal to the worker process; do nothing if it has ended."""
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
     def reload(self) -> None:
-        """Send SIGHUP, so the worker reloads its settings.
-
-        Before its first heartbeat the worker has no handler and SIGHUP would kill it, so the signal is sent after the
-        first heartbeat.
-        """
-        self._reload_pending = self.beats == 0
+        """Make the worker reload its settings with SIGHUP. If it is still starting, wait for its first heartbeat."""
+        self._reload_pending = self.beats == 0  # before the first heartbeat SIGHUP would kill the worker
         if not self._reload_pending:
             self.signal(signal.SIGHUP)
 
     def close(self) -> None:
-        """Close the socket to the worker. A process that still runs takes this as the end of its supervisor."""
+        """Close the socket to the worker. If the worker still runs, it then stops, as if its supervisor had ended."""
         asyncio.get_running_loop().remove_reader(self._channel)
         self._channel.close()
 
     def _on_readable(self) -> None:
-        """Count the heartbeats that arrived and send a pending reload; stop reading when the worker's end is closed."""
-        try:
-            received = self._channel.recv(4096)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            received = b""
-        self.beats += len(received)
-        if received:
+        received = _receive(self._channel)
+        if received == b"":
+            asyncio.get_running_loop().remove_reader(self._channel)
+        elif received:
+            self.beats += len(received)
             self._on_beat()
             if self._reload_pending:
                 self.reload()
-        else:
-            asyncio.get_running_loop().remove_reader(self._channel)
 
 
 class Supervisor:
-    """Keeps ``workers`` processes of one command running.
+    """Keeps ``workers`` processes of ``command`` running: starts, watches, restarts and stops them.
 
     Args:
-        command: Command that starts a worker.
-        env: Environment of the workers.
-        workers: Number of processes.
-        beat_seconds: Longest time without a heartbeat before a worker is killed.
-        stop_seconds: Time that a worker has to end after SIGTERM before it is killed.
+        beat_seconds: Longest time without a heartbeat before the supervisor kills a worker.
+        stop_seconds: Time that a worker has to end after SIGTERM before the supervisor kills it.
         report: Receives a sentence about each worker that ends or is killed.
         listener: Listening socket that the workers inherit; None if each binds its own.
 
     Attributes:
         restarts: Number of workers that were restarted.
-        ready: Event that is set when every slot has had a worker that sent a heartbeat.
+        ready: Event that is set when each worker, or its replacement, has sent a heartbeat.
     """
 
     def __init__(
@@ -137,13 +122,11 @@ class Supervisor:
         self._kill_requested = asyncio.Event()
 
     async def run(self) -> int:
-        """Keep the workers running until SIGTERM, SIGINT or :meth:`stop`.
+        """Keep the workers running until SIGTERM, SIGINT or :meth:`stop`, then stop them and return 0.
 
-        Return 0, or a worker's exit code if none can serve.
-
-        No worker is left when this method returns or is cancelled. A second SIGINT kills the workers at once, because a
-        person is waiting; a second SIGTERM does not, because SIGKILL exists for that. Both signals have no effect
-        afterwards, so they cannot interrupt what remains to be done, such as stopping Redis.
+        If no worker can start, return the exit code of the last one. All workers have ended when this method returns or
+        is cancelled. A second SIGINT kills them at once, because a person is waiting; a second SIGTERM does not. After
+        the return both signals have no effect, so they cannot interrupt later steps, such as stopping Redis.
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
@@ -159,22 +142,19 @@ class Supervisor:
             await asyncio.gather(stop, *slot_tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """Stop the workers, after which :meth:`run` returns. The second call kills them."""
+        """Ask the workers to stop, so that :meth:`run` returns. A second call kills the workers at once."""
         if self._stopping.is_set():
             self._kill_requested.set()
         self._stopping.set()
 
     def reload_workers(self, env: Mapping[str, str]) -> None:
-        """Send SIGHUP to the running workers, so they reload; start later workers with ``env``."""
+        """Make the running workers reload their settings. Workers that start later get the environment ``env``."""
         self._env = dict(env)
         for worker in self._running:
             worker.reload()
 
     async def _keep_slot_filled(self, slot: int) -> int:
-        """Run a worker in the slot again and again.
-
-        Return only if no worker can start, with the last exit code (1 for a signal).
-        """
+        """Run a worker, and a new one each time it ends. If no worker can start, give up and return the exit code."""
         failures = 0
         while True:
             env = self._env
@@ -198,12 +178,11 @@ class Supervisor:
             self.restarts += 1
 
     async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
-        """Start one worker process with its end of a new socket pair."""
         own_end, worker_end = socket.socketpair()
         own_end.setblocking(False)
-        inherited = {SUPERVISED_OPTION: worker_end.fileno()}
+        inherited = {"--supervised": worker_end.fileno()}
         if self._listener is not None:
-            inherited[LISTENING_OPTION] = self._listener.fileno()
+            inherited["--listening"] = self._listener.fileno()
         options = [word for name, fd in inherited.items() for word in (name, str(fd))]
         try:
             process = await asyncio.create_subprocess_exec(
@@ -218,10 +197,9 @@ class Supervisor:
         return WorkerProcess(slot, process, own_end, partial(self._on_first_beat, slot))
 
     async def _watch_worker(self, worker: WorkerProcess) -> None:
-        """Return when the worker has ended; kill it if it sends no heartbeat in time.
+        """Wait until the worker ends. Kill it after ``beat_seconds`` (at least 30 s for the first) without a heartbeat.
 
-        The method counts only ticks during which the supervisor itself ran, so a pause of the supervisor (a stopped
-        job, a suspended machine) is not taken for silence of the worker.
+        The method adds up its own waits and reads no clock, so no worker is killed after the machine was suspended.
         """
         tick = self._beat_seconds / 5
         silence, seen_beats = 0.0, 0
@@ -234,7 +212,7 @@ class Supervisor:
                 worker.signal(signal.SIGKILL)
 
     async def _stop_worker(self, worker: WorkerProcess) -> None:
-        """End the worker with SIGTERM, and with SIGKILL after ``stop_seconds`` or at a second SIGINT."""
+        """End the worker with SIGTERM. Use SIGKILL after ``stop_seconds``, or at the supervisor's second SIGINT."""
         if worker.process.returncode is None:
             worker.signal(signal.SIGTERM)
             killing = asyncio.create_task(self._kill_requested.wait())
@@ -248,7 +226,68 @@ class Supervisor:
         worker.close()
 
     def _on_first_beat(self, slot: int) -> None:
-        """Record that a worker in this slot has served; set ``ready`` once all slots have."""
         self._served_slots.add(slot)
         if len(self._served_slots) == len(self._slots):
             self.ready.set()
+
+
+class WorkerHeartbeat:
+    """The worker's side of the connection to its supervisor: sends heartbeats and notices the end of the supervisor.
+
+    ``fd`` is the descriptor that the worker got with ``--supervised``. Raises OSError if it is not a socket.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._channel = socket.socket(fileno=fd)
+        self._channel.setblocking(False)
+        self._channel.set_inheritable(False)
+        self._orphaned = asyncio.Event()
+
+    @contextmanager
+    def exit_if_orphaned(self) -> Iterator[None]:
+        """Use this around the worker's start. If the supervisor ends inside the ``with`` block, end this process.
+
+        A starting worker has no clients, and might wait forever for a Redis that ended with the supervisor.
+        """
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._channel, os._exit, 1)
+        try:
+            yield
+        finally:
+            loop.remove_reader(self._channel)
+
+    async def run(self) -> None:
+        """Send a heartbeat per second; the first reports that the worker serves. Return when the supervisor has ended.
+
+        The caller must then stop the worker. If this takes :data:`FROZEN_TIMEOUT_SECONDS`, or if the event loop is
+        blocked for that long, a thread of the interpreter prints the stack and ends the process.
+        """
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._channel, self._on_readable)
+        try:
+            while not self._orphaned.is_set():
+                faulthandler.dump_traceback_later(FROZEN_TIMEOUT_SECONDS, exit=True, file=2)
+                with suppress(OSError):  # the buffer is full (a stopped supervisor), or the reader sees the end
+                    self._channel.send(b".")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._orphaned.wait(), BEAT_INTERVAL_SECONDS)
+        except asyncio.CancelledError:
+            faulthandler.cancel_dump_traceback_later()
+            raise
+        finally:
+            loop.remove_reader(self._channel)
+            self._channel.close()
+
+    def _on_readable(self) -> None:
+        if _receive(self._channel) == b"":  # a supervisor never sends data, so this is its end
+            self._orphaned.set()
+
+
+def _receive(channel: socket.socket) -> bytes | None:
+    """Return the bytes that have arrived: empty if the other side closed the socket, None if there are none yet."""
+    try:
+        return channel.recv(4096)
+    except BlockingIOError:
+        return None
+    except ConnectionError:
+        return b""

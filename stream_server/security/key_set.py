@@ -1,7 +1,8 @@
-"""A key set at a URL (RFC 7517), fetched for the token authority and kept while the URL does not answer.
+"""Fetches the public keys (a JWK set, RFC 7517) of another issuer of tokens from a URL.
 
-An unknown key name in a token causes a new fetch, at most once in 30 seconds, so made-up key names cannot overload the
-URL. The fetch follows no redirect, so the keys come from the configured host. The answer has a size limit.
+While the URL does not answer, the keys of the last fetch stay in use. An unknown key id (``kid``) in a token causes a
+new fetch, at most once in 30 seconds, so made-up key ids cannot overload the URL. The fetch follows no redirect, so the
+keys come from the configured host.
 """
 
 import asyncio
@@ -19,21 +20,16 @@ MIN_REFRESH_SECONDS = 30.0
 """Shortest time in seconds between two fetches."""
 
 FETCH_TIMEOUT_SECONDS = 5.0
-"""Timeout of one fetch in seconds, from connecting to the last byte."""
-
 MAX_KEY_SET_BYTES = 2**20
-"""Longest key set in bytes."""
+"""Bounds of one fetch, from connecting to the last byte."""
 
 
 class KeySetUnusable(Exception):
-    """The URL did not answer with a key set of allowed size."""
+    """Raised when the URL of the key set answers with a status not 200, or over :data:`MAX_KEY_SET_BYTES` bytes."""
 
 
 class RemoteKeySet:
-    """Keeps the token authority's keys up to date from ``url``.
-
-    Make it inside the running loop and close it at the end.
-    """
+    """Fetches the keys with which ``authority`` verifies tokens. Create it in a running event loop, and close it."""
 
     def __init__(self, url: str, authority: TokenAuthority, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
@@ -48,19 +44,16 @@ class RemoteKeySet:
         await self._session.close()
 
     async def ensure_key_for(self, token: str) -> None:
-        """Fetch the key set if the token names a key that the authority lacks. This method never raises."""
+        """Fetch the key set if ``token`` names a key that the authority lacks. A failed fetch is only logged."""
         if self._authority.has_key_for(token):
             return
         async with self._refresh_lock:
-            if not self._authority.has_key_for(token) and self._may_refresh():
+            may_fetch = self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
+            if may_fetch and not self._authority.has_key_for(token):
                 await self._refresh()
 
-    def _may_refresh(self) -> bool:
-        """Return whether the last fetch is long enough ago."""
-        return self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
-
     async def _refresh(self) -> None:
-        """Fetch the key set and give it to the authority; on failure log that and keep the current keys."""
+        """Fetch the key set and give it to the authority. If the fetch fails, log the failure and keep the old keys."""
         self._refreshed_at = self._clock()
         try:
             self._authority.replace_keys(await self._fetch())
@@ -68,7 +61,6 @@ class RemoteKeySet:
             logger.warning("key set refresh failed, keeping the current keys: %s", type(error).__name__)
 
     async def _fetch(self) -> bytes:
-        """Return the body that the URL answers with; raises :class:`KeySetUnusable` or an error of the HTTP client."""
         async with self._session.get(self._url, allow_redirects=False) as answer:
             if answer.status != 200:
                 raise KeySetUnusable

@@ -1,8 +1,7 @@
 """Issuing and verifying JSON Web Tokens (RFC 7519, with the advice of RFC 8725).
 
-This module uses neither network nor clock. The settings pin the algorithm; the token cannot choose it. A server whose
-key does not fit its algorithm does not start. PyJWT checks the signature and this module checks the claims. All claims
-are required, and the caller passes the current time.
+PyJWT checks the signature and this module checks the claims, which are all required. A server whose key does not fit
+its algorithm does not start. The module uses neither network nor clock: the caller passes the current time.
 """
 
 import re
@@ -37,20 +36,14 @@ MAX_TIME_SECONDS = 253_402_300_800
 TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 """Accepted values of ``typ`` in lower case (RFC 9068 for the last two)."""
 
-PRIVATE_KEY_TYPES: dict[str, type[Any]] = {
-    "RS256": rsa.RSAPrivateKey,
-    "ES256": ec.EllipticCurvePrivateKey,
-    "EdDSA": ed25519.Ed25519PrivateKey,
+KEY_TYPES: dict[str, tuple[type[Any], type[Any]]] = {
+    "RS256": (rsa.RSAPrivateKey, rsa.RSAPublicKey),
+    "ES256": (ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey),
+    "EdDSA": (ed25519.Ed25519PrivateKey, ed25519.Ed25519PublicKey),
 }
-"""Class of the private keys of each asymmetric algorithm."""
-PUBLIC_KEY_TYPES: dict[str, type[Any]] = {
-    "RS256": rsa.RSAPublicKey,
-    "ES256": ec.EllipticCurvePublicKey,
-    "EdDSA": ed25519.Ed25519PublicKey,
-}
-"""Class of the public keys of each asymmetric algorithm."""
-ALGORITHMS = ("HS256", *PUBLIC_KEY_TYPES)
-"""All supported algorithms."""
+"""Classes of the private and the public keys of each asymmetric algorithm."""
+
+ALGORITHMS = ("HS256", *KEY_TYPES)
 
 _USER_ID = re.compile(r"[0-9]{1,20}")
 
@@ -61,10 +54,10 @@ class Claims:
 
     Attributes:
         sub: The user's id.
-        scopes: What the token allows.
+        scopes: Names of the permissions that the token gives, such as ``read`` or ``stream``.
         jti: The token's id.
-        iat: When it was issued, in seconds since 1970.
-        exp: When it expires, in seconds since 1970.
+        iat: When the token was issued, in seconds since 1970.
+        exp: When the token expires, in seconds since 1970.
     """
 
     sub: str
@@ -75,7 +68,7 @@ class Claims:
 
 
 class _Payload(msgspec.Struct):
-    """The claims with their types. A missing claim is an error; unknown claims are ignored."""
+    """The claims of a token, decoded but not checked. A missing claim is an error; unknown claims are ignored."""
 
     iss: str
     sub: str
@@ -91,13 +84,9 @@ _decode_payload = msgspec.json.Decoder(_Payload).decode
 
 
 class TokenAuthority:
-    """Issues and verifies tokens with the key of the settings.
+    """Issues and verifies JSON Web Tokens. If the settings name no key, it uses the HS256 key ``secret``.
 
-    Raises :class:`InvalidSetting` for a key that is too short, unreadable, or of another family than the algorithm.
-
-    Args:
-        config: The settings.
-        secret: HS256 key to use if the settings have none.
+    Raises :class:`InvalidSetting` if the key is too short, unreadable, or not a key for the algorithm of the settings.
     """
 
     def __init__(self, config: Config, secret: str = "") -> None:
@@ -110,7 +99,7 @@ class TokenAuthority:
         self._has_key_set = not config.jwt_jwks_url
 
     def issue(self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float) -> tuple[str, Claims]:
-        """Return a new token for user ``sub``, valid for ``ttl_seconds`` from ``now``, and its claims.
+        """Return a new token and its claims, for the user id ``sub``, valid ``ttl_seconds`` from ``now`` (Unix time).
 
         Raises :class:`Unavailable` if the server has only a public key.
         """
@@ -127,8 +116,8 @@ class TokenAuthority:
     def verify(self, token: str, now: float) -> Claims:
         """Return the claims of the token if it is valid at ``now`` (seconds since 1970).
 
-        Raises :class:`Unauthorized` with the code ``token_expired`` if only its expiry is wrong, otherwise with
-        ``invalid_token``. The messages repeat nothing from the token.
+        Raises :class:`Unauthorized`, with the code ``token_expired`` if only the expiry is wrong. The messages never
+        repeat a part of the token.
         """
         payload = self._verify_signature(token)
         self._check_claims(payload, now)
@@ -137,7 +126,7 @@ class TokenAuthority:
         return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
 
     def has_key_for(self, token: str) -> bool:
-        """Return whether the authority has the key that the token names. Return True for text that is not a token."""
+        """Return False if fetching the key set may help, because the authority lacks the key that the token names."""
         if self._keys_by_kid is None:
             return True
         try:
@@ -147,10 +136,10 @@ class TokenAuthority:
         return self._has_key_set and (header.get("kid") is None or header["kid"] in self._keys_by_kid)
 
     def replace_keys(self, document: bytes) -> int:
-        """Replace the keys by those of a JWK set (RFC 7517); return how many are usable.
+        """Replace the keys by the usable ones of the JWK set ``document`` (RFC 7517); return the number of usable keys.
 
-        Keys of another algorithm or use are ignored. The current keys stay if no key is usable, or if the document is
-        not a key set, which raises ValueError.
+        Keys for another algorithm or use are not usable. If the set has no usable key, the current keys stay. If
+        ``document`` is not a key set, they stay too, and the method raises ValueError.
         """
         found = _parse_key_set(document, self.algorithm)
         if found:
@@ -159,7 +148,7 @@ class TokenAuthority:
         return len(found)
 
     def _verify_signature(self, token: str) -> _Payload:
-        """Return the claims of a token with a valid signature; raises :class:`Unauthorized`."""
+        """Return the unchecked claims; raises :class:`Unauthorized` if the token's header or signature is not valid."""
         header = self._read_header(token)
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
@@ -169,10 +158,14 @@ class TokenAuthority:
             body = self._jws.decode(token, self._verification_key(header), algorithms=[self.algorithm])
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise Unauthorized("the token's signature is not valid") from None
-        return _parse_payload(body)
+        try:
+            return _decode_payload(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            names = "iss, sub, aud, iat, exp, jti and scope"
+            raise Unauthorized(f"the token must carry {names}, each of its type (RFC 7519)") from None
 
     def _read_header(self, token: str) -> dict[str, Any]:
-        """Return the header of the token; raises :class:`Unauthorized` unless it names the pinned algorithm."""
+        """Return the token's unverified header; raises :class:`Unauthorized` if ``alg`` is not that of the settings."""
         if len(token) > MAX_TOKEN_BYTES:
             raise Unauthorized("the token is longer than 8 KiB")
         try:
@@ -200,10 +193,7 @@ class TokenAuthority:
         return self._keys_by_kid[kid]
 
     def _check_claims(self, payload: _Payload, now: float) -> None:
-        """Raise :class:`Unauthorized` for the first claim that is not acceptable at ``now``.
-
-        The caller checks the expiry.
-        """
+        """Raise :class:`Unauthorized` if a claim is wrong at ``now``. Only :meth:`verify` checks the expiry."""
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
         faults = {
             "iss": payload.iss != self._issuer,
@@ -220,17 +210,17 @@ class TokenAuthority:
 
 
 def signing_secret(config: Config) -> str:
-    """Return the HS256 key of a server with these settings; for another algorithm, ``jwt_secret`` as it is."""
+    """Return ``jwt_secret``. If it is empty and the algorithm is HS256, return the key in the data folder instead."""
     if config.jwt_algorithm != "HS256":
         return config.jwt_secret
     return config.jwt_secret or load_or_create_secret(config.data_dir)
 
 
 def load_or_create_secret(data_dir: str) -> str:
-    """Return the HS256 key in the data folder, created if missing; without a data folder, a random key.
+    """Return the HS256 key in ``jwt.secret`` of the data folder; create the file with a random key if it is missing.
 
-    The file is ``jwt.secret``, which only its owner can read. Raises :class:`InvalidSetting` if other users can read
-    it, because they could have copied the key.
+    If ``data_dir`` is empty, return a new random key. Raises :class:`InvalidSetting` if other users can read the file,
+    because they could have copied the key.
     """
     if not data_dir:
         return secrets.token_urlsafe(48)
@@ -243,10 +233,7 @@ def load_or_create_secret(data_dir: str) -> str:
 
 
 def _write_exclusively(path: Path, text: str) -> None:
-    """Write the file completely or not at all.
-
-    If several servers start at once, one wins: a link never replaces a file.
-    """
+    """Create ``path`` with ``text`` in one step. If another server has created the file meanwhile, keep that file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     draft.touch(mode=0o600, exist_ok=False)
@@ -259,18 +246,8 @@ def _write_exclusively(path: Path, text: str) -> None:
         draft.unlink()
 
 
-def _parse_payload(body: bytes) -> _Payload:
-    """Return the typed claims; raises :class:`Unauthorized` if one is missing or of the wrong type."""
-    try:
-        return _decode_payload(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise Unauthorized(
-            "the token must carry iss, sub, aud, iat, exp, jti and scope, each of its type (RFC 7519)"
-        ) from None
-
-
 def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
-    """Return the signing key and the verifying key; (None, None) if a key set is fetched instead."""
+    """Return the key that signs and the key that verifies tokens. Both are None if ``jwt_jwks_url`` gives the keys."""
     algorithm = config.jwt_algorithm
     if algorithm not in ALGORITHMS:
         raise InvalidSetting(f"--jwt-algorithm must be one of {', '.join(ALGORITHMS)}")
@@ -286,7 +263,7 @@ def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
 
 
 def _hmac_key(text: str) -> bytes:
-    """Return the HMAC key. A public key is refused, because everybody could sign with it (CVE-2022-29217)."""
+    """Return ``text`` as HS256 key. Refuse a public key, because everybody could sign with it (CVE-2022-29217)."""
     key = text.encode()
     if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
         raise InvalidSetting("--jwt-secret holds a public or private key, which must not be the secret of HS256")
@@ -296,10 +273,7 @@ def _hmac_key(text: str) -> bytes:
 
 
 def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
-    """Return the private and the public key of a PEM file.
-
-    The private key is None if the file has only a public one.
-    """
+    """Return private and public key of the PEM file. The private key is None if the file holds only a public key."""
     try:
         text = Path(file).read_bytes()
         if b"PRIVATE KEY" not in text:
@@ -307,14 +281,14 @@ def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
         private = serialization.load_pem_private_key(text, password=None)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
-    if not isinstance(private, PRIVATE_KEY_TYPES[algorithm]):
+    if not isinstance(private, KEY_TYPES[algorithm][0]):
         raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     return private, _check_public_key(private.public_key(), algorithm)
 
 
 def _check_public_key(key: Any, algorithm: str) -> Any:
     """Return ``key`` if it fits the algorithm and is long enough; raises :class:`InvalidSetting` otherwise."""
-    if not isinstance(key, PUBLIC_KEY_TYPES[algorithm]):
+    if not isinstance(key, KEY_TYPES[algorithm][1]):
         raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         raise InvalidSetting(f"an RSA key must have {MIN_RSA_BITS} bits or more")
@@ -324,7 +298,7 @@ def _check_public_key(key: Any, algorithm: str) -> Any:
 
 
 def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
-    """Return the usable public keys of a JWK set by ``kid``; raises ValueError if the document is not a JWK set."""
+    """Return a dict of key id to key for ``algorithm``. Raises ValueError if ``document`` is not a JWK set."""
     try:
         listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
@@ -338,12 +312,12 @@ def _parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
 
 
 def _parse_jwk(item: Any, algorithm: str) -> Any:
-    """Return the public key in one item of a key set; None if it is unusable or for another purpose."""
+    """Return the public key in one item of a JWK set; None if it is not a valid key for ``algorithm`` signatures."""
     if not isinstance(item, dict) or item.get("use", "sig") != "sig" or item.get("alg", algorithm) != algorithm:
         return None
     key: Any
     try:
         key = jwt.PyJWK(item, algorithm=algorithm).key
-        return _check_public_key(key.public_key() if isinstance(key, PRIVATE_KEY_TYPES[algorithm]) else key, algorithm)
+        return _check_public_key(key.public_key() if isinstance(key, KEY_TYPES[algorithm][0]) else key, algorithm)
     except (jwt.PyJWTError, InvalidSetting, ValueError, TypeError, KeyError):
         return None

@@ -10,21 +10,13 @@ from redis.exceptions import RedisError
 
 from stream_server.store.keys import CONNECTS_PREFIX, connects_suffix
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.errors import unavailable_error
+from stream_server.store.redis.refusals import unavailable_error
 
 CONNECT_WINDOW_MINUTES = 15
-"""Length of a window in minutes."""
 
 
 class ConnectAllowance(NamedTuple):
-    """The state of a user's window after a connect.
-
-    Attributes:
-        admitted: Whether the connect is allowed.
-        limit: Number of connects allowed in a window.
-        remaining: Number of connects left in this window.
-        resets_at: End of the window in seconds since 1970.
-    """
+    """Whether a user may connect now, and how many connects remain until ``resets_at`` (seconds since 1970)."""
 
     admitted: bool
     limit: int
@@ -33,7 +25,7 @@ class ConnectAllowance(NamedTuple):
 
 
 class ConnectRateLimiter:
-    """Counts the connects of each user. A window begins with the first connect in it."""
+    """Counts each user's connects in windows of 15 minutes. A window begins with the user's first connect in it."""
 
     def __init__(self, redis: RedisClient) -> None:
         self._redis = redis
@@ -46,7 +38,7 @@ class ConnectRateLimiter:
         self._limiter = FixedWindowRateLimiter(storage)
 
     async def admit(self, uid: str, max_connects: int) -> ConnectAllowance:
-        """Count one connect of a user who may connect ``max_connects`` times in a window. Raises `Unavailable`."""
+        """Count a connect; admit ``max_connects`` in 15 minutes. Raises `Unavailable` if Redis does not answer."""
         limit = _ConnectLimit(max_connects, CONNECT_WINDOW_MINUTES)
         try:
             async with asyncio.timeout(self._redis.timeout_seconds):
@@ -58,8 +50,7 @@ class ConnectRateLimiter:
 
 
 class _ConnectLimit(RateLimitItemPerMinute):
-    """A limit whose keys come from our key table. After a change of the limit, the counts continue."""
+    """A limit for the library `limits`. Its Redis key names only the user, so a new limit keeps the counts."""
 
     def key_for(self, *identifiers: bytes | str | float) -> str:
-        """Return the suffix of the counter's key for a user id."""
         return connects_suffix(str(identifiers[0]))

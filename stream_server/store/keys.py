@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """One row of the table.
+    """One row of the table of Redis keys.
 
     Attributes:
-        name: Name of the row, also in Lua's table ``KEY``.
+        name: Name of the row in Python, and of the field in Lua's table ``KEY``.
         prefix: Fixed beginning of the key.
-        tail: Variable end of the key, in angle brackets. Empty for a single key.
+        tail: Variable end of the key, such as ``<uid>``. Empty if there is only one such key.
         type: Redis type of the value.
         description: What the key holds.
     """
@@ -29,20 +29,14 @@ class Key(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """The whole key with its variable parts in angle brackets."""
+        """The whole key with variable parts in angle brackets, for example ``{core}:user:<uid>``."""
         return self.prefix + self.tail
 
 
 CORE_KEYS: tuple[Key, ...] = (
     Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the log's last entry, last `fence`"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
-    Key(
-        "rollbacks",
-        "{core}:rollbacks",
-        "",
-        "ZSET",
-        "`<from> <to>` of each rollback, scored by the id of its entry; capped",
-    ),
+    Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id; capped"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
     Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more"),
@@ -102,13 +96,7 @@ CORE_KEYS: tuple[Key, ...] = (
 DERIVED_KEYS: tuple[Key, ...] = (
     Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
     Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
-    Key(
-        "connects",
-        "connects:",
-        "{<uid>}",
-        "STRING",
-        "number of connects in the current window; expires with the window",
-    ),
+    Key("connects", "connects:", "{<uid>}", "STRING", "connects in the current window; expires with the window"),
 )
 """Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
 
@@ -128,12 +116,12 @@ CONNECTS_PREFIX = _PREFIX_BY_NAME["connects"].removesuffix(":")
 
 
 def key_for(name: str, *parts: str) -> str:
-    """Return the key of the row ``name`` for these ids, joined by colons: ``key_for("likes", "42")``."""
+    """Return the Redis key of the table row ``name`` for these ids, for example ``key_for("likes", "42")``."""
     return _PREFIX_BY_NAME[name] + ":".join(parts)
 
 
 def parse(key: str) -> tuple[str, str]:
-    """Return the row name and the id of a key. Both are empty if the key has no id or is not in the table."""
+    """Split a Redis key into row name and id. Both are empty if the key has no id or is not in the table of keys."""
     tag_length = len(_CORE_TAG) if key.startswith(_CORE_TAG) else 0
     prefix = key[: key.find(":", tag_length) + 1]
     if prefix not in _NAME_BY_PREFIX:
@@ -142,21 +130,21 @@ def parse(key: str) -> tuple[str, str]:
 
 
 def home_timeline(uid: str) -> str:
-    """Return the key of a user's home timeline."""
+    """Return the Redis key of a user's home timeline."""
     return f"{_PREFIX_BY_NAME['home']}{{{uid}}}"
 
 
 def list_timeline(list_id: str) -> str:
-    """Return the key of a list's timeline."""
+    """Return the Redis key of the timeline of a list (of users)."""
     return f"{_PREFIX_BY_NAME['timeline']}{{{list_id}}}"
 
 
 def connects_suffix(uid: str) -> str:
-    """Return the part of a connect counter's key after :data:`CONNECTS_PREFIX` and a colon."""
+    """Return the variable end of the Redis key that counts a user's connects. `CONNECTS_PREFIX` is the beginning."""
     return f"{{{uid}}}"
 
 
 def lua_key_table(used_names: Collection[str]) -> str:
-    """Return the line of Lua that defines the keys used by a script."""
+    """Return a line of Lua that defines the table ``KEY`` with the key prefixes of the rows ``used_names``."""
     rows = ",".join(f"{key.name}='{key.prefix}'" for key in CORE_KEYS if key.name in used_names)
     return f"local KEY={{{rows}}}"

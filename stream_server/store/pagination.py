@@ -19,15 +19,9 @@ MAX_SCRIPT_CALLS = 16
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page of a list the client wants.
+    """A client's request for a page of ``count`` items of a list, by a cursor or by a page number from 1.
 
-    "Older" means further down the list. For a list that begins with its oldest item, ``before`` returns the next items.
-
-    Attributes:
-        count: Number of items.
-        before: Cursor. Return items older than this.
-        after: Cursor. Return items newer than this.
-        page: Number of the page from the start, from 1.
+    A cursor names an item. ``before`` requests the items below it in the list, ``after`` the items above it.
     """
 
     count: int = 30
@@ -35,14 +29,19 @@ class PageRequest:
     after: str | None = None
     page: int | None = None
 
+    @property
+    def skip(self) -> int:
+        """Number of items before the page with the requested number. 0 if the request has no number."""
+        return 0 if self.page is None else (self.page - 1) * self.count
+
 
 class Page(NamedTuple):
-    """One page of a list.
+    """One page of a list, and the cursors of its neighbours.
 
     Attributes:
         items: The items as JSON.
-        next: Cursor for ``before`` to get the next page, or None at the end.
-        prev: Cursor for ``after`` to get the previous page, or None at the start.
+        next: Cursor that requests the next page as ``before``. None at the end of the list.
+        prev: Cursor that requests the previous page as ``after``. None at the start of the list.
     """
 
     items: list[bytes]
@@ -51,13 +50,13 @@ class Page(NamedTuple):
 
 
 class ListPosition(NamedTuple):
-    """The position of an item: its score and its member. Lists are ordered by these pairs."""
+    """The position of an item in a sorted set: its score, then its member. A page cursor contains both."""
 
     score: int
     member: str
 
     def cursor(self, list_name: str) -> str:
-        """Return the cursor of this position on the list ``list_name``."""
+        """Return this position as an opaque text for clients. The text is valid only for the list ``list_name``."""
         return f"{self.score}-{self.member}-{_list_digest(list_name)}"
 
 
@@ -66,7 +65,7 @@ PositionedItem = tuple[ListPosition, bytes]
 
 
 def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
-    """Return the position of a cursor. Raises `InvalidCursor` unless it belongs to the list ``list_name``."""
+    """Return a page cursor's position. Raises `InvalidCursor` for ``param`` if it is malformed or for another list."""
     match = _CURSOR.fullmatch(cursor)
     if match is None or match[3] != _list_digest(list_name):
         raise InvalidCursor("this cursor does not belong to this list", param=param)
@@ -81,54 +80,37 @@ async def read_page(
     *arguments: str | int,
     oldest_first: bool = False,
     list_name: str | None = None,
-) -> Page:
-    """Read one page of the sorted set ``key`` with the script ``script_name``, usually in one round trip.
-
-    More round trips are needed only if more than a thousand members before the page are not visible. Raises
-    `InvalidCursor` and the errors of the script.
-
-    Args:
-        scripts: The scripts of the store.
-        script_name: Name of the script that reads the members.
-        key: Key of the sorted set.
-        page_request: The page to read.
-        arguments: Further arguments of the script.
-        oldest_first: Whether the list begins with its oldest item.
-        list_name: Name of the list in its cursors, if it is not the whole set.
-    """
-    return (
-        await read_page_with_extra(
-            scripts, script_name, key, page_request, *arguments, oldest_first=oldest_first, list_name=list_name
-        )
-    )[0]
-
-
-async def read_page_with_extra(
-    scripts: Scripts,
-    script_name: str,
-    key: str,
-    page_request: PageRequest,
-    *arguments: str | int,
-    oldest_first: bool = False,
-    list_name: str | None = None,
 ) -> tuple[Page, list[Any]]:
-    """Read one page like :func:`read_page`. Also return the further values of the script's reply."""
+    """Read one page of the Redis sorted set ``key`` with the script ``script_name``.
+
+    Returns the page, and further values of the script's reply, such as a count. More than 1,000 hidden members in a row
+    cost another round trip, and after 16 the page is shorter than requested. A cursor is valid only for the same
+    ``list_name``, by default ``key``. Raises `InvalidCursor` and the errors of the script.
+    """
     cursor_name = list_name or key
     start, backwards = parse_page_start(page_request, cursor_name)
-    direction = "before" if backwards == oldest_first else "after"
-    skip = 0 if page_request.page is None else (page_request.page - 1) * page_request.count
-    found, stopped_at, extra = await _collect(
-        scripts, script_name, key, direction, start, page_request.count + 1, skip, arguments
-    )
+    direction, end = ("before", "+inf") if backwards == oldest_first else ("after", "-inf")
+    score, member = (end, "") if start is None else (str(start.score), start.member)
+    skip, found, stopped_at, extra = page_request.skip, list[PositionedItem](), None, list[Any]()
+    for _ in range(MAX_SCRIPT_CALLS):
+        max_items = page_request.count + 1 - len(found)
+        flat, stopped_at, *extra = await scripts.call(
+            script_name, key, key, direction, score, member, max_items, skip, *arguments
+        )
+        found += [(ListPosition(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]
+        if not stopped_at or len(found) > page_request.count:
+            stopped_at = None
+            break
+        score, member, skip = stopped_at[0].decode(), stopped_at[1].decode(), int(stopped_at[2])
     page = make_page(found, page_request, cursor_name, backwards=backwards, started_at_cursor=start is not None)
-    if stopped_at is None:
-        return page, extra
-    cursor = stopped_at.cursor(cursor_name)
-    return page._replace(prev=cursor) if backwards else page._replace(next=cursor), extra
+    if stopped_at:
+        cursor = ListPosition(int(score), member).cursor(cursor_name)
+        page = page._replace(prev=cursor) if backwards else page._replace(next=cursor)
+    return page, extra
 
 
 def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPosition | None, bool]:
-    """Return the position where a page begins, or None for the list's start, and whether the page goes backwards."""
+    """Return the position of the request's cursor (None without a cursor), and whether the cursor is ``after``."""
     if page_request.after is not None:
         return parse_cursor(page_request.after, list_name, "after"), True
     return None if page_request.before is None else parse_cursor(page_request.before, list_name, "before"), False
@@ -137,7 +119,7 @@ def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPos
 def make_page(
     found: list[PositionedItem], page_request: PageRequest, list_name: str, *, backwards: bool, started_at_cursor: bool
 ) -> Page:
-    """Make a page from ``found``. If the list continues, ``found`` has one item more than the page."""
+    """Make a page from ``found``. If the list goes on, pass one item more than requested, so it gets a cursor."""
     has_more = len(found) > page_request.count
     shown = found[: page_request.count]
     if backwards:
@@ -149,34 +131,5 @@ def make_page(
     return Page(items, last if has_more else None, first if started_at_cursor or (page_request.page or 1) > 1 else None)
 
 
-async def _collect(
-    scripts: Scripts,
-    script_name: str,
-    key: str,
-    direction: str,
-    position: ListPosition | None,
-    max_items: int,
-    skip: int,
-    arguments: tuple[str | int, ...],
-) -> tuple[list[PositionedItem], ListPosition | None, list[Any]]:
-    """Call the script until there are enough items.
-
-    Return the items, the position where the search stopped early or None, and the further values of the reply.
-    """
-    found: list[PositionedItem] = []
-    end = "+inf" if direction == "before" else "-inf"
-    score, member = (end, "") if position is None else (str(position.score), position.member)
-    for _ in range(MAX_SCRIPT_CALLS):
-        flat, stopped_at, *extra = await scripts.call(
-            script_name, key, key, direction, score, member, max_items - len(found), skip, *arguments
-        )
-        found += [(ListPosition(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]
-        if not stopped_at or len(found) >= max_items:
-            return found, None, extra
-        score, member, skip = stopped_at[0].decode(), stopped_at[1].decode(), int(stopped_at[2])
-    return found, ListPosition(int(score), member), extra
-
-
 def _list_digest(list_name: str) -> str:
-    """Return the short hash of a list's name that its cursors contain."""
     return blake2b(list_name.encode(), digest_size=4).hexdigest()

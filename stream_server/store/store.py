@@ -18,8 +18,8 @@ from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import Scripts, SizeLimits
-from stream_server.store.redis.server_info import parse_info
 from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
 from stream_server.store.social.follows import FollowRequests, Follows
@@ -48,19 +48,17 @@ MIN_REDIS_VERSION = (6, 2)
 
 
 DEFAULT_SIZE_LIMITS = SizeLimits()
-"""Limits of the log and the timelines if the caller sets none."""
 
 
 class RedisTooOld(RuntimeError):
-    """Redis is older than the oldest supported version."""
+    """The version of Redis is lower than 6.2, the oldest supported version."""
 
 
 class Store:
-    """All data in one Redis. It connects at :meth:`open`.
+    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use.
 
     Attributes:
-        read_admission: Limit of concurrent reads for streams that open or catch up.
-        detect_language: Detects the language of a status whose author did not state it.
+        read_admission: Limits how many Redis calls of opening streams run at once in this server process.
     """
 
     def __init__(
@@ -76,14 +74,10 @@ class Store:
     ) -> None:
         """Make the store without connecting.
 
-        Args:
-            url: URL of the primary, or of its Sentinels.
-            timeout_seconds: Longest wait in seconds for each reply of Redis.
-            replica_url: URL of a replica to read and subscribe from, or empty.
-            min_write_replicas: Number of replicas that must acknowledge a write.
-            size_limits: Limits of the log, the timelines and the passes of jobs.
-            detect_language: Detects the language of a status whose author did not state it.
-            verify_feed: Makes the feed check its own position on the log.
+        ``url`` names the primary, or its Sentinels. ``replica_url`` names a replica for log reads and the subscription;
+        it is empty without a replica. ``min_write_replicas`` is the number of replicas that must acknowledge each
+        write. ``detect_language`` finds the language of a status if its author gave none. ``verify_feed`` makes the
+        feed (the link from Redis to the hub) compare its position with the log.
         """
         self.detect_language = detect_language
         self.read_admission = ReadAdmission()
@@ -92,38 +86,39 @@ class Store:
             self._redis, RedisClient(replica_url, timeout_seconds, replica=True) if replica_url else None
         )
         self._scripts = Scripts(self._redis, size_limits, min_write_replicas)
-        self.users = Users(self._redis, self._scripts)
-        self.sessions = Sessions(self._redis, self._scripts)
-        self.tickets = Tickets(self._redis)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
         self.timelines = Timelines(self._redis, self._scripts)
         self.repair = Repair(self._redis, self._scripts, self.job_queue)
-        self.statuses = Statuses(self._redis, self._scripts, self.syndication, detect_language)
-        self.follows = Follows(self._scripts, self.syndication)
-        self.user_graphs = UserGraphs(self._scripts)
-        self.follow_requests = FollowRequests(self._scripts, self.syndication)
-        self.relations = Relations(self._scripts)
-        self.blocks = Blocks(self._scripts, self.syndication)
-        self.mutes = Mutes(self._scripts)
-        self.notifications = Notifications(self._scripts)
-        self.reports = Reports(self._scripts, self.syndication)
-        self.suspensions = Suspensions(self._scripts)
-        self.likes = Likes(self._scripts)
-        self.favorites = Favorites(self._scripts)
-        self.comments = Comments(self._redis, self._scripts)
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.rollbacks = Rollbacks(self._scripts)
         self.retention = Retention(self._redis, self._scripts)
-        self.lists = Lists(self._scripts, self.syndication)
-        self.groups = Groups(self._scripts)
-        self.talks = Talks(self._redis, self._scripts)
-        self.rules = StoredRules(self._scripts)
+        connections = (self._redis, self._scripts, self.syndication)
+        self.users = Users(*connections)
+        self.sessions = Sessions(*connections)
+        self.tickets = Tickets(*connections)
+        self.statuses = Statuses(*connections, detect_language)
+        self.follows = Follows(*connections)
+        self.user_graphs = UserGraphs(*connections)
+        self.follow_requests = FollowRequests(*connections)
+        self.relations = Relations(*connections)
+        self.blocks = Blocks(*connections)
+        self.mutes = Mutes(*connections)
+        self.notifications = Notifications(*connections)
+        self.reports = Reports(*connections)
+        self.suspensions = Suspensions(*connections)
+        self.likes = Likes(*connections)
+        self.favorites = Favorites(*connections)
+        self.comments = Comments(*connections)
+        self.lists = Lists(*connections)
+        self.groups = Groups(*connections)
+        self.talks = Talks(*connections)
+        self.rules = StoredRules(*connections)
 
     @cached_property
     def connect_rate_limiter(self) -> "ConnectRateLimiter":
-        """The limit of reconnects per user."""
+        """The object that limits how often each user may open a stream."""
         # The library behind it is slow to import, and only the server needs it.
         from stream_server.store.connect_rate_limiter import ConnectRateLimiter  # noqa: PLC0415 - see above
 
@@ -131,27 +126,26 @@ class Store:
 
     @property
     def last_written(self) -> Position:
-        """The newest log entry that this process wrote. A feed that does not receive it is broken."""
+        """Position of the newest log entry that this process wrote. The feed checks that it receives this entry."""
         return self._scripts.last_written
 
     async def open(self) -> None:
-        """Check the version of Redis and load the scripts. Raises :class:`RedisTooOld` or `Unavailable`."""
+        """Load the Lua scripts. Raises `RedisTooOld` below Redis 6.2, and `Unavailable` if Redis does not answer."""
         (info,) = await self._redis.execute(("INFO", "server"))
         _check_version(parse_info(info).get("redis_version", ""))
         await self._scripts.install()
         await self._warn_about_eviction()
 
     async def ping(self) -> None:
-        """Check that Redis answers. Raises `Unavailable` if it does not."""
+        """Raise `Unavailable` if Redis does not answer."""
         await self._redis.execute(("PING",))
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to Redis."""
         await self._replica_router.close()
         await self._redis.close()
 
     async def _warn_about_eviction(self) -> None:
-        """Log a warning if Redis may evict keys."""
         try:
             (info,) = await self._redis.execute(("INFO", "memory"))
         except ApiError:
@@ -162,7 +156,6 @@ class Store:
 
 
 def _check_version(version: str) -> None:
-    """Raise `RedisTooOld` unless ``version``, such as 7.2.4, is supported."""
     match = re.match(r"(\d+)\.(\d+)", version)
     if match is None or (int(match[1]), int(match[2])) < MIN_REDIS_VERSION:
         raise RedisTooOld("Redis 6.2 or newer is needed")

@@ -1,4 +1,4 @@
-"""One row of the URL table."""
+"""One row of the URL table (``routes.py``): the definition of one HTTP route."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -21,12 +21,7 @@ JSON_MEDIA_TYPE = "application/json"
 
 
 class RedisRoundTrips(NamedTuple):
-    """The most round trips to Redis that one answer needs.
-
-    Attributes:
-        limit: The number of round trips, without the one that checks the token.
-        reason: Why the answer needs more than one.
-    """
+    """Maximum round trips to Redis for one request, without the token check. ``reason`` says why if it is above 1."""
 
     limit: int
     reason: str = ""
@@ -40,12 +35,7 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Dialect(NamedTuple):
-    """The parts of another streaming protocol that all its routes share.
-
-    Attributes:
-        error_response: Builds the answer for an error.
-        read_token: Finds the token in a request; raises Unauthorized if there is none.
-    """
+    """The functions that all routes of a foreign protocol (Twitter's) share: to render errors and to read tokens."""
 
     error_response: Callable[[ApiError], web.Response]
     read_token: Callable[[web.Request], Awaitable[str]]
@@ -53,26 +43,17 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path, with the access rule, the shapes of requests and answers, and the handler.
-
-    The middleware enforces a row, and the OpenAPI document is made from all rows without a dialect, so each row must
-    be correct.
+    """One HTTP route: its method and path, who may call it, the structs of requests and answers, and its handler.
 
     Attributes:
-        method: GET, POST, PUT, PATCH or DELETE.
-        path: The path, with parameters in braces.
-        handler: Answers the request.
         scope: The scope that the token must have, or :data:`ANY_TOKEN`, or :data:`NO_TOKEN`.
-        query: The shape of the query. None means that the handler reads the query itself.
-        body: The shape of the JSON body, or None for no body.
-        response: The shape of the JSON answer, or None if the answer is not JSON.
-        status: The status of a success.
+        query: The struct of the query. None means that the handler reads the query itself.
+        body: The struct of the JSON body, or None for no body.
+        response: The struct of the JSON answer, or None if the answer is not JSON.
         is_streaming: Whether the answer lasts as long as the connection, or waits for events.
-        other_statuses: Further statuses of a success.
         media_type: The media type of an answer that is not JSON.
-        extra_error_statuses: Statuses of errors that do not follow from the rest of the row.
+        extra_error_statuses: Error statuses for the OpenAPI document that the other attributes do not imply.
         me_parameter: The path parameter in which ``me`` may stand for the caller, or "".
-        round_trips: The most round trips to Redis that the answer needs; see ``has_round_trip_limit``.
         accepts_ticket: Whether a ticket in the URL may replace the token.
         is_write: False for a POST that writes nothing, so an Idempotency-Key has no effect.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
@@ -98,5 +79,5 @@ class Route:
 
     @property
     def has_round_trip_limit(self) -> bool:
-        """Whether ``round_trips`` limits the route. Streams and the server's own pages have no limit."""
+        """Whether the maximum ``round_trips`` applies to the route: true for ``/v1/`` routes that do not stream."""
         return self.path.startswith("/v1/") and not self.is_streaming

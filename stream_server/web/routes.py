@@ -1,4 +1,4 @@
-"""The URL table. The server answers 404 for other paths, and refuses requests that a row does not allow."""
+"""The URL table: all routes of the server. Other paths get 404, and requests that a row does not allow are refused."""
 
 from aiohttp import web
 
@@ -24,18 +24,35 @@ from stream_server.web.api import (
 )
 from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.http.app_keys import ROUTES
-from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageQuery
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN, RedisRoundTrips, Route
+from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer, PageQuery
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
 from stream_server.web.streaming import long_poll, stream
 
-PASSWORD_TRIPS = RedisRoundTrips(
-    2, "one before and one after hashing the password, because hashing costs more than Redis"
-)
+PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
 FANOUT_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; completing the fan-out job")
 FOLLOW_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; completing the jobs")
 EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its author as of posting, from the log")
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
+
+V1_STREAMS = {
+    "/1.1/statuses/filter.json": v1.filter_stream,
+    "/1.1/statuses/sample.json": v1.sample_stream,
+    "/1.1/statuses/firehose.json": v1.firehose_stream,
+}
+
+
+def _page(path: str, handler: Handler, response: type[PageAnswer]) -> Route:
+    """Return a row of the URL table for a GET route that answers with one page of a list."""
+    return Route("GET", path, handler, "read", PageQuery, response=response)
+
+
+def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_ROUND_TRIP) -> Route:
+    """Return a row of the URL table for a GET route that answers with one page of a timeline's statuses."""
+    return Route(
+        "GET", path, handler, "read", NumberedPageQuery, response=timelines.StatusPage, round_trips=round_trips
+    )
+
 
 # A row takes one or two lines, so that the table can be read at a glance.
 # fmt: off
@@ -58,28 +75,26 @@ ROUTE_TABLE: tuple[Route, ...] = (
           response=follows.FollowState, extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS),
     Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", follows.FollowQuery,
           response=follows.FollowState, round_trips=FOLLOW_TRIPS),
-    Route("GET", "/v1/users/me/requests", follows.list_received_requests, "read", PageQuery, response=users.UserPage),
-    Route("GET", "/v1/users/me/requests/sent", follows.list_sent_requests, "read", PageQuery, response=users.UserPage),
+    _page("/v1/users/me/requests", follows.list_received_requests, users.UserPage),
+    _page("/v1/users/me/requests/sent", follows.list_sent_requests, users.UserPage),
     Route("PUT", "/v1/users/me/requests/{id}", follows.approve_request, "write", response=follows.FollowRequestState,
           round_trips=FOLLOW_TRIPS),
     Route("DELETE", "/v1/users/me/requests/{id}", follows.refuse_request, "write", response=follows.FollowRequestState),
-    Route("GET", "/v1/users/me/blocks", blocks.list_blocks, "read", PageQuery, response=users.UserPage),
+    _page("/v1/users/me/blocks", blocks.list_blocks, users.UserPage),
     Route("PUT", "/v1/users/me/blocks/{id}", blocks.block, "write", response=blocks.BlockState,
           round_trips=FOLLOW_TRIPS),
     Route("DELETE", "/v1/users/me/blocks/{id}", blocks.unblock, "write", response=blocks.BlockState),
-    Route("GET", "/v1/users/me/mutes", blocks.list_mutes, "read", PageQuery, response=users.UserPage),
+    _page("/v1/users/me/mutes", blocks.list_mutes, users.UserPage),
     Route("PUT", "/v1/users/me/mutes/{id}", blocks.mute, "write", response=blocks.MuteState),
     Route("DELETE", "/v1/users/me/mutes/{id}", blocks.unmute, "write", response=blocks.MuteState),
     Route("GET", "/v1/users/by-login/{login}", users.get_by_login, "read", response=users.User),
     Route("GET", "/v1/users/{id}", users.get, "read", response=users.User),
-    Route("GET", "/v1/users/{id}/followers", follows.list_followers, "read", PageQuery, response=users.UserPage),
-    Route("GET", "/v1/users/{id}/following", follows.list_following, "read", PageQuery, response=users.UserPage),
+    _page("/v1/users/{id}/followers", follows.list_followers, users.UserPage),
+    _page("/v1/users/{id}/following", follows.list_following, users.UserPage),
     Route("GET", "/v1/users/{id}/relationship/{other}", relations.get_relationship, "read",
           response=relations.RelationshipState),
-    Route("GET", "/v1/users/{id}/common-following/{other}", relations.list_common_following, "read", PageQuery,
-          response=users.UserPage),
-    Route("GET", "/v1/users/{id}/common-followers/{other}", relations.list_common_followers, "read", PageQuery,
-          response=users.UserPage),
+    _page("/v1/users/{id}/common-following/{other}", relations.list_common_following, users.UserPage),
+    _page("/v1/users/{id}/common-followers/{other}", relations.list_common_followers, users.UserPage),
     Route("POST", "/v1/sessions", sessions.log_in, NO_TOKEN, body=sessions.NewSession, response=sessions.Session,
           status=201, extra_error_statuses=(401, 403), round_trips=PASSWORD_TRIPS),
     Route("DELETE", "/v1/sessions", sessions.log_out, ANY_TOKEN, status=204),
@@ -88,7 +103,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/statuses", statuses.get_many, "read", IdsQuery, response=statuses.StatusesById),
     Route("GET", "/v1/statuses/{id}", statuses.get, "read", response=statuses.Status),
     Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write", status=204, round_trips=FANOUT_TRIPS),
-    Route("GET", "/v1/statuses/{id}/likes", likes.list_likers, "read", PageQuery, response=users.UserPage),
+    _page("/v1/statuses/{id}/likes", likes.list_likers, users.UserPage),
     Route("PUT", "/v1/users/me/likes/{id}", likes.like, "write", response=likes.LikeCount),
     Route("DELETE", "/v1/users/me/likes/{id}", likes.unlike, "write", response=likes.LikeCount),
     Route("GET", "/v1/users/me/likes/{id}", likes.get_like, "read", response=likes.LikeState),
@@ -97,12 +112,10 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/users/me/favorites/{id}", likes.get_favorite, "read", response=likes.FavoriteState),
     Route("POST", "/v1/statuses/{id}/comments", comments.post, "write", body=comments.NewComment,
           response=comments.Comment, status=201),
-    Route("GET", "/v1/statuses/{id}/comments", comments.list_under_status, "read", PageQuery,
-          response=comments.CommentPage),
+    _page("/v1/statuses/{id}/comments", comments.list_under_status, comments.CommentPage),
     Route("GET", "/v1/comments/{id}", comments.get, "read", response=comments.Comment),
     Route("DELETE", "/v1/comments/{id}", comments.delete, "write", status=204),
-    Route("GET", "/v1/notifications", notifications.list_notifications, "read", PageQuery,
-          response=notifications.NotificationPage),
+    _page("/v1/notifications", notifications.list_notifications, notifications.NotificationPage),
     Route("PUT", "/v1/notifications/read", notifications.mark_read, "write", body=notifications.ReadMark,
           response=notifications.UnreadCount),
     Route("POST", "/v1/reports", reports.create, "write", body=reports.NewReport, response=reports.Report, status=201,
@@ -115,61 +128,51 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/admin/suspensions", suspensions.list_suspended, "admin", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", response=suspensions.SuspensionState),
     Route("DELETE", "/v1/admin/suspensions/{id}", suspensions.reinstate, "admin", response=suspensions.SuspensionState),
-    Route("GET", "/v1/users/{id}/lists", lists.list_owned, "read", PageQuery, response=lists.ListPage),
-    Route("GET", "/v1/users/{id}/listed", lists.list_memberships, "read", PageQuery, response=lists.ListPage),
+    _page("/v1/users/{id}/lists", lists.list_owned, lists.ListPage),
+    _page("/v1/users/{id}/listed", lists.list_memberships, lists.ListPage),
     Route("POST", "/v1/lists", lists.create, "write", body=lists.NewList, response=lists.List, status=201,
           extra_error_statuses=(413,)),
     Route("GET", "/v1/lists/{id}", lists.get, "read", response=lists.List),
     Route("PATCH", "/v1/lists/{id}", lists.update, "write", body=lists.ListChanges, response=lists.List),
     Route("DELETE", "/v1/lists/{id}", lists.delete, "write", status=204),
-    Route("GET", "/v1/lists/{id}/members", lists.list_members, "read", PageQuery, response=users.UserPage),
+    _page("/v1/lists/{id}/members", lists.list_members, users.UserPage),
     Route("PUT", "/v1/lists/{id}/members/{uid}", lists.add_member, "write", response=lists.List,
           extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS),
     Route("DELETE", "/v1/lists/{id}/members/{uid}", lists.remove_member, "write", response=lists.List,
           round_trips=FOLLOW_TRIPS),
-    Route("GET", "/v1/users/me/groups", groups.list_own, "read", PageQuery, response=groups.GroupPage),
+    _page("/v1/users/me/groups", groups.list_own, groups.GroupPage),
     Route("POST", "/v1/groups", groups.create, "write", body=groups.NewGroup, response=groups.Group, status=201,
           extra_error_statuses=(413,)),
     Route("GET", "/v1/groups/{id}", groups.get, "read", response=groups.Group),
     Route("PATCH", "/v1/groups/{id}", groups.update, "write", body=groups.GroupChanges, response=groups.Group),
     Route("DELETE", "/v1/groups/{id}", groups.delete, "write", status=204),
-    Route("GET", "/v1/groups/{id}/members", groups.list_members, "read", PageQuery, response=users.UserPage),
+    _page("/v1/groups/{id}/members", groups.list_members, users.UserPage),
     Route("PUT", "/v1/groups/{id}/members/{uid}", groups.add_member, "write", response=groups.Group,
           extra_error_statuses=(413,), me_parameter="uid"),
     Route("DELETE", "/v1/groups/{id}/members/{uid}", groups.remove_member, "write", response=groups.Group,
           me_parameter="uid"),
     Route("POST", "/v1/talks", talks.open_talk, "write", body=talks.NewTalk, response=talks.Talk, status=201,
           other_statuses=(200,)),
-    Route("GET", "/v1/talks", talks.list_own, "read", PageQuery, response=talks.TalkPage),
+    _page("/v1/talks", talks.list_own, talks.TalkPage),
     Route("GET", "/v1/talks/{id}", talks.get, "read", response=talks.Talk),
     Route("POST", "/v1/talks/{id}/messages", talks.send_message, "write", body=talks.NewTalkMessage,
           response=talks.TalkMessage, status=201),
-    Route("GET", "/v1/talks/{id}/messages", talks.list_messages, "read", PageQuery, response=talks.TalkMessagePage),
+    _page("/v1/talks/{id}/messages", talks.list_messages, talks.TalkMessagePage),
     Route("GET", "/v1/talks/{id}/messages/{message}", talks.get_message, "read", response=talks.TalkMessage),
     Route("PUT", "/v1/talks/{id}/read", talks.mark_read, "write", body=talks.TalkReadMark,
           response=talks.TalkReadState),
     Route("GET", "/v1/timelines/home", timelines.home_timeline, "read", timelines.HomeTimelineQuery,
           response=timelines.StatusPage, round_trips=RANKED_TIMELINE_TRIPS),
-    Route("GET", "/v1/users/me/mentions", timelines.mention_timeline, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/users/me/favorites", timelines.favorite_statuses, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/users/{id}/statuses", timelines.profile_timeline, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/users/{id}/likes", timelines.liked_statuses, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/statuses/{id}/reposts", timelines.list_reposts, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/statuses/{id}/replies", timelines.list_replies, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/statuses/{id}/conversation", timelines.list_conversation, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/tags/{tag}/statuses", timelines.hashtag_timeline, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
-    Route("GET", "/v1/lists/{id}/statuses", timelines.list_timeline, "read", NumberedPageQuery,
-          response=timelines.StatusPage, round_trips=TIMELINE_TRIPS),
-    Route("GET", "/v1/groups/{id}/statuses", timelines.group_timeline, "read", NumberedPageQuery,
-          response=timelines.StatusPage),
+    _timeline("/v1/users/me/mentions", timelines.mention_timeline),
+    _timeline("/v1/users/me/favorites", timelines.favorite_statuses),
+    _timeline("/v1/users/{id}/statuses", timelines.profile_timeline),
+    _timeline("/v1/users/{id}/likes", timelines.liked_statuses),
+    _timeline("/v1/statuses/{id}/reposts", timelines.list_reposts),
+    _timeline("/v1/statuses/{id}/replies", timelines.list_replies),
+    _timeline("/v1/statuses/{id}/conversation", timelines.list_conversation),
+    _timeline("/v1/tags/{tag}/statuses", timelines.hashtag_timeline),
+    _timeline("/v1/lists/{id}/statuses", timelines.list_timeline, TIMELINE_TRIPS),
+    _timeline("/v1/groups/{id}/statuses", timelines.group_timeline),
     Route("POST", "/v1/admin/users", users.create_accounts, "admin", body=users.NewAccounts,
           response=users.AccountResults),
     Route("POST", "/v1/streams/ticket", tickets.issue_ticket, "stream", response=tickets.Ticket, status=201,
@@ -192,18 +195,8 @@ ROUTE_TABLE: tuple[Route, ...] = (
           is_streaming=True, accepts_ticket=True),
     Route("POST", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
           is_streaming=True),
-    Route("GET", "/1.1/statuses/filter.json", v1.filter_stream, "stream", None, is_streaming=True,
-          dialect=v1.V1_DIALECT),
-    Route("POST", "/1.1/statuses/filter.json", v1.filter_stream, "stream", None, is_streaming=True,
-          dialect=v1.V1_DIALECT),
-    Route("GET", "/1.1/statuses/sample.json", v1.sample_stream, "stream", None, is_streaming=True,
-          dialect=v1.V1_DIALECT),
-    Route("POST", "/1.1/statuses/sample.json", v1.sample_stream, "stream", None, is_streaming=True,
-          dialect=v1.V1_DIALECT),
-    Route("GET", "/1.1/statuses/firehose.json", v1.firehose_stream, "stream", None, is_streaming=True,
-          dialect=v1.V1_DIALECT),
-    Route("POST", "/1.1/statuses/firehose.json", v1.firehose_stream, "stream", None, is_streaming=True,
-          dialect=v1.V1_DIALECT),
+    *(Route(method, path, handler, "stream", None, is_streaming=True, dialect=v1.V1_DIALECT)
+      for path, handler in V1_STREAMS.items() for method in ("GET", "POST")),
     Route("GET", "/2/tweets/search/stream", v2.search_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT),
     Route("GET", "/2/tweets/search/stream/rules", v2_rules.list_rules, "stream", None, dialect=v2.V2_DIALECT),
     Route("POST", "/2/tweets/search/stream/rules", v2_rules.change_rules, "stream", None, dialect=v2.V2_DIALECT),
@@ -214,10 +207,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
 
 
 def add_routes(app: web.Application, table: tuple[Route, ...] = ROUTE_TABLE) -> None:
-    """Register the routes of the table with aiohttp, and remember the row of each.
-
-    The server also answers HEAD for every GET except streams, because the answer to a stream never ends.
-    """
+    """Register ``table`` in ``app``, with HEAD for each GET except streams. ``app[ROUTES]`` has each route's row."""
     rows: dict[web.AbstractRoute, Route] = {}
     for row in table:
         rows[app.router.add_route(row.method, row.path, row.handler)] = row

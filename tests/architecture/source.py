@@ -9,7 +9,7 @@ PACKAGES = ("filters", "stream_server")
 
 
 def modules() -> dict[str, Path]:
-    """Every module of ours by its dotted name."""
+    """Return the file of every module of the two packages by its dotted name."""
     found = {}
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -20,12 +20,11 @@ def modules() -> dict[str, Path]:
 
 @cache
 def tree(path: Path) -> ast.Module:
-    """The parsed file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imports(path: Path) -> set[str]:
-    """The modules and names that a file imports, also those under ``TYPE_CHECKING``: a type-only cycle is a cycle."""
+    """Return the modules and names that a file imports, also those under ``TYPE_CHECKING``."""
     found: set[str] = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):

@@ -23,7 +23,6 @@ CODES = {
 
 
 def _called(name: str, *methods: str) -> Iterator[str]:
-    """The methods of these names that the module calls on something."""
     for node in ast.walk(tree(modules()[name])):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
             yield node.func.attr

@@ -20,7 +20,6 @@ AUTHORS = [str(7000 + number) for number in range(mix.AUTHORS)]
 
 
 def asked(number: int) -> Filter:
-    """The filter that client ``number`` asks for."""
     ((name, value),) = parse_qsl(mix.asker(number).query(number, AUTHORS))
     plain = (Track, Follow, Location, Sample, Firehose)
     makers: dict[str, type[Any]] = {one.name: one for one in plain}

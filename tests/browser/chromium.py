@@ -23,7 +23,7 @@ QUIET = (
 
 
 def program() -> str:
-    """The path of the browser; skips the test where there is none, or fails it where one is required."""
+    """Return the path of the browser. Skips the test if there is none, or fails it where a browser is required."""
     named = os.environ.get("CHROMIUM", "")
     found = named or next(filter(None, map(shutil.which, NAMES)), "")
     if not found:
@@ -33,7 +33,6 @@ def program() -> str:
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """A browser with nothing in it, gone at the end."""
     flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else [*QUIET]  # root's Chromium refuses its own sandbox
     path = program()  # before the driver, whose Node needs libraries that come with the browser
     async with async_playwright() as driver:

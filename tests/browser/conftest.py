@@ -11,7 +11,6 @@ from playwright.async_api import Page
 
 from tests.browser.chromium import chromium
 from tests.command_line import ROOT, clean_environment, running
-from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
 _ADDRESS = re.compile(r"Running on (\S+)")
@@ -19,7 +18,7 @@ _ADDRESS = re.compile(r"Running on (\S+)")
 
 @contextmanager
 def served(server: Server, folder: Path) -> Iterator[str]:
-    """The address of the example's page, which passes on what it asks of that server."""
+    """Serve the example's page, which passes its requests on to ``server``, and yield its address."""
     command = (sys.executable, "-u", ROOT / "examples" / "browser" / "serve.py", server.address, "0")
     with running(*command, folder=folder, env=clean_environment()) as program:
         program.until(lambda: _ADDRESS.search(program.out))
@@ -30,28 +29,20 @@ def served(server: Server, folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One real server, whose heartbeats come often and whose clients come back soon."""
+    """Start a server with frequent heartbeats and a short ``retry:``."""
     with Server(tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2", "--retry-ms", "100") as running:
         yield running
 
 
-@pytest.fixture
-async def api(server: Server) -> AsyncIterator[Api]:
-    """A session with that server, beside the browser."""
-    async with Api(server) as session:
-        yield session
-
-
 @pytest.fixture(scope="module")
 def site(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the example's page is, before that server."""
     with served(server, tmp_path_factory.mktemp("site")) as address:
         yield address
 
 
 @pytest.fixture
 async def tab() -> AsyncIterator[Page]:
-    """An empty tab, in which no script may fail."""
+    """Open an empty tab. The test fails if a script in it fails."""
     failures: list[str] = []
     async with chromium() as browser:
         page = await browser.new_page()

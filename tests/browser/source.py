@@ -21,14 +21,14 @@ url => {
 
 @dataclass
 class Source:
-    """``requests`` are those for streams that the tab sent, in order."""
+    """An EventSource in a tab. ``requests`` are the requests for streams that the tab sent, in order."""
 
     tab: Page
     requests: list[Request] = field(default_factory=list)
 
     @classmethod
     async def opened(cls, tab: Page, site: str, path: str) -> Self:
-        """An EventSource at ``path``, which may be a whole URL, made by a page of ``site``."""
+        """Open ``site`` in the tab, and there an EventSource at ``path``, which may be a whole URL."""
         made = cls(tab)
         tab.on("request", lambda request: made.requests.append(request) if "/v1/stream?" in request.url else None)
         await tab.goto(site)
@@ -36,7 +36,7 @@ class Source:
         return made
 
     async def until(self, kind: str, count: int = 1) -> list[dict[str, Any]]:
-        """What was heard of that kind, as soon as it is so many."""
+        """Wait until ``count`` messages of a kind were received, and return all of that kind."""
 
         async def found() -> list[dict[str, Any]]:
             events = [one for one in await self.heard() if one["kind"] == kind]
@@ -45,9 +45,8 @@ class Source:
         return await eventually(found, seconds=20, what=f"{count} of {kind}")
 
     async def until_closed(self) -> None:
-        """Wait for an error after which it does not come back."""
+        """Wait for an error after which the EventSource does not reconnect."""
         await eventually(lambda: self.tab.evaluate("gaveUp"), seconds=20, what="an error for good")
 
     async def heard(self) -> list[dict[str, Any]]:
-        """All that was heard up to now."""
         return list(await self.tab.evaluate("heard"))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.extended
 
 
 async def path(api: Api, token: str, **params: str) -> str:
-    """The URL of a stream, with a new ticket of that token."""
+    """Return the URL of a stream with a new ticket for the token."""
     made = await api.done("POST", "/v1/streams/ticket", token=token)
     return "/v1/stream?" + urlencode({**params, "ticket": made["ticket"]})
 

@@ -17,7 +17,7 @@ PASSWORD = "correct horse"  # of those who sign up by the front door
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
-    """A server of the test's own, at a port that it keeps; its tokens end soon."""
+    """Start a server with short tokens on a port that it keeps after a restart."""
     server = Server(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.2").start()
     server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
     try:
@@ -28,7 +28,6 @@ def own(tmp_path: Path) -> Iterator[Server]:
 
 
 async def listen(tab: Page, address: str, login: str, track: str) -> None:
-    """Fill in the form and wait until it listens."""
     await tab.goto(address)
     await tab.fill("[name=login]", login)
     await tab.fill("[name=password]", PASSWORD)

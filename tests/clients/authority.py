@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Writes into ``folder``: ``ca`` is what a client is to trust, ``certificate`` holds chain and key of localhost."""
+    """A certificate authority in ``folder``: ``ca`` is its root, ``certificate`` has the chain and key of localhost."""
 
     def __init__(self, folder: Path) -> None:
         root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
@@ -52,7 +52,7 @@ def _leaf(issuer: x509.Name, public: EllipticCurvePublicKey, root_key: EllipticC
 
 
 def _begun(subject: x509.Name, issuer: x509.Name, public: EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    """What both have: valid for a day, begun an hour ago, since clocks differ."""
+    """Start a certificate that is valid for a day. It begins an hour ago, because clocks differ."""
     begin = dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)
     return x509.CertificateBuilder(
         issuer, subject, public, x509.random_serial_number(), begin, begin + dt.timedelta(days=1)

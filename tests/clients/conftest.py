@@ -11,12 +11,11 @@ from tests.end_to_end.server import Server
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Who vouches for localhost."""
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture
 async def tls(server: Server, authority: Authority) -> AsyncIterator[TlsProxy]:
-    """The same server, spoken to by TLS."""
+    """Put TLS in front of the session's server."""
     async with TlsProxy(server.address, authority) as proxy:
         yield proxy

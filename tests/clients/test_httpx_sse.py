@@ -17,7 +17,7 @@ SECONDS = 20
 
 @asynccontextmanager
 async def stream(server: Server, uid: str, track: str, last_event_id: str = "") -> AsyncIterator[EventSource]:
-    """A stream as that client opens it; it goes on by itself from nowhere, so the caller hands over where it was."""
+    """Open a stream as httpx-sse does. It keeps no last id, so the caller passes one."""
     headers = {"Authorization": f"Bearer {mint(uid)}"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
     async with (
         httpx.AsyncClient(base_url=server.address, headers=headers, timeout=SECONDS) as client,
@@ -27,7 +27,7 @@ async def stream(server: Server, uid: str, track: str, last_event_id: str = "") 
 
 
 async def until(source: EventSource, kind: str, count: int = 1) -> list[ServerSentEvent]:
-    """All events up to so many of that kind; the heartbeats keep it from waiting for ever."""
+    """Return all events up to the given number of a kind. Heartbeats keep the loop from waiting forever."""
     heard: list[ServerSentEvent] = []
     async for event in source.aiter_sse():
         heard.append(event)

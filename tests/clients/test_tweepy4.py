@@ -17,7 +17,6 @@ PROGRAM = "tweepy4_v2.py"
 
 
 async def ask(server: Server, uid: str, *words: str) -> dict[str, Any]:
-    """What tweepy makes of the answer about rules."""
     async with client("tweepy4", PROGRAM, server.address, mint(uid), *words) as program:
         answer: dict[str, Any] = await program.hear("answer")
         assert await program.end() == 0

@@ -8,7 +8,7 @@ import pytest
 from tests.clients.tls_proxy import TlsProxy
 from tests.clients.venvs import client
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.ears import word
+from tests.end_to_end.people import word
 from tests.end_to_end.server import Server
 from tests.program import Program
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.extended
 
 
 async def heard(program: Program, message: dict[str, Any], times: int) -> None:
-    """Wait until the program has said this so often."""
+    """Wait until the program has printed ``message`` so many times."""
     while program.said.count(message) < times:
         await program._listen(str(message))
 
 
 async def written(api: Api, uid: str, term: str, friend: dict[str, Any]) -> dict[str, Any]:
-    """A status with all that entities are made of, somewhere."""
+    """Post a status with every kind of entity, a location, a place and media."""
     message = f"{term} 😍 & #tea for @{friend['login']} $TEA http://tea.com/{term}"
     return await api.post(
         uid, message, lang="en", location={"lon": 1.5, "lat": 2.5},
@@ -32,7 +32,6 @@ async def written(api: Api, uid: str, term: str, friend: dict[str, Any]) -> dict
 
 
 def seconds(iso: str) -> int:
-    """A time of ours as seconds since 1970."""
     return int(datetime.fromisoformat(iso).timestamp())
 
 

@@ -14,11 +14,7 @@ CHUNK_BYTES = 65_536
 
 
 class TlsProxy:
-    """Takes TLS on a free port of localhost and passes what is inside on to ``server``, a URL of plain HTTP.
-
-    ``address`` is the URL of its front, ``netloc`` that without the scheme, ``ca`` the file of the authority
-    to trust. It lives in the loop of the test: a client in the same loop must not block.
-    """
+    """Takes TLS on a free port of localhost and forwards the plain bytes to ``server``."""
 
     def __init__(self, server: str, authority: Authority) -> None:
         behind = urlsplit(server)
@@ -45,7 +41,6 @@ class TlsProxy:
         await asyncio.gather(*self._talks, return_exceptions=True)
 
     async def _talk(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """One connection, both ways, until either side hangs up."""
         task = asyncio.current_task()
         assert task is not None
         self._talks.add(task)
@@ -63,7 +58,6 @@ class TlsProxy:
 
 
 async def pump(reader: StreamReader, writer: StreamWriter) -> None:
-    """All that comes, as it comes, until one of the two hangs up."""
     with suppress(ConnectionError, ssl.SSLError):
         while data := await reader.read(CHUNK_BYTES):
             writer.write(data)

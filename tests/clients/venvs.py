@@ -35,7 +35,7 @@ INSTALL_SECONDS = 300
 
 
 def client_python(name: str) -> Path:
-    """The Python that has the client ``name``, installed now if it is not; fails with what the installer said."""
+    """Return the Python that has the client ``name``. Installs the client first if it is missing."""
     made = subprocess.run(
         [sys.executable, ".ci/clients.py", name],
         cwd=ROOT, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False,
@@ -46,7 +46,7 @@ def client_python(name: str) -> Path:
 
 @asynccontextmanager
 async def client(name: str, program: str, *arguments: object, ca: Path | None = None) -> AsyncIterator[Program]:
-    """A file of ``programs/``, run by the Python of the client ``name`` and killed at the end if it still runs."""
+    """Run a file of ``programs/`` by the Python of the client ``name``, and kill it at the end if it still runs."""
     python = await asyncio.to_thread(client_python, name)
     process = await asyncio.create_subprocess_exec(
         python, "-P", PROGRAMS / program, *map(str, arguments),
@@ -63,6 +63,6 @@ async def client(name: str, program: str, *arguments: object, ca: Path | None = 
 
 
 def environment(ca: Path | None) -> dict[str, str]:
-    """No setting of this machine but its path, no proxy, and no authority but ``ca``."""
+    """Return an environment without settings and proxies of this machine, which trusts only the authority ``ca``."""
     trusted = {} if ca is None else {"REQUESTS_CA_BUNDLE": str(ca), "SSL_CERT_FILE": str(ca)}
     return {"PATH": os.environ.get("PATH", os.defpath), "NO_PROXY": "*", "PYTHONUNBUFFERED": "1", **trusted}

@@ -1,1 +1,1 @@
-"""What holds for a whole kind of files."""
+"""Contracts of whole kinds of files: Lua scripts and the OpenAPI document."""

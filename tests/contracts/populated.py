@@ -1,4 +1,4 @@
-"""A little world behind a server: somebody who asks, others, and one of each thing that can be asked about."""
+"""Data for requests to a real server: a user, other users, and one of each thing that has a route."""
 
 import uuid
 from collections.abc import Callable
@@ -16,16 +16,16 @@ OF_THINGS = {
     "comments": "comments", "favorites": "statuses", "groups": "groups", "likes": "statuses", "lists": "lists",
     "messages": "messages", "reports": "reports", "rules": "rules", "statuses": "statuses", "talks": "talks",
 }  # fmt: skip
-"""The segment of a path before an id, and of what the id is; any other is a user's."""
+"""The noun of an id by the path segment before it. Other ids are users."""
 
 MEMBERS = {"group": "groups", "in_reply_to": "statuses", "list": "lists", "origin": "statuses", "status": "statuses"}
-"""A member of a body or query that holds an id, and of what; any other is a user's."""
+"""The noun of an id by the name of its member or parameter. Other ids are users."""
 
 Body = dict[str, Any]
 
 
 class Populated:
-    """What one operation is asked about: made anew for each, so that none finds what another has taken away."""
+    """The data for one operation. Each operation gets new data, because it may delete some."""
 
     def __init__(self, address: str, session: requests.Session, path: str) -> None:
         self._address = address
@@ -36,11 +36,11 @@ class Populated:
         self._ids: dict[str, list[str]] = {}
 
     def headers(self) -> dict[str, str]:
-        """With a token of its own, since the operation may end it."""
+        """A new token, because the operation may revoke it."""
         return {"Authorization": f"Bearer {mint(self.uid, ALL)}"}
 
     def real(self, name: str) -> list[str]:
-        """What exists and can stand for ``name``, which is in the path, a parameter or a member of a body."""
+        """Existing values for ``name``, a part of the path, a parameter or a member of a body."""
         texts = {"login": self.login, "tag": "world"}
         if name in texts:
             return [texts[name]]
@@ -51,23 +51,26 @@ class Populated:
         return found[::-1] if name == "other" else found
 
     def bodies(self, method: str) -> list[Body]:
-        """Bodies that are good for certain, where one that is made up has little chance."""
+        """Bodies that must succeed, where a generated one rarely does."""
         known = BODIES.get((method, self._path))
         return [] if known is None else known(self)
 
     def queries(self, method: str) -> list[Body]:
-        """The same of queries."""
+        """Queries that must succeed."""
         known = QUERIES.get((method, self._path))
         return [{}] if known is None else known(self)
 
     def of(self, noun: str) -> list[str]:
-        """The ids of a noun's things, of which some are made when they are first asked for."""
+        """The ids of a noun's things, created when first needed."""
         if noun not in self._ids:
             self._ids[noun] = getattr(self, f"_make_{noun}")()
         return self._ids[noun]
 
     def _make_users(self) -> list[str]:
-        """Three others, who write as oneself does, and follow one, or ask to; the first is followed, and lists one."""
+        """Create three authors who follow the user or request to.
+
+        The user follows the first, who has the user on a list.
+        """
         others = [self._sign_up(_fresh()) for _ in range(3)]
         if "/requests" in self._path:
             self._done("PATCH", "/v1/users/me", {"protected": True})
@@ -80,7 +83,7 @@ class Populated:
         return others
 
     def _make_statuses(self) -> list[str]:
-        """A reply, a quote and a repost of one's own, and what they are of, which is another's."""
+        """Create a reply, a quote and a repost by the user, after their original by another user."""
         root = self._made("/v1/statuses", {"message": f"hello @{self.login} #world"}, sub=self.of("users")[0])
         bodies: list[Body] = [
             {"message": "yes", "in_reply_to": root},
@@ -117,7 +120,6 @@ class Populated:
         return [one["id"] for one in made["rules"]]
 
     def _make_notifications(self) -> list[str]:
-        """Of those who began to follow and of the mention in a status."""
         self.of("statuses")
         return [one["id"] for one in self._done("GET", "/v1/notifications")["notifications"]]
 
@@ -131,7 +133,7 @@ class Populated:
         return made
 
     def _done(self, method: str, path: str, body: Body | None = None, *, sub: str = "") -> Any:
-        """The answer's value; all that is asked for here must succeed."""
+        """Send a request that must succeed. Returns the decoded answer."""
         headers = {} if path == "/v1/users" else {"Authorization": f"Bearer {mint(sub or self.uid, ALL)}"}
         answer = self._session.request(method, self._address + path, json=body, headers=headers)
         assert answer.ok, (method, path, answer.text)

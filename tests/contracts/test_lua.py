@@ -1,4 +1,4 @@
-"""What holds for every script: numbers become text in one place, JSON is only put together, time is ISO 8601."""
+"""Rules for every Lua script: conversions of numbers, JSON, time, and answers kept for retries."""
 
 import random
 import re
@@ -27,7 +27,6 @@ PARTS = _texts(LUA.joinpath("parts"))
 FILES = {"prelude.lua": PRELUDE, **VERBS, **{f"parts/{name}": text for name, text in PARTS.items()}}
 
 CHANGES = r"(?:HSET|HSETNX|SET|ZADD|HINCRBY|ZINCRBY|DEL|HDEL|ZREM|ZREMRANGEBY\w+|XADD|XTRIM|SADD|SREM|PUBLISH|INCR)"
-"""Commands that change something."""
 
 NUMBERS = r"(?:ms|seq|n|now|days|seconds|count|ties|number|year|month|day|i|\d+)"
 """Names that hold numbers in the scripts, and digits."""
@@ -44,14 +43,12 @@ FORBIDDEN = {
 
 
 def faults(text: str) -> list[str]:
-    """The forbidden things in a script, comments and strings left out."""
     code = re.sub(r"--[^\n]*|'[^'\n]*'", "''", text)
     return [name for name, pattern in FORBIDDEN.items() if re.search(pattern, code)]
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_scripts_turn_no_number_into_text_by_themselves(name: str) -> None:
-    """Lua's own conversions lose digits of ids."""
+def test_scripts_do_not_convert_numbers_to_text(name: str) -> None:
     assert faults(FILES[name]) == []
 
 
@@ -69,18 +66,16 @@ def test_scripts_turn_no_number_into_text_by_themselves(name: str) -> None:
     ],
 )
 def test_the_search_finds_each_fault(line: str, fault: str) -> None:
-    """The test above can fail."""
     assert fault in faults(line)
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))
-def test_scripts_say_what_they_are(name: str) -> None:
-    """Each opens with the parts that it needs, and its arguments in words."""
+def test_scripts_begin_with_their_parts_and_a_comment(name: str) -> None:
     assert re.match(r"(-- parts: [a-z_ ]+\n)?-- \w", VERBS[name])
 
 
 def _changing() -> set[str]:
-    """Functions of the parts that change something, by themselves or by calling one that does."""
+    """Functions of the parts that change data, directly or through another function."""
     bodies = {}
     for text in (PRELUDE, *PARTS.values()):
         for found in re.finditer(r"^local function (\w+)\(.*?^end", _code(text), re.MULTILINE | re.DOTALL):
@@ -101,18 +96,18 @@ def _code(text: str) -> str:
 
 CHANGING = _changing()
 OPENING = "-- parts: idempotent"
-"""How every write begins: that part gives the answer of the same request made before."""
+"""The first line of every write. This part returns the kept answer of the same request."""
 
 UNKEPT = {
     "job_advance.lua", "job_begin_pass.lua", "job_claim.lua", "job_delete_dependents.lua", "job_fail.lua",
-    "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_fix.lua", "log_record_rollback.lua",
+    "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_check.lua", "log_record_rollback.lua",
     "log_trim.lua",
 }  # fmt: skip
-"""Scripts of the queue of jobs, of mending and trimming: each may be run twice, so they keep no answer."""
+"""Scripts of jobs, repair and trimming. Each may run twice, so it keeps no answer."""
 
 
 def _first_change(code: str) -> int:
-    """Where a verb first changes something; its own functions count where they are called, which is below."""
+    """The index at which a script first changes data, directly or by a call."""
     calls = "|".join(sorted(CHANGING))
     found = re.search(rf"redis\.call\('{CHANGES}'|\b(?:{calls})\(", code)
     return len(code) if found is None else found.start()
@@ -122,28 +117,24 @@ WRITES = sorted(name for name, text in VERBS.items() if text.startswith(OPENING)
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_writes_answer_once_and_check_before_they_change(name: str) -> None:
-    """The kept answer is looked at first, an answer is kept, and no refusal stands behind a write."""
+def test_writes_keep_an_answer_and_refuse_before_any_change(name: str) -> None:
     code = _code(VERBS[name])
     change = _first_change(code)
     assert "keep_reply(" in code
     assert "refuse(" not in code[change:]
 
 
-def test_a_kept_answer_is_looked_at_before_everything_else() -> None:
-    """The part that opens a write does nothing but that, and keeps no answer by itself."""
+def test_a_write_begins_with_the_kept_answer() -> None:
     assert _code(PARTS["idempotent.lua"]) == "local before = earlier_reply()\nif before then\n  return before\nend"
 
 
-def test_what_keeps_no_answer_changes_nothing_but_jobs() -> None:
-    """A script that changes data and keeps no answer would be made twice when its answer was lost."""
+def test_only_scripts_that_may_run_twice_keep_no_answer() -> None:
     unkept = {name: _code(text) for name, text in VERBS.items() if name not in WRITES}
     assert {name for name, code in unkept.items() if _first_change(code) < len(code)} == UNKEPT
 
 
 @pytest.fixture
 def client(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
-    """A plain client."""
     made = redis_server.client()
     yield made
     made.close()
@@ -155,7 +146,6 @@ def _prelude(body: str) -> str:
 
 @pytest.mark.every_redis
 def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
-    """Random moments of two centuries, and the edges of years, Februaries and days, come out the same."""
     source = random.Random(20_240_229)
     edges = [
         0, 951_782_399_999, 951_782_400_000, 1_709_164_800_000, 1_709_251_199_999, 1_735_689_599_999,
@@ -163,28 +153,26 @@ def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
     ]  # fmt: skip
     times = edges + [source.randrange(0, 7_258_118_400_000) for _ in range(5000)]
     script = _prelude("local t = {} for i = 3, #ARGV do t[#t + 1] = to_iso8601(tonumber(ARGV[i])) end return t")
-    told = client.eval(script, 1, "k", "-", "0", *(str(ms) for ms in times))
-    assert isinstance(told, list)
-    assert [one.decode() for one in told] == [format_iso_time(ms) for ms in times]
+    answer = client.eval(script, 1, "k", "-", "0", *(str(ms) for ms in times))
+    assert isinstance(answer, list)
+    assert [one.decode() for one in answer] == [format_iso_time(ms) for ms in times]
 
 
 @pytest.mark.every_redis
 def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
-    """Ids up to 53 bits lose no digit."""
     source = random.Random(53)
-    places = [(source.randrange(1_704_067_200_000, 3_903_090_455_551), source.randrange(4096)) for _ in range(2000)]
+    positions = [(source.randrange(1_704_067_200_000, 3_903_090_455_551), source.randrange(4096)) for _ in range(2000)]
     script = _prelude(
         "local t = {} for i = 3, #ARGV, 2 do t[#t + 1] = make_id(tonumber(ARGV[i]), tonumber(ARGV[i + 1])) end return t"
     )
-    told = client.eval(script, 1, "k", "-", "0", *(str(part) for place in places for part in place))
-    assert isinstance(told, list)
-    expected = [(ms - 1_704_067_200_000) * 4096 + seq for ms, seq in places]
+    answer = client.eval(script, 1, "k", "-", "0", *(str(part) for position in positions for part in position))
+    assert isinstance(answer, list)
+    expected = [(ms - 1_704_067_200_000) * 4096 + seq for ms, seq in positions]
     assert max(expected) < 2**53
-    assert [int(one) for one in told] == expected
+    assert [int(one) for one in answer] == expected
 
 
 def test_every_script_is_loaded() -> None:
-    """Each file but the prelude is a verb, with the same text before it in every process of one setting."""
     sizes = scripts.SizeLimits(10, 20, 30)
     made = scripts.load_scripts(sizes)
     assert {f"{name}.lua" for name in made} == set(VERBS)
@@ -195,7 +183,6 @@ def test_every_script_is_loaded() -> None:
     assert all(script.text.startswith("local KEY={") for script in made.values())
 
 
-def test_no_part_is_for_nobody() -> None:
-    """Every part stands before some verb, and every verb names parts that there are."""
+def test_every_part_is_used() -> None:
     lines = [line for text in VERBS.values() for line in re.findall(r"-- parts: (.*)", text)]
     assert {f"{part}.lua" for line in lines for part in line.split()} == set(PARTS)

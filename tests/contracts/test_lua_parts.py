@@ -1,4 +1,4 @@
-"""The parts of scripts: a verb names those that it needs, in order, and nothing lies idle."""
+"""The parts of Lua scripts: each script names the parts that it needs, in order, and none is unused."""
 
 import re
 from importlib import resources
@@ -14,7 +14,7 @@ WORD = re.compile(r"(?<![.:\w])[A-Za-z_]\w*")
 
 
 def _texts(folder: Traversable) -> dict[str, str]:
-    """Code by name, without comments and what stands in quotes."""
+    """Code by name, without comments and strings."""
     files = {file.name.removesuffix(".lua"): file for file in folder.iterdir() if file.name.endswith(".lua")}
     return {name: re.sub(r"--[^\n]*|'[^'\n]*'", "''", file.read_text("utf-8")) for name, file in files.items()}
 
@@ -23,7 +23,6 @@ VERBS = _texts(LUA)
 PRELUDE = VERBS.pop("prelude")
 PARTS = _texts(LUA.joinpath("parts"))
 FUNCTIONS = {part: {found[1]: found[0] for found in FUNCTION.finditer(text)} for part, text in PARTS.items()}
-"""By part, the functions that it defines."""
 
 CONSTANTS = {
     part: {name.strip() for found in NAMES.finditer(text) for name in found[1].split(",")}
@@ -32,12 +31,12 @@ CONSTANTS = {
 
 
 def _running(part: str) -> str:
-    """What a part does by itself, as soon as it stands there."""
+    """The code of a part outside of its functions."""
     return FUNCTION.sub("", PARTS[part])
 
 
 def _openings() -> set[str]:
-    """Parts that may end a script by themselves: nothing calls them."""
+    """Parts that may return from the script. No function call leads to them."""
     return {part for part in PARTS if re.search(r"\breturn\b", _running(part))}
 
 
@@ -47,7 +46,7 @@ def _named(verb: str) -> list[str]:
 
 
 def _needed(verb: str, named: list[str]) -> tuple[set[str], set[str]]:
-    """The parts whose words a verb comes to, and the functions that it comes to and no named part has."""
+    """The parts that a script uses, and the functions that it uses without naming their part."""
     openings = _openings() & set(named)
     texts = [VERBS[verb], *map(_running, openings)]
     needed, missing, seen = set(openings), set[str](), set[str]()
@@ -66,24 +65,22 @@ def _needed(verb: str, named: list[str]) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_scripts_name_the_parts_that_they_use_and_no_other(verb: str) -> None:
-    """A part too many is text that every worker sends; one too few fails at the first call, maybe half way."""
+def test_scripts_name_exactly_the_parts_that_they_use(verb: str) -> None:
+    """A part too many costs memory in every process. A missing part fails at the first call, maybe half way."""
     named = _named(verb)
     needed, missing = _needed(verb, named)
     assert (set(named) - needed, missing) == (set(), set())
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_parts_stand_behind_what_they_call(verb: str) -> None:
-    """In Lua a function sees what stands above it only; but for what one part's readers need and its writers do not."""
+def test_parts_come_after_the_parts_that_they_call(verb: str) -> None:
     named = _named(verb)
     for at, part in enumerate(named):
         later = {name for other in named[at + 1 :] for name in FUNCTIONS[other]} - set(FUNCTIONS[part])
         assert not {word for word in re.findall(r"(?<![.:\w])(\w+)\(", PARTS[part]) if word in later}
 
 
-def test_no_function_of_a_part_lies_idle() -> None:
-    """Each is called by a verb, by another function, or by what a part does by itself."""
+def test_every_function_of_a_part_is_called() -> None:
     texts = [*VERBS.values(), PRELUDE, *PARTS.values()]
     idle = {
         name

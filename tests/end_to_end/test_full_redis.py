@@ -20,7 +20,7 @@ async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> N
         uid = await api.user()
         streams = await full.streams(uid)
         first, second = [await api.post(uid, text) for text in ("first", "second")]
-        await all_until(streams, lambda stream: ("post", second["id"]) in stream.told)
+        await all_until(streams, lambda stream: ("post", second["id"]) in stream.received)
         cursor = next(m["cursor"] for m in streams[0].messages if m["kind"] == "post")
         with full.redis.client() as client:
             client.config_set("maxmemory", 1)
@@ -29,10 +29,10 @@ async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> N
         await feel(streams, behind=False, times=QUIET_BEATS)
         assert await is_ready(api, wanted=True)
         returned = await api.stream({"follow": uid, "since": cursor})
-        await returned.until(lambda stream: stream.told == [("post", second["id"])])
+        await returned.until(lambda stream: stream.received == [("post", second["id"])])
         with full.redis.client() as client:
             client.config_set("maxmemory", 0)
         third = (await posted(api, uid, "third", "key")).json
-        await all_until([*streams, returned], lambda stream: ("post", third["id"]) in stream.told)
-        assert streams[0].told == [("post", one["id"]) for one in (first, second, third)]
+        await all_until([*streams, returned], lambda stream: ("post", third["id"]) in stream.received)
+        assert streams[0].received == [("post", one["id"]) for one in (first, second, third)]
         await close([*streams, returned])

@@ -4,7 +4,6 @@ import asyncio
 import time
 
 from tests.end_to_end.api import Api, mint
-from tests.waiting import eventually
 
 
 async def test_it_starts_at_the_head_and_answers_as_soon_as_there_is_one(api: Api) -> None:
@@ -80,13 +79,7 @@ async def test_waiting_polls_do_not_see_more_than_a_page(api: Api) -> None:
     uid = await api.user()
     cursor = (await api.poll({"follow": uid}))["cursor"]
     polls = [asyncio.create_task(api.poll({"follow": uid, "since": cursor}, wait=30)) for _ in range(25)]
-
-    async def all_wait() -> bool:
-        text = (await api.call("GET", "/metrics")).body.decode()
-        row = next(r for r in text.splitlines() if r.startswith("stream_server_streams "))
-        return float(row.split()[-1]) >= len(polls)
-
-    await eventually(all_wait, what="all polls to wait")
+    await api.until_metric("streams", lambda count: count >= len(polls))
     status = await api.post(uid, "one for all")
     for page in await asyncio.gather(*polls):
         assert [e["status"]["id"] for e in page["events"]] == [status["id"]]

@@ -1,6 +1,6 @@
 """Filters of third parties on a real server: as parameters, as operators of rules, and when they misbehave."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,6 @@ import pytest
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.installing import install
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
 
@@ -17,13 +16,13 @@ UNRULY = Path(__file__).parent / "unruly"
 
 @pytest.fixture(scope="module")
 def word(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file in which the word of ``fickle`` stands."""
+    """The file that holds the word of the filter ``fickle``."""
     return tmp_path_factory.mktemp("words") / "word"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, word: Path) -> Iterator[Server]:
-    """A server on which the filters of ``unruly`` are installed; at the end no traceback is in its log."""
+    """A server with the filters of ``unruly`` installed. Its log must not have a traceback at the end."""
     site = tmp_path_factory.mktemp("site")
     install(UNRULY, site)
     with pytest.MonkeyPatch.context() as patch:
@@ -33,24 +32,12 @@ def server(tmp_path_factory: pytest.TempPathFactory, word: Path) -> Iterator[Ser
             yield running
 
 
-@pytest.fixture
-async def api(server: Server) -> AsyncIterator[Api]:
-    """A session with that server."""
-    async with Api(server) as session:
-        yield session
-
-
 def test_the_start_names_the_filters_with_their_packages(server: Server) -> None:
     """The second line that the server prints names all filters, and the package of each plug-in."""
     lines = (server.folder / "out.log").read_text().splitlines()
     assert lines[1].startswith("filters: ")
     assert " track" in lines[1]
     assert "fickle (" in lines[1]
-
-
-async def _figure(api: Api, name: str) -> float:
-    lines = (await api.call("GET", "/metrics")).body.decode().splitlines()
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
 
 
 async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
@@ -73,21 +60,21 @@ async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
 
 async def test_a_filter_without_keys_is_told_to_cost(api: Api) -> None:
     """By a warning behind hello, and by a figure; one that rests on other keys in a rule does not."""
-    before = await _figure(api, "stream_server_subscriptions_without_keys")
+    before = await api.metric("subscriptions_without_keys")
     async with await api.stream({"shouting": "TEA"}) as consumer:
         await consumer.until(lambda c: c.of("warning"))
         told = consumer.of("warning")[0]
         assert (told["code"], told["filter"]) == ("costly_filter", "shouting")
-        assert await _figure(api, "stream_server_subscriptions_without_keys") == before + 1
+        assert await api.metric("subscriptions_without_keys") == before + 1
         async with await api.stream({"rule": "shouting:TEA coffee"}) as cheap:
             await cheap.until(lambda c: c.of("heartbeat"))
             assert cheap.of("warning") == []
-            assert await _figure(api, "stream_server_subscriptions_without_keys") == before + 1
+            assert await api.metric("subscriptions_without_keys") == before + 1
 
 
 async def test_a_filter_that_raises_is_put_out_for_its_stream_and_told_of(api: Api) -> None:
     """Its own stream goes on without it, others do not notice, and it is counted."""
-    uid, before = await api.user(), await _figure(api, "stream_server_filter_failures_total")
+    uid, before = await api.user(), await api.metric("filter_failures_total")
     async with (
         await api.stream({"fragile": "tea", "follow": uid}) as consumer,
         await api.stream([("rule", f"fragile:tea from:{uid}"), ("rule", f"coffee from:{uid}")]) as ruled,
@@ -102,7 +89,7 @@ async def test_a_filter_that_raises_is_put_out_for_its_stream_and_told_of(api: A
         (warning,) = ruled.of("warning")
         assert (warning["code"], warning["filter"], warning["rule"]) == ("filter_disabled", "rule", "r1")
         assert other.of("warning") == []
-        assert await _figure(api, "stream_server_filter_failures_total") > before
+        assert await api.metric("filter_failures_total") > before
 
 
 async def test_a_filter_that_cannot_be_read_is_a_refusal(api: Api) -> None:
@@ -133,20 +120,10 @@ async def test_a_filter_that_raises_is_explained(api: Api) -> None:
 
 
 def _write(file: Path, word: str) -> None:
-    """Nothing is no file."""
     if word:
         file.write_text(word)
     else:
         file.unlink()
-
-
-async def _left(api: Api, streams: float) -> None:
-    """Wait until so many are there."""
-
-    async def so_many() -> bool:
-        return await _figure(api, "stream_server_streams") == streams
-
-    await eventually(so_many, what=f"{streams} streams")
 
 
 @pytest.mark.parametrize("how", ["hints", "proofs"])
@@ -156,12 +133,12 @@ async def test_a_filter_that_is_found_otherwise_later_harms_nobody(api: Api, wor
     uid = await api.user()
     _write(word, "tea")
     async with await api.stream({"track": "tea,milk"}) as other:
-        before = await _figure(api, "stream_server_streams")
+        before = await api.metric("streams")
         async with await api.stream({"fickle": how}) as consumer:
             await api.post(uid, "tea")
             await consumer.until(lambda c: c.of("post"))
             _write(word, later)
-        await _left(api, before)
+        await api.until_metric("streams", lambda count: count == before)
         for text in ("tea", "milk", "tea again"):
             await api.post(uid, text)
         await other.until(lambda c: len(c.of("post")) == 4)
@@ -171,7 +148,7 @@ async def test_a_filter_that_is_found_otherwise_later_harms_nobody(api: Api, wor
 async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: Api, word: Path) -> None:
     """When somebody is unfollowed it is asked whether it needs their key too; what it raises is no outage of Redis."""
     uid, friend = await api.user(), await api.user()
-    redials = await _figure(api, "stream_server_redis_reconnects_total")
+    redials = await api.metric("redis_reconnects_total")
     await api.follow(uid, friend)
     _write(word, "tea")
     async with (
@@ -184,7 +161,7 @@ async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: A
         await api.unfollow(uid, friend)
         await api.post(friend, "tea")
         await other.until(lambda c: c.of("post"))
-        assert await _figure(api, "stream_server_redis_reconnects_total") == redials
+        assert await api.metric("redis_reconnects_total") == redials
 
 
 @pytest.mark.parametrize("how", ["number", "nan", "numbers", "mixed", "live"])

@@ -23,23 +23,21 @@ pytestmark = pytest.mark.extended
 
 @pytest.fixture
 async def broken(tmp_path: Path, layout: str) -> AsyncIterator[Site]:
-    """What is going to be broken."""
     async with site(tmp_path, layout) as made:
         yield made
 
 
 async def authors(broken: Site) -> tuple[Author, Author]:
-    """Two people who post at all servers in turn."""
     first, second = [await broken.apis[0].user() for _ in range(2)]
     return Author(first, *broken.apis), Author(second, *reversed(broken.apis))
 
 
 async def all_arrived(broken: Site, streams: list[Consumer], *writing: Author) -> None:
-    """Each stream was told each acknowledged post once, in the order of the log; none ended, none has a gap."""
+    """Each stream received each acknowledged post once and in order. None ended or has a gap."""
     head = broken.head()
     await all_until(streams, lambda stream: any(m["cursor"] == head for m in stream.messages))
     for stream in streams:
-        assert stream.told == in_log_order(writing)
+        assert stream.received == in_log_order(writing)
     await close(streams)
 
 
@@ -97,7 +95,7 @@ TELLING_SECONDS = 4.0
 
 
 async def away(redis: RedisProcess, how: str) -> None:
-    """Take Redis away: dead, or alive and silent."""
+    """Kill Redis, or stop it by SIGSTOP."""
     if how == "killed":
         await asyncio.to_thread(redis.kill)
     else:
@@ -106,13 +104,11 @@ async def away(redis: RedisProcess, how: str) -> None:
 
 
 def stopped(redis: RedisProcess) -> bool:
-    """Whether the kernel says so."""
     assert redis.process is not None
     return Path(f"/proc/{redis.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 async def back(redis: RedisProcess, how: str) -> None:
-    """Bring it back, with all that it had."""
     if how == "killed":
         await asyncio.to_thread(redis.start)
     else:
@@ -120,7 +116,7 @@ async def back(redis: RedisProcess, how: str) -> None:
 
 
 def told_to_return(answer: Answer) -> str:
-    """The code of an answer that says, in both places, when to ask again."""
+    """Return the code of a 503, which must say in body and header when to retry."""
     status, code, _ = answer.error
     assert status == 503
     assert answer.json["error"]["retry_after"] > 0
@@ -176,11 +172,11 @@ async def test_a_write_whose_outcome_is_unknown_is_made_once_by_its_key(broken: 
 
 
 async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> None:
-    """Each stream was told these once each, by the order of their ids, up to the last; and goes on."""
+    """Each stream received exactly these statuses once, by the order of their ids, and is still open."""
     wanted = sorted((status["id"] for status in statuses), key=int)
-    await all_until(streams, lambda stream: ("post", wanted[-1]) in stream.told)
+    await all_until(streams, lambda stream: ("post", wanted[-1]) in stream.received)
     for stream in streams:
-        assert [one for _, one in stream.told] == wanted
+        assert [one for _, one in stream.received] == wanted
     await close(streams)
 
 

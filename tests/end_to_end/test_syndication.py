@@ -1,18 +1,15 @@
 """Timelines of many followers, with servers and workers that are killed: nobody misses a post, nobody has one twice."""
 
 import asyncio
-import json
 import random
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import redis
 
 from tests.command_line import COMMAND, ROOT, clean_environment, run
 from tests.end_to_end.api import Api, mint
@@ -25,56 +22,39 @@ FOLLOWERS = 120
 PASS = ("--fanout-batch-size", "10")
 
 
-@contextmanager
-def _redis(server: Server) -> Iterator[Any]:
-    url = json.loads((server.data / "server.json").read_text())["redis"]
-    client = redis.Redis(unix_socket_path=url.removeprefix("unix://"))
-    yield client
-    client.close()
-
-
-class Crowd:
-    """An author and followers, on a server."""
-
+class Followers:
     def __init__(self, api: Api, raw: Any) -> None:
         self.api, self.raw = api, raw
 
     async def gather(self) -> None:
-        """Make them; they follow, several at a time."""
         self.author = await self.api.user()
         made = await self.api.users(f"f{number}" for number in range(FOLLOWERS))
-        self.followers = list(made.values())
+        self.ids = list(made.values())
         for start in range(0, FOLLOWERS, 20):
-            await asyncio.gather(*(self.api.follow(uid, self.author) for uid in self.followers[start : start + 20]))
+            await asyncio.gather(*(self.api.follow(uid, self.author) for uid in self.ids[start : start + 20]))
 
     def statuses(self) -> set[bytes]:
-        """What the author wrote and did not take back."""
         return set(self.raw.zrange("{core}:profile:" + self.author, 0, -1))
 
     def homes(self) -> list[list[bytes]]:
-        """Everyone's home."""
         pipe = self.raw.pipeline(transaction=False)
-        for uid in [self.author, *self.followers]:
+        for uid in [self.author, *self.ids]:
             pipe.zrange(f"home:{{{uid}}}", 0, -1)
         found: list[list[bytes]] = pipe.execute()
         return found
 
     def settled(self) -> bool:
-        """Whether no job is left."""
         return bool(self.raw.zcard("{core}:due") == 0)
 
     def hurry(self) -> None:
-        """Let leases and graces be over."""
         for job in self.raw.zrange("{core}:due", 0, -1):
             self.raw.zadd("{core}:due", {job: 0}, xx=True)
 
     def hurried(self) -> bool:
-        """Whether no job is left, leases and graces being over."""
         self.hurry()
         return self.settled()
 
     def check(self) -> None:
-        """Everyone has all of it, once, and nothing else."""
         expected = sorted(self.statuses())
         assert all(sorted(home) == expected for home in self.homes())
         assert self.raw.zcard("{core}:parked") == 0
@@ -95,28 +75,28 @@ async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
 async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, redis_url: str) -> None:
     """The post returns after its first pass; whoever does the rest is killed again and again, but for the last."""
     source = random.Random(8)
-    with Server(own_folder, *PASS, "--redis", redis_url, "--job-workers", "0") as server, _redis(server) as raw:
+    with Server(own_folder, *PASS, "--redis", redis_url, "--job-workers", "0") as server, server.redis_client() as raw:
         async with Api(server) as api:
-            crowd = Crowd(api, raw)
-            await crowd.gather()
-            first = (await api.post(crowd.author, "the first"))["id"].encode()
-            assert [first in home for home in crowd.homes()].count(True) == 1 + 10
+            followers = Followers(api, raw)
+            await followers.gather()
+            first = (await api.post(followers.author, "the first"))["id"].encode()
+            assert [first in home for home in followers.homes()].count(True) == 1 + 10
             for number in range(40):
-                await api.post(crowd.author, f"number {number}")
-            gone = (await api.post(crowd.author, "taken back"))["id"]
-            await api.delete(crowd.author, gone)
+                await api.post(followers.author, f"number {number}")
+            gone = (await api.post(followers.author, "taken back"))["id"]
+            await api.delete(followers.author, gone)
             for _ in range(4):
                 before = raw.hget("{core}:meta", "fence")
-                crowd.hurry()
+                followers.hurry()
                 worker = _worker(server, "--job-workers", "2")
                 await eventually(await _progress(raw, before), seconds=20, what="the worker does something")
                 await asyncio.sleep(source.uniform(0, 0.05))  # anywhere in a pass: the moment of its death
                 worker.kill()
                 worker.communicate(timeout=5)
-            assert not crowd.settled()
+            assert not followers.settled()
             worker = _worker(server)
-            await eventually(crowd.hurried, seconds=60, what="the queue is empty")
-            crowd.check()
+            await eventually(followers.hurried, seconds=60, what="the queue is empty")
+            followers.check()
             worker.send_signal(signal.SIGTERM)
             out, err = worker.communicate(timeout=10)
             assert (worker.returncode, err) == (0, b"")
@@ -126,25 +106,25 @@ async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, r
 async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Path, redis_url: str) -> None:
     """What it was about is done by the next one: statuses that are there are in all homes, deleted ones in none."""
     server = Server(own_folder, *PASS, "--redis", redis_url)
-    with server as running, _redis(running) as raw:
+    with server as running, running.redis_client() as raw:
         async with Api(running) as api:
-            crowd = Crowd(api, raw)
-            await crowd.gather()
+            followers = Followers(api, raw)
+            await followers.gather()
 
             async def post(number: int) -> None:
-                status = await api.post(crowd.author, f"number {number}")
+                status = await api.post(followers.author, f"number {number}")
                 if number % 3 == 0:
-                    await api.delete(crowd.author, status["id"])
+                    await api.delete(followers.author, status["id"])
 
             posting = [asyncio.create_task(post(number)) for number in range(60)]
-            await eventually(lambda: len(crowd.statuses()) > 10)
+            await eventually(lambda: len(followers.statuses()) > 10)
             server.kill()
             outcomes = await asyncio.gather(*posting, return_exceptions=True)
             assert any(isinstance(outcome, aiohttp.ClientError) for outcome in outcomes)
-    with server as running, _redis(running) as raw:
-        crowd.raw = raw
-        await eventually(crowd.hurried, seconds=60, what="the queue is empty")
-        crowd.check()
+    with server as running, running.redis_client() as raw:
+        followers.raw = raw
+        await eventually(followers.hurried, seconds=60, what="the queue is empty")
+        followers.check()
         outcome = run("repair", "--data-dir", running.data, "--dry-run", *PASS)
         assert (outcome.code, outcome.out) == (0, "no faults found\n")
 
@@ -164,7 +144,7 @@ async def test_every_server_receives_by_itself(api: Api, server: Server) -> None
 
 def test_repair_tells_and_mends(own_folder: Path) -> None:
     """Exit code 1 and a table when something was found, 0 when nothing is."""
-    with Server(own_folder) as server, _redis(server) as raw:
+    with Server(own_folder) as server, server.redis_client() as raw:
         raw.zadd("home:{4711}", {"1": 1})
         raw.hset("{core}:job:refill-home-4711", mapping={"mode": "refill", "owner": "4711"})
         raw.zadd("{core}:parked", {"refill-home-4711": 1})

@@ -14,7 +14,6 @@ WAYS = ("/v1/stream?firehose=true", "/v1/stream/user", "/v1/events?firehose=true
 
 
 async def ticket(api: Api, token: str) -> str:
-    """A ticket for that token."""
     made = await api.done("POST", "/v1/streams/ticket", token=token)
     assert set(made) == {"ticket", "expires_in"}
     assert made["expires_in"] == 30
@@ -23,12 +22,12 @@ async def ticket(api: Api, token: str) -> str:
 
 
 async def shown(api: Api, path: str, given: str) -> Answer:
-    """What the server says to a ticket at ``path``, which must be a refusal or a poll."""
+    """Request ``path`` with a ticket."""
     return await api.call("GET", f"{path}{'&' if '?' in path else '?'}ticket={given}")
 
 
 async def opened(api: Api, token: str, **params: str) -> Consumer:
-    """A stream that a ticket opened, as a browser's EventSource does it."""
+    """Open a stream by a new ticket, as a browser's EventSource does."""
     query = {**params, "ticket": await ticket(api, token)}
     answer = await api.session.get("/v1/stream", params=query, headers={"Accept": MEDIA["sse"]})
     assert answer.status == 200, await answer.text()
@@ -42,7 +41,7 @@ async def test_a_ticket_opens_a_stream(api: Api) -> None:
         await stream.until(lambda s: s.messages)
         status = await api.post(uid, "of tickets")
         await stream.until(lambda s: s.events)
-        assert stream.told == [("post", status["id"])]
+        assert stream.received == [("post", status["id"])]
 
 
 @pytest.mark.parametrize("path", WAYS)
@@ -168,5 +167,5 @@ async def test_no_ticket_is_left_behind(tmp_path: Path) -> None:
 
 
 def _holding(folder: Path, text: str) -> list[Path]:
-    """The files in which the text stands: logs, and what Redis keeps."""
+    """Return the files that contain the text: logs and the data of Redis."""
     return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]

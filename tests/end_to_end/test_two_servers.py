@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +21,8 @@ pytestmark = pytest.mark.extended
 FRAMINGS = ("sse", "ndjson")
 
 
-class Loyal:
-    """A client that comes back by its cursor, to another server when its own is gone; all that it was told."""
+class ReturningClient:
+    """A client that comes back by its cursor, and all that it received in its visits."""
 
     def __init__(self, stream: Consumer, follow: str, framing: str) -> None:
         self.stream = stream
@@ -33,12 +32,11 @@ class Loyal:
         self._framing = framing
 
     @property
-    def told(self) -> list[tuple[str, str]]:
-        """(kind, id) of each event of all visits."""
-        return [("post", event["status"]["id"]) for event in self.before] + self.stream.told
+    def received(self) -> list[tuple[str, str]]:
+        return [("post", event["status"]["id"]) for event in self.before] + self.stream.received
 
     async def return_to(self, api: Api) -> None:
-        """Its stream has ended: read on at this server, by SSE's header or by the parameter."""
+        """Wait for the end of the stream and go on at this server, by the SSE header or the parameter."""
         await self.stream.until_end(60)
         self.before += self.stream.events
         cursor = self.stream.cursor
@@ -49,19 +47,18 @@ class Loyal:
         self.visits += 1
 
 
-async def loyal(api: Api, authors: Sequence[Author], count: int = STREAMS) -> list[Loyal]:
-    """So many of them at a server."""
+async def returning_clients(api: Api, authors: Sequence[Author], count: int = STREAMS) -> list[ReturningClient]:
     follow = ",".join(author.uid for author in authors)
     framings = [FRAMINGS[number % 2] for number in range(count)]
-    return [Loyal(await api.stream({"follow": follow}, framing=one), follow, one) for one in framings]
+    return [ReturningClient(await api.stream({"follow": follow}, framing=one), follow, one) for one in framings]
 
 
-async def reached(broken: Site, clients: Sequence[Loyal], authors: Sequence[Author]) -> None:
-    """Each was told all that was acknowledged, once, in the order of the log, whichever servers it was at."""
+async def reached(broken: Site, clients: Sequence[ReturningClient], authors: Sequence[Author]) -> None:
+    """Check that each client received all acknowledged posts once and in order, from whichever servers."""
     head = broken.head()
     await all_until([one.stream for one in clients], lambda s: any(m["cursor"] == head for m in s.messages))
     for client in clients:
-        assert client.told == in_log_order(authors)
+        assert client.received == in_log_order(authors)
         assert not client.stream.of("gap")
         await client.stream.close()
 
@@ -71,7 +68,7 @@ async def test_a_cursor_of_a_killed_server_is_good_at_the_other(tmp_path: Path) 
     async with site(tmp_path, "two servers", direct=True) as broken:
         dying, staying = broken.apis
         authors = [Author(await staying.user(), *apis) for apis in ((staying,), (dying, staying))]
-        clients = [*await loyal(dying, authors), *await loyal(staying, authors)]
+        clients = [*await returning_clients(dying, authors), *await returning_clients(staying, authors)]
         moving = clients[:STREAMS]
         async with authors[0], authors[1]:
             await asyncio.gather(*(author.has_posted(10) for author in authors))
@@ -97,7 +94,7 @@ async def test_a_killed_worker_costs_its_clients_a_return(tmp_path: Path) -> Non
     async with site(tmp_path, "two workers", direct=True) as broken:
         (api,) = broken.apis
         authors = [Author(await api.user(), api) for _ in range(2)]
-        clients = await loyal(api, authors, count=12)
+        clients = await returning_clients(api, authors, count=12)
         async with authors[0], authors[1]:
             await authors[0].has_posted(10)
             victim = broken.processes[0]
@@ -112,14 +109,6 @@ async def test_a_killed_worker_costs_its_clients_a_return(tmp_path: Path) -> Non
         assert f"(pid {victim}) ended with code -9" in broken.servers[0].log
         assert 0 < len(ended) < len(clients)
         await reached(broken, clients, authors)
-
-
-async def counted(api: Api, name: str) -> int:
-    """A figure of a server's `/metrics`."""
-    told = (await api.call("GET", "/metrics")).body.decode()
-    found = re.search(rf"^stream_server_{name}(?:{{[^}}]*}})? (\S+)$", told, re.MULTILINE)
-    assert found is not None, name
-    return round(float(found[1]))
 
 
 @pytest.mark.parametrize("fault", ["none", pytest.param("links cut", marks=pytest.mark.nightly), "links silent"])
@@ -141,11 +130,11 @@ async def test_counters_of_all_servers_agree_with_the_log(tmp_path: Path, fault:
         with broken.redis.client() as client:
             assert client.xlen(keys.LOG) == int(head.rpartition(".")[2])
         for number, api in enumerate(broken.apis):
-            assert await counted(api, "events_published_total") == client.xlen(keys.LOG)
-            received = sum(len(stream.told) for stream in streams[number::2])
-            assert await counted(api, "events_delivered_total") == received > 0
-            repaired = await counted(api, "events_recovered_total"), await counted(api, "redis_reconnects_total")
+            assert await api.metric("events_published_total") == client.xlen(keys.LOG)
+            received = sum(len(stream.received) for stream in streams[number::2])
+            assert await api.metric("events_delivered_total") == received > 0
+            repaired = await api.metric("events_recovered_total"), await api.metric("redis_reconnects_total")
             assert (min(repaired) > 0) is (fault != "none")
         for number, stream in enumerate(streams):
-            assert stream.told == in_log_order([authors[number // 2]])
+            assert stream.received == in_log_order([authors[number // 2]])
             await stream.close()

@@ -1,4 +1,4 @@
-"""The registry of the built-in filters, through the door by which an installation knows them."""
+"""The registry of the built-in filters, from the entry points of the project."""
 
 import tomllib
 from importlib.metadata import EntryPoint
@@ -19,5 +19,4 @@ def built_in() -> list[EntryPoint]:
 
 @pytest.fixture
 def registry() -> Registry:
-    """All built-in filters."""
     return Registry(built_in())

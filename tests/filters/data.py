@@ -1,4 +1,4 @@
-"""The conformance data of twitter-text, which lies beside the checkout or where ``STREAM_SERVER_TEST_DATA`` says."""
+"""The conformance data of twitter-text, beside the checkout or where ``STREAM_SERVER_TEST_DATA`` says."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ FOLDER = Path(os.environ.get("STREAM_SERVER_TEST_DATA") or _HERE.parent / "share
 
 
 def sections(file: str) -> dict[str, list[dict[str, Any]]]:
-    """The cases of a file by section; skips the test where the data is not there."""
+    """The cases of a file by section. Skips the test if the data is missing."""
     if not (FOLDER / file).exists():
         pytest.skip(f"the twitter-text conformance data is not at {FOLDER}")
     yaml = pytest.importorskip("yaml")

@@ -1,4 +1,4 @@
-"""Entities are found as twitter-text finds them."""
+"""Entities are found as by twitter-text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ def _logins(text: str) -> list[str]:
 
 
 def _reply(text: str) -> str | None:
-    """The login of the mention with which the text begins, blanks aside."""
+    """The login of a mention at the beginning of the text, after blanks."""
     mentions = extract_entities(text).mentions
     return mentions[0].login if mentions and not text[: mentions[0].indices[0]].strip() else None
 
@@ -70,7 +70,6 @@ TLDS = dict.fromkeys(("country", "generic"), _urls)
 
 @pytest.mark.parametrize("section", EXTRACT)
 def test_extraction_conforms(section: str) -> None:
-    """Every case of twitter-text's ``extract_entities.yml`` holds."""
     cases = sections("extract.yml")[section]
     assert cases
     wrong = [case for case in cases if EXTRACT[section](case["text"]) != case["expected"]]
@@ -78,20 +77,17 @@ def test_extraction_conforms(section: str) -> None:
 
 
 def test_no_section_of_the_conformance_suite_is_left_out() -> None:
-    """All sections of ``extract_entities.yml`` are tried."""
     assert set(sections("extract.yml")) == set(EXTRACT)
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("section", TLDS)
 def test_every_top_level_domain_is_known(section: str) -> None:
-    """Each name of ``tlds.yml`` ends a link."""
     wrong = [case for case in sections("tlds.yml")[section] if TLDS[section](case["text"]) != case["expected"]]
     assert wrong == []
 
 
 def test_indices_count_code_points() -> None:
-    """An astral character before an entity moves it by one, so that slicing the text gives the entity back."""
     text = "😍 #tag @user $TWTR http://example.com/x"
     entities = extract_entities(text)
     found = [text[slice(*entity.indices)] for family in entities for entity in family]
@@ -99,28 +95,24 @@ def test_indices_count_code_points() -> None:
     assert entities.hashtags[0].indices == (2, 6)
 
 
-def test_a_link_swallows_what_stands_in_it() -> None:
-    """What looks like a tag or a mention inside a link is part of the link only."""
+def test_a_link_has_no_other_entities_inside() -> None:
     entities = extract_entities("http://example.com/#tag http://example.com/@user #other http://example.com/$TWTR @one")
     assert [len(family) for family in entities] == [1, 1, 0, 3]
     assert (entities.hashtags[0].text, entities.mentions[0].login) == ("other", "one")
 
 
-def test_a_sign_inside_a_word_begins_nothing() -> None:
-    """An address is no mention, and what is digits alone is no tag; right behind RT a mention may stand."""
+def test_a_sign_inside_a_word_begins_no_entity() -> None:
     entities = extract_entities("#12 a#b x#c &#d me@one.invalid !@two RT@three (@four) #5e")
     assert [mention.login for mention in entities.mentions] == ["three", "four"]
     assert [tag.text for tag in entities.hashtags] == ["5e"]
 
 
-def test_what_touches_a_link_is_outside_it() -> None:
-    """A wide sign belongs to no path, so it ends the link and begins a mention."""
+def test_a_wide_sign_ends_a_link() -> None:
     entities = extract_entities("a.co/\uff20bob")
     assert (entities.urls[0].url, entities.mentions[0].login) == ("a.co/", "bob")
 
 
-def test_a_bare_link_is_given_in_full_and_as_shown() -> None:
-    """A link without a protocol gets one; what is shown has neither protocol nor www nor a slash at its end."""
+def test_a_link_has_an_expanded_and_a_displayed_form() -> None:
     bare, full = extract_entities("www.Example.com/Path/ HTTPS://www.example.com/").urls
     assert bare[:3] == ("www.Example.com/Path/", "Example.com/Path", "http://www.Example.com/Path/")
     assert full[:3] == ("HTTPS://www.example.com/", "example.com", "HTTPS://www.example.com/")
@@ -144,62 +136,30 @@ def test_a_bare_link_is_given_in_full_and_as_shown() -> None:
         ("http://example.xn--p1ai/ http://example.xn--p1ai@", ["http://example.xn--p1ai/"]),
     ],
 )
-def test_links_at_the_edges(text: str, urls: list[str]) -> None:
-    """Own cases where the conformance suite has none."""
+def test_links_of_our_own_cases(text: str, urls: list[str]) -> None:
     assert _urls(text) == urls
 
 
-def test_shown_leaves_other_schemes_out_too() -> None:
-    """A link that a client gave with another scheme is tracked without it."""
+def test_the_displayed_form_omits_any_scheme() -> None:
     assert to_display_url("ftp://www.example.com//") == "example.com"
 
 
 def test_a_text_without_entities_has_none() -> None:
-    """Nothing is found where there is nothing."""
     assert extract_entities("just words, 10% of them. Really?") == Entities()
 
 
 LONG = 1 << 18
 REPEATED = [
-    "a",
-    "a.",
-    "a-",
-    "a_.",
-    "a.co",
-    "a.co ",
-    "a.co/(",
-    "a.co/((a)",
-    "a.co?",
-    "http://",
-    "http://a",
-    "http://t.co/a",
-]
-REPEATED += [
-    "é.com",
-    "a.みんな",
-    "あ.",
-    "@",
-    "@a",
-    "@a/b",
-    "RT@",
-    "#",
-    "#a",
-    "#1",
-    "$A",
-    "$A.",
-    "a.co/a.,!",
-    "xn--.",
+    "a", "a.", "a-", "a_.", "a.co", "a.co ", "a.co/(", "a.co/((a)", "a.co?", "http://", "http://a", "http://t.co/a",
+    "é.com", "a.みんな", "あ.", "@", "@a", "@a/b", "RT@", "#", "#a", "#1", "$A", "$A.", "a.co/a.,!", "xn--.",
     "\u200d",
-]
+]  # fmt: skip
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", sample(REPEATED, lambda piece: piece in {"@a", "a.co/a.,!"}))
 def test_no_text_makes_extraction_slow(piece: str) -> None:
-    """A quarter of a million characters of what makes careless expressions explode are done in good time.
-
-    The deadline is for a hang: the quadratic needs minutes for this, the linear less than a second.
-    """
+    """The timeout catches quadratic expressions: they take minutes, linear ones less than a second."""
     text = piece * (LONG // len(piece))
     entities = extract_entities(text)
     for family in entities:

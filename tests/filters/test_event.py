@@ -1,4 +1,4 @@
-"""What filters see of an event."""
+"""The view of an event that filters get."""
 
 import pytest
 
@@ -13,7 +13,6 @@ from tests.filters.texts import post
 
 
 def test_terms_are_words_and_entities_with_and_without_their_sign() -> None:
-    """Hashtags and mentions are found bare and signed, cashtags signed, a link whole and in parts."""
     event = post("@Bob's #Tag costs $TWTR: http://www.example.com/A_b/")
     bare = {"bob", "s", "tag", "costs", "example.com/a_b", "example", "com", "a_b"}
     assert event.terms == bare | {"@bob", "#tag", "$twtr"}
@@ -24,28 +23,24 @@ def test_terms_are_words_and_entities_with_and_without_their_sign() -> None:
     ]
 
 
-def test_what_is_left_of_a_word_around_an_entity_is_no_longer_that_word() -> None:
-    """Of a mention with a possessive s the mention and the s are left, never both in one."""
+def test_a_word_around_an_entity_is_not_the_whole_word() -> None:
     assert "twitter's" not in post("@Twitter's office").terms
     assert post("の@usernameに到着").analyzed_text.words == {"の", "に", "到", "着", "に到", "到着"}
 
 
 def test_a_shortened_display_of_a_link_yields_no_half_words() -> None:
-    """A display_url that ends in an ellipsis is not looked at; the expanded one has everything."""
     url = Url("https://t.co/x", "example.com/nonsen…", "https://example.com/nonsense", (0, 14))
     event = Event("post", text="https://t.co/x", entities=Entities(urls=(url,)))
     assert event.terms == {"example.com/nonsense", "example", "com", "nonsense"}
 
 
-def test_entities_that_overlap_or_lie_outside_the_text_do_no_harm() -> None:
-    """Indices come from a log that others may have written: nothing is counted twice, nothing raises."""
+def test_wrong_indices_of_entities_raise_nothing() -> None:
     entities = Entities(mentions=(Mention("ab", (0, 3)), Mention("b", (1, 2)), Mention("far", (90, 99))))
     event = Event("post", text="@ab hello", entities=entities)
     assert event.analyzed_text.words == {"hello"}
 
 
-def test_keys_hold_terms_people_and_squares() -> None:
-    """An event is found by what it says, whom it concerns and where it is; a point outranks a place."""
+def test_keys_are_terms_users_and_squares() -> None:
     here = post("hello", user_ids=frozenset({"7"}), point=(13.4, 52.5))
     both = post("hello", user_ids=frozenset({"7"}), point=(13.4, 52.5), box=(0.0, 0.0, 90.0, 80.0))
     assert here.index_keys > {"hello", user_key("7")}
@@ -53,20 +48,18 @@ def test_keys_hold_terms_people_and_squares() -> None:
     assert post("hello").common_keys == {"hello"}
 
 
-def test_no_term_can_pass_for_a_person_or_a_square() -> None:
-    """Text cannot forge the keys of the other families."""
+def test_text_cannot_forge_keys_of_users_or_squares() -> None:
     forged = "".join((user_key("7"), " \x1em!"))
     assert not {user_key("7"), "\x1em!"} & post(forged).index_keys
 
 
-def test_an_event_shows_what_it_is() -> None:
-    """The representation of an event names kind, author and text."""
+def test_repr() -> None:
     assert repr(post("hello")) == "<Event post of 1: 'hello'>"
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The bios that are cut into words from now on."""
+    """The bios that were analyzed during the test."""
     bios: list[str] = []
 
     def cut(folded: str) -> list[str]:
@@ -78,24 +71,22 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return bios
 
 
-def test_a_bio_is_read_once(read: list[str]) -> None:
-    """Whoever posts again has the same words, and a rule that looks at them reads nothing anew."""
+def test_a_bio_is_analyzed_once(read: list[str]) -> None:
     bio = "Tea, and a barista"
     assert (
         post("one", bio=bio).index_keys
         == post("one", bio=bio).index_keys
-        > {index_keys.bio_key("tea"), index_keys.bio_key("barista")}
+        > {index_keys.BIO + "tea", index_keys.BIO + "barista"}
     )
     assert BioCondition(["a", "barista"]).matches(post("two", bio=bio))
     assert not BioCondition(["barista", "tea"]).matches(post("two", bio=bio))
     assert read == ["tea, and a barista"]
 
 
-def test_a_bio_that_no_user_can_have_is_not_remembered(read: list[str]) -> None:
-    """It is found as any other, and what is remembered stays small."""
+def test_a_very_long_bio_is_not_cached(read: list[str]) -> None:
     bio = "tea " * MAX_CACHED_BIO_CHARS
     for _ in range(2):
-        assert index_keys.bio_key("tea") in post(bio=bio).index_keys
+        assert index_keys.BIO + "tea" in post(bio=bio).index_keys
     assert len(read) == 2
     remembered = events._analyze_bio_cached.cache_info()
     assert (remembered.currsize, remembered.maxsize) == (0, MAX_CACHED_BIOS)

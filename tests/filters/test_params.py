@@ -2,21 +2,20 @@
 
 import pytest
 
-from filters.params import ParameterError, parse_subscription
+from filters.error import ParameterError
+from filters.params import parse_subscription
 from filters.registry import Registry
 from tests.filters.texts import post
 
 
-def test_kinds_are_posts_and_deletes_unless_said(registry: Registry) -> None:
-    """The default is a filter like any other, so saying it is the same subscription."""
+def test_kinds_are_posts_and_deletes_by_default(registry: Registry) -> None:
     silent = parse_subscription({"track": "tea"}, registry)
     assert silent.kinds == {"post", "delete"}
     assert silent == parse_subscription({"kinds": "delete,post", "track": "tea"}, registry)
     assert parse_subscription({"track": "tea", "kinds": "like"}, registry).kinds == {"like"}
 
 
-def test_unions_and_narrows_are_told_apart(registry: Registry) -> None:
-    """track, follow and locations are bases; language and kinds are not."""
+def test_bases_and_narrowing_filters(registry: Registry) -> None:
     params = {"track": "tea", "follow": "7", "locations": "-74,40,-73,41", "language": "en", "kinds": "post"}
     subscription = parse_subscription(params, registry)
     assert {base.name for base in subscription.bases} == {"track", "follow", "locations"}
@@ -24,14 +23,12 @@ def test_unions_and_narrows_are_told_apart(registry: Registry) -> None:
 
 
 def test_a_partition_comes_with_the_firehose(registry: Registry) -> None:
-    """The partition narrows the firehose and asks for nothing else."""
     subscription = parse_subscription({"firehose": "true", "partition": "1/1"}, registry)
     assert subscription.required_scopes == {"firehose"}
     assert subscription.matches(post("anything"))
 
 
-def test_me_is_resolved_where_it_is_known(registry: Registry) -> None:
-    """With the set of those followed the subscription is complete."""
+def test_me_is_resolved_with_a_following_set(registry: Registry) -> None:
     assert parse_subscription({"follow": "@me"}, registry, following={"8"}).matches(post(user_ids=frozenset({"8"})))
     assert parse_subscription({"follow": "@me"}, registry).uses_me
 
@@ -56,14 +53,12 @@ def test_me_is_resolved_where_it_is_known(registry: Registry) -> None:
     ],
 )
 def test_refusals(registry: Registry, params: dict[str, str], code: str, param: str) -> None:
-    """No base, two bases, unknown names and bad values are refused, each by its code and its name."""
     with pytest.raises(ParameterError) as refusal:
         parse_subscription(params, registry)
     assert (refusal.value.code, refusal.value.param) == (code, param)
     assert str(refusal.value) == refusal.value.message
 
 
-def test_what_is_missing_is_listed(registry: Registry) -> None:
-    """A newcomer who forgot the filter learns which there are."""
+def test_a_missing_filter_lists_all_filters(registry: Registry) -> None:
     with pytest.raises(ParameterError, match="firehose, follow, locations, rule, rules, sample, track"):
         parse_subscription({}, registry)

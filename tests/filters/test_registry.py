@@ -1,4 +1,4 @@
-"""The plugin door."""
+"""The registry of filters, for plug-ins too."""
 
 import sys
 from importlib.metadata import EntryPoint
@@ -38,7 +38,7 @@ class Shout(Filter):
 
 
 def install(folder: Path, name: str, entry_points: str, source: str = "") -> None:
-    """Lay a distribution into ``folder`` as an installer would."""
+    """Write a distribution into ``folder`` as an installer would."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -47,15 +47,13 @@ def install(folder: Path, name: str, entry_points: str, source: str = "") -> Non
 
 
 def test_the_built_in_filters_come_by_entry_points(registry: Registry) -> None:
-    """All filters of the house are named in the project's metadata, each under its own name."""
     assert set(registry.names()) >= {
-        *("track", "follow", "locations", "sample", "firehose", "partition", "language", "kinds"),
+        *("track", "follow", "locations", "sample", "firehose", "partition", "language", "kinds")
     }
     assert [filter_class.name for filter_class in registry.all()] == registry.names()
 
 
-def test_an_installed_filter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third party's filter is there by being installed, and is imported when it is asked for, not before."""
+def test_an_installed_filter_is_found_and_imported_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "shouting", "shout = shouting:Shout", PLUGIN)
     monkeypatch.syspath_prepend(tmp_path)
     registry = Registry.from_entry_points()
@@ -83,7 +81,6 @@ def test_an_installed_filter_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_broken_filter_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, source: str, message: str
 ) -> None:
-    """What cannot be used is told with its distribution, and only to who asks for it."""
     install(tmp_path, "broken", f"shout = {value}", source)
     monkeypatch.syspath_prepend(tmp_path)
     registry = Registry.from_entry_points()
@@ -93,7 +90,6 @@ def test_a_broken_filter_is_named(
 
 
 def test_two_filters_of_one_name_are_refused() -> None:
-    """Which of the two a client gets must not depend on the order of a path."""
     with pytest.raises(PluginError, match="two installed filters are named track"):
         Registry([*built_in(), EntryPoint("track", "elsewhere:Track", ENTRY_POINT_GROUP)])
 
@@ -102,8 +98,7 @@ def test_two_filters_of_one_name_are_refused() -> None:
     ("name", "taken"),
     [("from", "an operator of rules"), ("since", "a parameter of streams"), ("ticket", "a parameter")],
 )
-def test_a_name_that_is_taken_is_refused(name: str, taken: str) -> None:
-    """A filter of that name would be there, and never be asked."""
+def test_a_reserved_name_is_refused(name: str, taken: str) -> None:
     with pytest.raises(
         PluginError, match=f"filter {name} .elsewhere:Since, of .* cannot be used: {name} is the name of {taken}"
     ):
@@ -112,20 +107,17 @@ def test_a_name_that_is_taken_is_refused(name: str, taken: str) -> None:
         Registry().register(type("Taken", (Firehose,), {"name": name}))
 
 
-def test_the_names_that_are_taken_are_all_there(registry: Registry) -> None:
-    """Those of the rule language, except where a filter is the operator of its name, and those of streams."""
+def test_all_operators_and_parameters_are_reserved(registry: Registry) -> None:
     named = {name for row in operator_specs() for name in (row.name, *row.aliases) if name}
     assert named - set(registry.names()) == RESERVED_OPERATORS
     assert {*STREAM_PARAMETERS, *POLL_PARAMETERS, TICKET_PARAMETER, *TOKEN_PARAMETERS} == RESERVED_PARAMETERS
 
 
 def test_one_filter_found_twice_is_one() -> None:
-    """An installation may be seen twice on the path."""
     assert len(Registry([*built_in(), *built_in()]).names()) == len(built_in())
 
 
 def test_a_filter_can_be_registered_by_hand() -> None:
-    """A program that embeds the filters adds one of its own, once."""
     registry = Registry()
     registry.register(Firehose)
     assert registry.get("firehose") is Firehose
@@ -136,7 +128,6 @@ def test_a_filter_can_be_registered_by_hand() -> None:
 
 
 def test_an_unknown_name_is_a_key_error() -> None:
-    """There is nothing behind a name that nobody registered."""
     registry = Registry()
     registry.register(Track)
     with pytest.raises(KeyError):

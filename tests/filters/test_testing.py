@@ -1,4 +1,4 @@
-"""The contract test: every built-in filter passes it, and every way of breaking the contract fails it."""
+"""The contract test of filters: every built-in filter passes, and every breach fails."""
 
 from collections.abc import Collection, Hashable
 from typing import Any, ClassVar, Self
@@ -40,30 +40,24 @@ VALUES: dict[str, tuple[list[str], list[str]]] = {
 
 
 def test_every_built_in_filter_is_tried(registry: Registry) -> None:
-    """A new filter needs its values here."""
     assert set(registry.names()) == set(VALUES)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_the_built_in_filters_keep_the_contract(registry: Registry, name: str) -> None:
-    """The door is the same for all, and so is its test."""
     good, bad = VALUES[name]
     check_filter(registry.get(name), good, bad)
 
 
 @pytest.mark.parametrize("name", sorted(VALUES.keys() - {"rules"}))
 def test_the_examples_try_every_filter(registry: Registry, name: str) -> None:
-    """Of the example events some match and some do not, or the contract test would test nothing.
-
-    Which rules are saved is not in the parameter.
-    """
     parsed = [registry.get(name).parse(value) for value in VALUES[name][0]]
     outcomes = {one.matches(event) for one in parsed for event in example_events()}
     assert outcomes == {True, False}
 
 
 class Good(Filter):
-    """Posts whose text has the value in it; what is broken below is broken in copies of this one."""
+    """Posts with the value in their text. The breaches below are copies of this filter."""
 
     name: ClassVar[str] = "good"
     role: ClassVar[Role] = "combinable"
@@ -183,10 +177,7 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("gives different candidate keys", {"candidate_keys": _changing}),
     ("gives different index terms", {"index_terms": _changing_leads}),
     ("index terms that the index cannot hold: index_terms\\(\\) must return", {"index_terms": lambda _: 7}),
-    (
-        "cannot hold: a box must be",
-        {"index_terms": lambda _: IndexTerms((), boxes=[(0, 0, float("nan"), 1)])},
-    ),
+    ("cannot hold: a box must be", {"index_terms": lambda _: IndexTerms((), boxes=[(0, 0, float("nan"), 1)])}),
     ("raised ZeroDivisionError", {"explain": _fails}),
     ("raised ZeroDivisionError", {"matched_items": _fails}),
     ("is None, not a list", {"explain": _says(None)}),
@@ -201,21 +192,18 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_keeps_the_contract_passes() -> None:
-    """The filter that is broken below is whole here."""
+def test_a_correct_filter_passes() -> None:
     check_filter(Good, ["hello"], ["", "5"])
 
 
 @pytest.mark.parametrize(("complaint", "members"), BREAKS)
-def test_what_breaks_the_contract_fails(complaint: str, members: dict[str, Any]) -> None:
-    """Each fault is found, and named."""
+def test_each_breach_of_the_contract_fails(complaint: str, members: dict[str, Any]) -> None:
     broken: type[Filter] = type("Broken", (Good,), members)
     with pytest.raises((AssertionError, KeyError), match=complaint if complaint != "KeyError" else None):
         check_filter(broken, ["hello"], ["", "5"])
 
 
-def test_own_events_are_used() -> None:
-    """Who gives events has the filter tried on these."""
+def test_given_events_are_tried() -> None:
     with pytest.raises(AssertionError, match="the index would miss it"):
         check_filter(
             type("Broken", (Good,), {"candidate_keys": _wrong_keys}), ["odd"], events=[Event("post", text="oddly")]

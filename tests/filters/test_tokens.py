@@ -23,8 +23,7 @@ from filters.tokens import fold, words, words_cut_at_marks
         ("", set()),
     ],
 )
-def test_words(text: str, expected: set[str]) -> None:
-    """A word comes without its outer punctuation, and in parts where there is punctuation inside."""
+def test_words_come_without_outer_punctuation_and_in_parts(text: str, expected: set[str]) -> None:
     assert words(fold(text)) == expected
 
 
@@ -33,16 +32,13 @@ def test_words(text: str, expected: set[str]) -> None:
     [("TWITTER", "twitter"), ("Straße", "STRASSE"), ("touche\u0301", "TOUCHÉ"), ("ΣΊΣΥΦΟΣ", "σίσυφος"), ("ﬁ", "FI")],
 )
 def test_fold_forgets_case_and_form(one: str, other: str) -> None:
-    """What differs by case or by Unicode form only is the same."""
     assert fold(one) == fold(other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("touché", "touche"), ("it's", "it\u2019s"), ("\uff41", "a")])
-def test_fold_keeps_what_makes_another_word(one: str, other: str) -> None:
-    """Accents, kinds of apostrophes and full-width letters stay different."""
+def test_fold_keeps_different_words_apart(one: str, other: str) -> None:
     assert fold(one) != fold(other)
 
 
 def test_parts_are_cut_at_every_mark_and_kept_in_order() -> None:
-    """The parts of a link are its words."""
     assert words_cut_at_marks("example.com/a_b?c=d%20e") == ["example", "com", "a_b", "c", "d", "20e"]

@@ -1,16 +1,13 @@
-"""The trie finds every clause that lies within a set of keys, and no other."""
+"""The trie finds every clause within a set of keys, and no other."""
 
-from filters.compact_set import MAX_TUPLE_ITEMS
-from filters.trie import Trie
+from filters.trie import MAX_TUPLE_ITEMS, Trie
 
 
 def clause(text: str) -> frozenset[str]:
-    """The clause of these words."""
     return frozenset(text.split())
 
 
 def found(trie: Trie[int], text: str) -> set[int]:
-    """What lies within these words."""
     proven, asked = set[int](), set[int]()
     trie.find(clause(text), proven, asked)
     assert not asked
@@ -18,7 +15,7 @@ def found(trie: Trie[int], text: str) -> set[int]:
 
 
 def filled() -> Trie[int]:
-    """Clauses that share beginnings, ends, and whole."""
+    """Clauses that share beginnings, ends, and all of their words."""
     trie: Trie[int] = Trie()
     for item, text in enumerate(["tea", "tea milk", "tea milk sugar", "milk", "tea", "milk sugar"]):
         trie.add(clause(text), item, exact=True)
@@ -26,7 +23,6 @@ def filled() -> Trie[int]:
 
 
 def test_all_clauses_within_are_found() -> None:
-    """Shorter and longer ones, those that share a path and those that share everything."""
     trie = filled()
     assert found(trie, "tea milk and sugar") == {0, 1, 2, 3, 4, 5}
     assert found(trie, "sugar") == set()
@@ -34,8 +30,7 @@ def test_all_clauses_within_are_found() -> None:
     assert found(trie, "milk sugar") == {3, 5}
 
 
-def test_what_is_removed_is_gone_and_leaves_nothing() -> None:
-    """One of two items of a clause may go, a short clause out of a long one's path, and in the end all."""
+def test_removed_clauses_leave_nothing() -> None:
     trie = filled()
     trie.remove(clause("tea"), 0, exact=True)
     trie.remove(clause("tea milk"), 1, exact=True)
@@ -47,8 +42,7 @@ def test_what_is_removed_is_gone_and_leaves_nothing() -> None:
     assert not trie.children
 
 
-def test_removing_what_is_not_there_does_nothing() -> None:
-    """Neither an unknown clause, nor the beginning of a known one, nor a stranger's item."""
+def test_removing_an_unknown_clause_does_nothing() -> None:
     trie = filled()
     for item, text in ((9, "coffee"), (9, "milk"), (9, "sugar"), (9, "tea milk"), (9, "tea milk sugar honey")):
         trie.remove(clause(text), item, exact=True)
@@ -57,7 +51,6 @@ def test_removing_what_is_not_there_does_nothing() -> None:
 
 
 def test_a_clause_may_become_the_beginning_of_another() -> None:
-    """What ended there goes on ending there."""
     trie: Trie[int] = Trie()
     trie.add(clause("tea"), 0, exact=True)
     trie.add(clause("tea a"), 1, exact=True)
@@ -66,7 +59,6 @@ def test_a_clause_may_become_the_beginning_of_another() -> None:
 
 
 def test_the_empty_clause_is_always_within() -> None:
-    """Nothing is asked of the keys, so every set of keys will do."""
     trie: Trie[int] = Trie()
     trie.add(frozenset(), 1, exact=True)
     assert found(trie, "") == found(trie, "anything") == {1}
@@ -74,8 +66,7 @@ def test_the_empty_clause_is_always_within() -> None:
     assert not trie
 
 
-def test_a_hint_is_kept_apart_from_proof() -> None:
-    """Under one clause some need not be asked and some must; each goes by itself, and the last leaves nothing."""
+def test_candidates_are_separate_from_exact_items() -> None:
     trie: Trie[int] = Trie()
     for text in ("tea", "tea milk", ""):
         trie.add(clause(text), 1, exact=True)
@@ -98,8 +89,7 @@ def test_a_hint_is_kept_apart_from_proof() -> None:
     assert not trie
 
 
-def test_a_hint_outlives_the_proof_beside_it() -> None:
-    """Where both end in one place, the one goes and the other stays."""
+def test_a_candidate_outlives_an_exact_item_of_its_clause() -> None:
     trie: Trie[int] = Trie()
     trie.add(clause("tea"), 1, exact=True)
     trie.add(clause("tea"), 2, exact=False)
@@ -110,7 +100,6 @@ def test_a_hint_outlives_the_proof_beside_it() -> None:
 
 
 def test_many_items_of_a_clause_are_like_few() -> None:
-    """Whether they are kept as a tuple or as a set, each comes once and goes once."""
     trie: Trie[int] = Trie()
     many = MAX_TUPLE_ITEMS * 3
     for item in (*range(many), *range(many)):

@@ -1,4 +1,4 @@
-"""Texts are valid entities as twitter-text says."""
+"""Texts are valid entities as by twitter-text."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,6 @@ VALIDATE: dict[str, Callable[[str], bool]] = {
 
 @pytest.mark.parametrize("section", VALIDATE)
 def test_validation_conforms(section: str) -> None:
-    """Every case of ``validate.yml`` that is about an entity holds; the others count the weight of a text."""
     cases = sections("validate.yml")[section]
     assert cases
     assert [case for case in cases if VALIDATE[section](case["text"]) is not case["expected"]] == []
@@ -52,21 +51,18 @@ def test_validation_conforms(section: str) -> None:
         ("", False),
     ],
 )
-def test_links_at_the_edges(text: str, valid: bool) -> None:  # noqa: FBT001 - a row of a table
-    """Own cases where the conformance suite has none."""
+def test_links_of_our_own_cases(text: str, valid: bool) -> None:  # noqa: FBT001 - a row of a table
     assert is_url(text) is valid
 
 
-def test_without_a_protocol_a_known_one_is_still_a_link() -> None:
-    """It may be left out, not exchanged."""
+def test_the_protocol_is_optional_and_limited() -> None:
     assert is_url("http://example.com", protocol=False)
     assert not is_url("ftp://example.com", protocol=False)
     assert not is_url("//example.com", protocol=False)
 
 
 @pytest.mark.parametrize(("check", "one"), [(is_login, "@user"), (is_list, "@user/list"), (is_hashtag, "#tag")])
-def test_a_text_that_holds_more_is_no_entity(check: Callable[[str], bool], one: str) -> None:
-    """Neither one with something around it, nor two, nor nothing."""
+def test_an_entity_with_other_text_is_invalid(check: Callable[[str], bool], one: str) -> None:
     assert check(one)
     assert not any(map(check, ["", f"{one} {one}", f"{one} ", f" {one}", f"{one}.", one[1:]]))
 
@@ -74,7 +70,7 @@ def test_a_text_that_holds_more_is_no_entity(check: Callable[[str], bool], one: 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", ["a", "a.", "a-", "%2", "_", "é", "@", ":1", "/?", "[", "1."])
 def test_no_text_makes_validation_slow(piece: str) -> None:
-    """The deadline is for a hang: what grows faster than the text would need minutes."""
+    """The timeout catches a check that grows faster than the text."""
     text = "http://" + piece * 100_000
     assert [check(text) for check in (is_login, is_list, is_hashtag)] == [False] * 3
     is_url(text)

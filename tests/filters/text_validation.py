@@ -1,7 +1,7 @@
-"""Whether a text as a whole is a login, a list, a hashtag or a link, in the sense of twitter-text.
+"""Whether a whole text is a login, a list, a hashtag or a link by twitter-text.
 
-A link is judged here by its grammar (RFC 3986, with letters of any script in its host), which takes more than what is
-found as a link in a text: ports, user names, numeric hosts and any top-level domain.
+A link is judged by its grammar (RFC 3986, with letters of any script in the host). This allows more than links
+found in a text: ports, user names, numeric hosts and any top-level domain.
 """
 
 import re
@@ -23,22 +23,19 @@ _TOP_LABEL = re.compile(rf"(?![0-9]){_EDGE}(?:(?:{_EDGE}|-)*{_EDGE})?")
 
 
 def is_login(text: str) -> bool:
-    """Whether ``text`` is ``@login`` and nothing else."""
     return _is_whole(text, [mention.indices for mention, slug in find_mentions_and_lists(text) if not slug])
 
 
 def is_list(text: str) -> bool:
-    """Whether ``text`` is ``@login/list`` and nothing else."""
     return _is_whole(text, [mention.indices for mention, slug in find_mentions_and_lists(text) if slug])
 
 
 def is_hashtag(text: str) -> bool:
-    """Whether ``text`` is ``#tag`` and nothing else."""
     return _is_whole(text, [tag.indices for tag in extract_entities(text).hashtags])
 
 
 def is_url(text: str, *, protocol: bool = True) -> bool:
-    """Whether ``text`` is a link by its grammar; only without ``protocol`` may it lack ``http://`` or ``https://``."""
+    """Whether ``text`` is a link by its grammar. Without ``protocol``, ``http://`` and ``https://`` are optional."""
     found = _URL.fullmatch(text)
     if found is None:
         return False
@@ -54,14 +51,13 @@ def _is_whole(text: str, found: Sequence[Indices]) -> bool:
 
 
 def _is_authority(authority: str) -> bool:
-    """A host, perhaps behind a user and before a port."""
     user, _, place = authority.rpartition("@")
     host = _PORT.sub("", place)
     return _USER.fullmatch(user) is not None and (_is_domain(host) or _is_address(host))
 
 
 def _is_domain(host: str) -> bool:
-    """Labels without a hyphen at either end, two or more; an underscore is for what stands before the last two."""
+    """Two labels or more without a hyphen at either end. The last two have no underscore."""
     labels = host.split(".")
     return (
         len(labels) > 1

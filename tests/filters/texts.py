@@ -1,4 +1,4 @@
-"""Events made of a text, as a post would make them."""
+"""Events made from a text."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from filters.event import Event
 
 
 def post(text: str = "", **facts: Any) -> Event:
-    """A post that says ``text``, with the entities found in it."""
+    """A post with this text and the entities found in it."""
     return Event("post", **{"author": "1", "status_id": "1", "text": text, "entities": extract_entities(text)} | facts)

@@ -1,4 +1,4 @@
-"""A copy of the source and its tests, in which a mistake hurts nobody."""
+"""A copy of the source and its tests, in which tests apply mutants."""
 
 import json
 import os
@@ -18,23 +18,21 @@ ROOT = Path(__file__).parents[2]
 _ASSERTED = re.compile(r"^FAILED \S.* - (?:AssertionError\b|assert\b|Failed: )", re.MULTILINE)
 
 LONG_AGO = 1
-"""When a file with a mistake was changed, as Python sees it: no bytecode of the healthy file is that old."""
+"""The time of change of a mutated file: older than any bytecode of the original file."""
 
 
 class Run(NamedTuple):
-    """The exit code of pytest and all that it said."""
-
     code: int
     said: str
 
     @property
     def asserted(self) -> bool:
-        """Whether a test ran to one of its assertions and failed there, and nothing could not even be imported."""
+        """Whether an assertion of a test failed. An import error does not count."""
         return self.code == 1 and _ASSERTED.search(self.said) is not None
 
 
 class Checkout:
-    """A folder with the packages and the tests as they are, and a pytest that finds there first what it imports."""
+    """A copy of the packages and tests, and a pytest that imports from the copy."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -57,7 +55,7 @@ class Checkout:
 
     @contextmanager
     def broken(self, mutant: Mutant) -> Iterator[None]:
-        """Meanwhile the mistake is in it."""
+        """Put the mistake of a mutant into the copy for the duration of the block."""
         path = self._folder / mutant.path
         wrong = mutant.applied(path.read_text(encoding="utf-8"))
         healthy = path.rename(path.with_suffix(".healthy"))
@@ -69,7 +67,7 @@ class Checkout:
             healthy.replace(path)
 
     def run(self, tests: Collection[str]) -> Run:
-        """The end of a run of these tests, at the first that fails."""
+        """Run these tests until the first failure."""
         assert self._runner.stdin is not None
         assert self._runner.stdout is not None
         self._runner.stdin.write(json.dumps([*tests]) + "\n")

@@ -1,4 +1,4 @@
-"""One copy for all mutants."""
+"""One copy of the source for all mutants."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,5 @@ from tests.mutants.checkout import Checkout
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """A copy in which mistakes are made."""
     with Checkout(tmp_path_factory.mktemp("checkout")) as made:
         yield made

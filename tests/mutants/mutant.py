@@ -1,8 +1,7 @@
-"""Mistakes made on purpose in ``filters/`` and ``stream_server/``, each one edit that a hurried hand might make.
+"""Mutants of ``filters/`` and ``stream_server/``, kept as patches of one edit each.
 
-They are kept as patches. A patch begins with what is wrong, in a sentence, and ``Killed by:`` the tests that have to
-see it. It goes by what it says and not by its line numbers, so it holds as long as the lines that it shows are there,
-once.
+A patch begins with a sentence on the mistake and ``Killed by:`` with the tests that must detect it. It applies by
+its lines and not by their numbers, so it stays valid as long as the file has these lines once.
 """
 
 import re
@@ -25,7 +24,7 @@ _DIFF = re.compile(r"--- a/((?:filters|stream_server)/\S+)\n\+\+\+ b/\1\n@@ [^\n
 
 
 class Mutant(NamedTuple):
-    """In the file at ``path``, ``old`` stands once and becomes ``new``; ``killers`` are tests, named as for pytest."""
+    """A mistake: in the file ``path``, ``old``, which occurs once, becomes ``new``. ``killers`` are pytest node ids."""
 
     name: str
     killers: tuple[str, ...]
@@ -35,7 +34,7 @@ class Mutant(NamedTuple):
 
     @classmethod
     def read(cls, patch: Path) -> Self:
-        """The mutant of a patch; ValueError where it is more than one edit of one file, or nothing is to kill it."""
+        """Read a patch. Raises ValueError unless it is one hunk and names a test that fails by it."""
         header, dashes, rest = patch.read_text(encoding="utf-8").partition("--- a/")
         killers, diff = _KILLER.findall(header), _DIFF.fullmatch(dashes + rest)
         if not killers or diff is None:
@@ -45,13 +44,12 @@ class Mutant(NamedTuple):
         return cls(patch.stem, tuple(killers), diff[1], old, new)
 
     def applied(self, source: str) -> str:
-        """``source`` with the mistake in it; AssertionError, saying what to do, where it has no place there."""
+        """Return ``source`` with the mistake. Raises AssertionError with instructions if ``old`` is not there once."""
         assert source.count(self.old) == 1, RENEW.format(patch=f"{self.name}.patch", path=self.path)
         return source.replace(self.old, self.new)
 
 
 MUTANTS = [Mutant.read(patch) for patch in sorted(FOLDER.glob("*.patch"))]
-"""All of them."""
 
 RULES = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/rules/")]
 FILTERS = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/") and mutant not in RULES]
@@ -59,7 +57,7 @@ DELIVERY = [mutant for mutant in MUTANTS if mutant.path.startswith("stream_serve
 
 
 def each(mutants: Collection[Mutant], sample: Collection[str]) -> pytest.MarkDecorator:
-    """A test for each of ``mutants``; the first tier tries those of ``sample`` only, by their names."""
+    """Parametrize a test by ``mutants``. The first tier runs only those named in ``sample``."""
     assert {mutant.name for mutant in mutants} >= set(sample)
     tried = [
         pytest.param(mutant, id=mutant.name, marks=[pytest.mark.extended] * (mutant.name not in sample))

@@ -1,7 +1,7 @@
-"""Runs pytest as often as asked: a line of JSON in, the tests; a line of JSON out, the exit code and what it said.
+"""Runs pytest on demand: reads lines of JSON with tests, writes lines of JSON with exit code and output.
 
-Each run is a fork of this process, which has loaded the libraries but nothing of ours: that takes longer than most of
-the tests. It is no part of a package, since it runs before a mistake is made in one.
+Each run is a fork of this process, which has imported the libraries and nothing of the project. Importing them
+takes longer than most of the tests. The file is in no package, because it runs before a mutant is applied.
 """
 
 import importlib
@@ -20,7 +20,6 @@ OPTIONS = ["-x", "-rfE", "--tb=short", "-p", "no:cacheprovider", "-p", "pytest_a
 
 
 def run(tests: list[str]) -> tuple[int, str]:
-    """The exit code of these tests, and what was said."""
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""Every mistake in a filter, in the index or in the rule language is seen."""
+"""Tests detect every mutant in a filter, in the index or in the rule language."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.mutants.checkout import Checkout
 from tests.mutants.mutant import FILTERS, RULES, Mutant, each
 
 SAMPLE = {"phrase_in_any_order"}
-"""Those that are made in the first tier."""
+"""Mutants of the first tier."""
 
 TRACK = """What is wrong.
 
@@ -24,28 +24,24 @@ Killed by: tests/filters/test_track.py
 
 
 @each(FILTERS + RULES, SAMPLE)
-def test_a_mistake_is_seen(checkout: Checkout, mutant: Mutant) -> None:
-    """By the tests that say they are there for it, which pass without it."""
+def test_a_mutant_is_detected(checkout: Checkout, mutant: Mutant) -> None:
     with checkout.broken(mutant):
         run = checkout.run(mutant.killers)
     assert run.asserted, run.said
 
 
 @pytest.mark.extended
-def test_without_a_mistake_the_tests_pass(checkout: Checkout) -> None:
-    """In the copy, where what fails could be the copy's fault."""
+def test_the_tests_pass_without_a_mutant(checkout: Checkout) -> None:
     run = checkout.run(sorted({killer for mutant in FILTERS + RULES for killer in mutant.killers}))
     assert run.code == 0, run.said
 
 
-def test_mistakes_are_many_and_everywhere() -> None:
-    """Twenty at least, in nearly every file that decides what matches."""
+def test_the_mutants_cover_the_filters() -> None:
     assert len(FILTERS + RULES) >= 20
     assert len({mutant.path for mutant in FILTERS + RULES}) >= 18
 
 
-def test_a_mistake_that_has_no_place_any_more_says_how_to_renew_it(tmp_path: Path) -> None:
-    """Where its lines are gone, and where they are there twice."""
+def test_an_outdated_patch_says_how_to_renew_it(tmp_path: Path) -> None:
     patch = tmp_path / "wrong.patch"
     patch.write_text(TRACK)
     mutant = Mutant.read(patch)
@@ -64,8 +60,7 @@ def test_a_mistake_that_has_no_place_any_more_says_how_to_renew_it(tmp_path: Pat
         TRACK + TRACK[TRACK.index("---") :],
     ],
 )
-def test_a_patch_is_one_edit_that_something_has_to_see(tmp_path: Path, text: str) -> None:
-    """In one file of the packages."""
+def test_a_patch_is_one_edit_with_a_test(tmp_path: Path, text: str) -> None:
     patch = tmp_path / "wrong.patch"
     patch.write_text(text)
     with pytest.raises(ValueError, match=r"wrong\.patch is not a sentence"):
@@ -73,10 +68,9 @@ def test_a_patch_is_one_edit_that_something_has_to_see(tmp_path: Path, text: str
 
 
 def test_only_a_failed_assertion_counts(checkout: Checkout) -> None:
-    """Neither tests that pass, nor what cannot be imported, nor what is not there."""
     old, new = "from filters import unspaced_scripts\n", "from filters import nothing\n"
     nonsense = Mutant("", (), "filters/track.py", old, new)
-    killers = ["tests/filters/test_track.py::test_more_of_the_matcher"]
+    killers = ["tests/filters/test_track.py::test_order_blanks_wide_signs_emoji_and_unicode_forms"]
     assert not checkout.run(killers).asserted
     assert not checkout.run(["tests/filters/test_track.py::test_of_nothing"]).asserted
     with checkout.broken(nonsense):

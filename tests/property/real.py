@@ -1,4 +1,4 @@
-"""What people wrote, as the log would hold it: real texts, and around them what the data do not tell, made up."""
+"""Real statuses as the log would hold them. Facts that the data lacks are invented."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.texts import AIRLINES
+from tests.end_to_end.sample_texts import AIRLINES
 from tests.property.statuses import Posted, entities
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ MEDIA = ("image", "video", "gif", "audio")
 
 
 def found(name: str) -> Path:
-    """The file of the data that lie beside the checkout; skips the test where they are absent."""
+    """A file of the data beside the checkout. Skips the test if it is missing."""
     if not (FOLDER / name).exists():
         pytest.skip(f"the real statuses are not at {FOLDER}")
     return FOLDER / name
@@ -36,7 +36,7 @@ def found(name: str) -> Path:
 
 @cache
 def full_statuses() -> list[Posted]:
-    """A hundred statuses as Twitter's API answered them, oldest first; where they are from is made up."""
+    """A hundred statuses of Twitter's API, oldest first, with invented locations."""
     theirs = json.loads(found("twitter.json").read_text())["statuses"][::-1]
     return [_of_status(status, number) for number, status in enumerate(theirs)]
 
@@ -69,7 +69,7 @@ def _plain(theirs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _entities(theirs: dict[str, Any]) -> dict[str, Any]:
-    """As Twitter found them; pictures are links too."""
+    """The entities that Twitter found. Pictures are links too."""
     names = ("url", "display_url", "expanded_url", "indices")
     links = sorted((*theirs["urls"], *theirs.get("media", ())), key=lambda one: list(one["indices"]))
     return {
@@ -95,7 +95,7 @@ def _author(user: dict[str, Any]) -> dict[str, Any]:
 
 
 def _somewhere(number: int) -> dict[str, Any]:
-    """A point, a place, both or neither, a good part of them where the date line runs."""
+    """A point, a place, both or neither, often near the date line."""
     lon, lat = SOUTH_SEA[number % 4] if number % 3 else (139.7 + number / 500, 35.6)
     place = {
         "name": CITIES[number % 5],
@@ -110,7 +110,7 @@ def _somewhere(number: int) -> dict[str, Any]:
 
 @cache
 def tweets() -> list[Posted]:
-    """The ten thousand real texts; who answers, quotes and reposts, and what they are known for, is made up."""
+    """Ten thousand real texts, with invented replies, quotes, reposts and authors."""
     theirs = [json.loads(line) for line in found("tweets.jsonl").read_text().splitlines()]
     logins = dict.fromkeys([*AIRLINES, *(one["author"] for one in theirs)])
     people = {login: str(uid) for uid, login in enumerate(logins, start=1)}
@@ -148,7 +148,7 @@ def _place(name: str | None) -> dict[str, Any] | None:
 
 
 def _embedding(new: Posted, old: Posted, number: int) -> Posted:
-    """Every tenth quotes the one before it, and every eleventh reposts that."""
+    """Make every tenth status a quote of the one before it, and every eleventh a repost."""
     if number % 10 == 9:
         return Posted(new.status | {"origin": old.status["id"], "original": old.status}, new.facts)
     if number % 11 == 10:

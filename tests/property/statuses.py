@@ -1,4 +1,4 @@
-"""Statuses as the log holds them: few people, words and places, so that rules often match."""
+"""Strategies for statuses of the log: few users, words and places, so that rules often match."""
 
 from typing import Any, NamedTuple
 
@@ -15,21 +15,10 @@ LOGINS = ("Anna", "bob", "Chloe_", "d_4")
 """The users 1 to 4."""
 
 WORDS = (
-    *("tea", "Tea", "TEA!", "(milk)", "milk", "cold", "cold", "e-mail", "tea's", "café", "cafe\u0301", "Straße", "x_y"),
-    *(
-        "#tea",
-        "#Milk",
-        "@bob",
-        "@anna:",
-        "$TWTR",
-        "tea.com",
-        "http://www.tea.com/milk",
-        "https://a.co/Cold",
-        "😍",
-        "🍵",
-    ),
-    *("東京", "東京タワーに", "#東京", "iPhoneを", "สวัสดีครับ", "OR", "or", "-", "…"),
-)
+    "tea", "Tea", "TEA!", "(milk)", "milk", "cold", "cold", "e-mail", "tea's", "café", "cafe\u0301", "Straße", "x_y",
+    "#tea", "#Milk", "@bob", "@anna:", "$TWTR", "tea.com", "http://www.tea.com/milk", "https://a.co/Cold", "😍", "🍵",
+    "東京", "東京タワーに", "#東京", "iPhoneを", "สวัสดีครับ", "OR", "or", "-", "…",
+)  # fmt: skip
 
 PLACES: tuple[dict[str, Any], ...] = (
     {"name": "Berlin", "country": "DE", "box": [13.3, 52.4, 13.5, 52.6]},
@@ -47,20 +36,20 @@ MEDIA = ("image", "video", "gif", "audio")
 
 
 class Posted(NamedTuple):
-    """A status as the API answered it, and what the log says of its author beside."""
+    """A status as the API answered it, and the facts of its author on the log."""
 
     status: dict[str, Any]
     facts: dict[str, Any]
 
     @property
     def event(self) -> Event:
-        """As filters see it, by the way that every entry of the log goes."""
+        """The event that filters get for this entry."""
         body = msgspec.json.encode({"wire": {"status": self.status}, "facts": self.facts})
         return Entry(Position(1_795_197_600_000, 0, 1), "post", PUBLIC_AUDIENCE, body).event
 
 
 def entities(message: str) -> dict[str, Any]:
-    """Those of a message, as the API answers them; who is mentioned has an id if they are one of the four."""
+    """The entities of a message as the API answers them. Mentions of the four users have an id."""
     ids = {login.lower(): str(uid) for uid, login in enumerate(LOGINS, start=1)}
     found = {name: [one._asdict() for one in family] for name, family in extract_entities(message)._asdict().items()}
     for mention in found["mentions"]:
@@ -70,7 +59,7 @@ def entities(message: str) -> dict[str, Any]:
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Some words in a row, also without a blank between them."""
+    """Some words, also without a blank between them."""
     between = st.sampled_from([" ", " ", " ", "\n", ", ", ""])
     return st.lists(st.tuples(st.sampled_from(WORDS), between), max_size=6).map(
         lambda pairs: "".join(word + gap for word, gap in pairs).strip()
@@ -79,7 +68,7 @@ def texts() -> st.SearchStrategy[str]:
 
 @st.composite
 def plain_statuses(draw: st.DrawFn) -> dict[str, Any]:
-    """A status that shows no other."""
+    """A status that is neither a repost nor a quote."""
     uid = draw(st.integers(1, 4))
     message = draw(texts())
     point = draw(st.one_of(st.none(), st.none(), st.sampled_from(POINTS)))
@@ -106,7 +95,7 @@ def plain_statuses(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def posted(draw: st.DrawFn) -> Posted:
-    """A status of any form: plain, an answer, a quote, or a repost without words."""
+    """A status of any form: plain, a reply, a quote, or a repost."""
     status = draw(plain_statuses())
     if draw(st.sampled_from([False, False, True])):
         status["original"] = draw(plain_statuses())
@@ -118,7 +107,7 @@ def posted(draw: st.DrawFn) -> Posted:
 
 @st.composite
 def facts_of(draw: st.DrawFn, status: dict[str, Any]) -> dict[str, Any]:
-    """What the log says beside: nothing in an old entry, else the author and the login of whom they answer."""
+    """The facts on the log: none in an old entry, else the author and the login of the replied-to user."""
     if draw(st.sampled_from([True, False, False, False])):
         return {}
     counts = st.sampled_from([0, 1, 19, 20, 21, 5_000])

@@ -1,4 +1,4 @@
-"""The index finds exactly what asking everyone finds."""
+"""The index finds exactly the subscriptions that match."""
 
 import sys
 from typing import Any
@@ -12,14 +12,14 @@ from filters.event import Event
 from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
 from filters.testing import check_match
-from tests.property.laws import holds
+from tests.property.laws import Holds
 from tests.property.statuses import Posted, posted
-from tests.property.worlds import events, subscriptions
+from tests.property.strategies import events, subscriptions
 
 pytestmark = pytest.mark.timeout(3600)  # for the long form
 
 ITEMS = st.integers(0, 2)
-"""So few that who leaves was there, and comes again with another subscription."""
+"""Few items, so that a removed one often returns with another subscription."""
 
 STEPS = st.lists(
     st.one_of(
@@ -34,9 +34,9 @@ STEPS = st.lists(
 
 
 def _churn(steps: list[tuple[str, int, Any]]) -> None:
-    """Clients come and go while events pass; after each step the index equals the plain dictionary.
+    """Add, remove and match. After each step the index equals a dictionary of subscriptions.
 
-    Whenever one has left, all of the events pass: what it leaves behind would be found by one of them.
+    After each removal all events are matched, so one of them finds anything left behind.
     """
     index: SubscriptionIndex[int] = SubscriptionIndex()
     plain: dict[int, Subscription] = {}
@@ -60,10 +60,9 @@ def _churn(steps: list[tuple[str, int, Any]]) -> None:
 
 
 @pytest.mark.parametrize("rooms", [0, 1, sys.maxsize])
-def test_the_index_equals_asking_everyone(full: bool, monkeypatch: pytest.MonkeyPatch, rooms: int) -> None:  # noqa: FBT001 - a fixture
-    """Under any churn, with narrowings looked at together, one by one, or some so and some so."""
+def test_the_index_equals_asking_everyone(holds: Holds, monkeypatch: pytest.MonkeyPatch, rooms: int) -> None:
     monkeypatch.setattr(index_module, "MAX_NARROWING_GROUPS", rooms)
-    holds(_churn, STEPS, full=full, cases=170)  # a third of the five hundred
+    holds(_churn, STEPS, cases=170)  # a third of the five hundred
 
 
 def _known(one: Posted) -> None:
@@ -71,9 +70,9 @@ def _known(one: Posted) -> None:
     assert {event.author, event.reply_to, event.reposted_author} - {None} <= event.user_ids
 
 
-def test_whose_event_it_is_stands_among_its_people(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Rules find authors, the answered and the reposted by the keys of people: the view of an entry has them there."""
-    holds(_known, posted(), full=full)
+def test_the_users_of_an_event_include_its_authors(holds: Holds) -> None:
+    """Rules are indexed by the users of an event: the author, the author of the parent, and the reposted author."""
+    holds(_known, posted())
 
 
 def _sound(subscription: Subscription, event: Event) -> None:
@@ -84,9 +83,8 @@ def _sound(subscription: Subscription, event: Event) -> None:
         check_match(part, event)
 
 
-def test_what_matches_shares_a_key(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Keys may only rule out what surely does not match, and clauses say exactly what does."""
-    holds(_sound, subscriptions(), events(), full=full, cases=300)
+def test_a_match_shares_a_key_and_equals_its_clauses(holds: Holds) -> None:
+    holds(_sound, subscriptions(), events(), cases=300)
 
 
 def _canonical(subscription: Subscription, event: Event) -> None:
@@ -99,6 +97,5 @@ def _canonical(subscription: Subscription, event: Event) -> None:
     )
 
 
-def test_order_does_not_matter(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """The same filters in another order are the same subscription."""
-    holds(_canonical, subscriptions(), events(), full=full)
+def test_the_order_of_filters_does_not_matter(holds: Holds) -> None:
+    holds(_canonical, subscriptions(), events())

@@ -1,4 +1,4 @@
-"""Boxes of any size and place, against counting whole degrees."""
+"""`locations` with boxes of any size and place, compared with counting whole degrees."""
 
 import pytest
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from filters.location import Location
 from filters.testing import check_match
 from tests.filters.texts import post
-from tests.property.laws import holds
+from tests.property.laws import Holds
 
 pytestmark = pytest.mark.timeout(900)  # for the long form
 
@@ -19,7 +19,7 @@ WholeBox = tuple[int, int, int, int]
 
 
 def _columns(box: WholeBox) -> set[int]:
-    """The meridians of a box, walking east from its west until its east is reached."""
+    """The meridians of a box, from west to east."""
     met, at = {box[0]}, box[0]
     while at != box[2]:
         at = -180 if at == 180 else at + 1
@@ -44,9 +44,8 @@ def _placed(boxes: list[WholeBox], place: WholeBox) -> None:
     assert bool(_asked(boxes).explain(event)) is common
 
 
-def test_a_place_matches_where_it_has_a_point_in_common_with_a_box(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Inside, around, across, at an edge or a corner, over the date line on either side."""
-    holds(_placed, st.lists(BOXES, min_size=1, max_size=3), BOXES, full=full, cases=250)
+def test_a_place_matches_where_it_has_a_point_in_common_with_a_box(holds: Holds) -> None:
+    holds(_placed, st.lists(BOXES, min_size=1, max_size=3), BOXES, cases=250)
 
 
 def _pointed(boxes: list[WholeBox], point: tuple[int, int], place: WholeBox) -> None:
@@ -56,6 +55,5 @@ def _pointed(boxes: list[WholeBox], point: tuple[int, int], place: WholeBox) -> 
     check_match(_asked(boxes), event)
 
 
-def test_a_point_decides_whatever_the_place(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """On the edge is inside, and the place of an event with a point is not looked at."""
-    holds(_pointed, st.lists(BOXES, min_size=1, max_size=3), POINTS, BOXES, full=full, cases=250)
+def test_a_point_decides_beside_any_place(holds: Holds) -> None:
+    holds(_pointed, st.lists(BOXES, min_size=1, max_size=3), POINTS, BOXES, cases=250)

@@ -1,4 +1,4 @@
-"""Words and entities of any text, against the plain reference."""
+"""Words and entities of any text, compared with the reference."""
 
 import unicodedata
 
@@ -12,37 +12,16 @@ from filters.event import Event
 from filters.tokens import fold, words_cut_at_marks
 from filters.track import Track
 from tests import reference
-from tests.property.laws import holds
+from tests.property.laws import Holds
 
 pytestmark = pytest.mark.timeout(900)  # for the long form
 
 # No emoji, no joiners, no mark that combines with nothing: the documents do not say what these are. Scripts without
 # blanks are asked for elsewhere, since they have no words to be compared.
 PIECES = [
-    *"aBcßé_-.,:;/'\u2019!?()#@$&+1234\u00b2",
-    " ",
-    "  ",
-    "\n",
-    "\u3000",
-    "\u0130",
-    "हिन्दी",
-    "\u01c5",
-    "ΐ",
-]
-PIECES += [
-    "http://",
-    "www.",
-    ".com",
-    ".co.jp",
-    "#tag",
-    "@bob",
-    "$USD",
-    "RT",
-    "rock'n'roll",
-    "\uff03",
-    "\uff20",
-    "t.co/x",
-]
+    *"aBcßé_-.,:;/'\u2019!?()#@$&+1234\u00b2", " ", "  ", "\n", "\u3000", "\u0130", "हिन्दी", "\u01c5", "ΐ", "http://",
+    "www.", ".com", ".co.jp", "#tag", "@bob", "$USD", "RT", "rock'n'roll", "\uff03", "\uff20", "t.co/x",
+]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 MIXED_TEXTS = st.lists(st.sampled_from([*PIECES, *"日のกำ"]), max_size=25).map("".join)
 ANY_TEXT = st.text(st.characters(), max_size=60)
@@ -57,9 +36,8 @@ def _as_the_reference(text: str) -> None:
     assert terms == reference.tokens(status)
 
 
-def test_terms_are_those_of_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Two programs that read the same documents find the same terms."""
-    holds(_as_the_reference, TEXTS, full=full, cases=500)
+def test_terms_are_those_of_the_reference(holds: Holds) -> None:
+    holds(_as_the_reference, TEXTS, cases=500)
 
 
 def _found_as_by_the_reference(text: str, at: int, size: int) -> None:
@@ -73,9 +51,8 @@ def _found_as_by_the_reference(text: str, at: int, size: int) -> None:
     assert Track.parse(term).matches(Event("post", text=text, entities=entities)) is expected
 
 
-def test_pieces_of_a_text_are_found_as_by_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Whatever stands in a text of mixed scripts, and is looked for in it."""
-    holds(_found_as_by_the_reference, MIXED_TEXTS, st.integers(0, 12), st.integers(1, 6), full=full, cases=500)
+def test_pieces_of_a_text_are_found_as_by_the_reference(holds: Holds) -> None:
+    holds(_found_as_by_the_reference, MIXED_TEXTS, st.integers(0, 12), st.integers(1, 6), cases=500)
 
 
 def _well_placed(text: str) -> None:
@@ -88,9 +65,8 @@ def _well_placed(text: str) -> None:
         assert ends == sorted(ends)
 
 
-def test_an_entity_is_where_it_says(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Slicing any text at the indices gives the entity back, and entities of a family do not overlap."""
-    holds(_well_placed, st.one_of(MIXED_TEXTS, ANY_TEXT), full=full, cases=300)
+def test_entities_are_at_their_indices(holds: Holds) -> None:
+    holds(_well_placed, st.one_of(MIXED_TEXTS, ANY_TEXT), cases=300)
 
 
 def _folded_once(text: str) -> None:
@@ -101,6 +77,5 @@ def _folded_once(text: str) -> None:
         assert fold(text.upper()) == once
 
 
-def test_folding_forgets_the_form(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Decomposed or composed, upper or lower: one folded text."""
-    holds(_folded_once, st.one_of(MIXED_TEXTS, ANY_TEXT), full=full, cases=300)
+def test_folding_ignores_case_and_unicode_form(holds: Holds) -> None:
+    holds(_folded_once, st.one_of(MIXED_TEXTS, ANY_TEXT), cases=300)

@@ -1,4 +1,4 @@
-"""What is found in any mixture of scripts, and where, against plain loops."""
+"""Terms in any mixture of scripts, and their positions, compared with plain loops."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ from filters.testing import check_match
 from filters.tokens import fold, word_spans, words
 from filters.track import Track
 from tests.filters.texts import post
-from tests.property.laws import holds
+from tests.property.laws import Holds
 
 pytestmark = pytest.mark.timeout(900)  # for the long form
 
@@ -23,7 +23,7 @@ ANY_TEXT = st.text(st.characters(), max_size=40)
 
 
 def _runs(text: str) -> list[str]:
-    """Letters, marks and digits in a row, of what is written outside links and of hashtags."""
+    """Runs of letters, marks and digits of the text outside of entities, of hashtags and of links."""
     entities = extract_entities(text)
     assert not entities.mentions
     characters = list(text)
@@ -42,18 +42,16 @@ def _found_where_it_stands(text: str, term: str) -> None:
         assert found is any(term in run for run in _runs(text))
 
 
-def test_a_term_is_found_exactly_where_a_run_holds_it(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Neither missed nor made up of pairs that stand apart."""
-    holds(_found_where_it_stands, TEXTS, TERMS, full=full, cases=500)
+def test_a_term_is_found_exactly_where_a_run_holds_it(holds: Holds) -> None:
+    holds(_found_where_it_stands, TEXTS, TERMS, cases=500)
 
 
 def _keeps_the_contract(text: str, term: str, other: str) -> None:
     check_match(Track.parse(f"{term} a,{other}"), post(text))
 
 
-def test_keys_and_clauses_keep_the_contract(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """What matches has a key of the filter, and clauses, where there are any, say the same as the filter."""
-    holds(_keeps_the_contract, TEXTS, TERMS, TERMS, full=full, cases=250)
+def test_keys_and_clauses_keep_the_contract(holds: Holds) -> None:
+    holds(_keeps_the_contract, TEXTS, TERMS, TERMS, cases=250)
 
 
 def _placed(text: str, terms: list[str]) -> None:
@@ -64,9 +62,8 @@ def _placed(text: str, terms: list[str]) -> None:
         assert all(0 <= start < end <= len(text) for start, end in places)
 
 
-def test_what_is_found_has_a_place(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """A term has a place in the text if, and only if, it is found in it."""
-    holds(_placed, st.one_of(TEXTS, ANY_TEXT), st.lists(TERMS, max_size=3), full=full, cases=250)
+def test_a_term_has_a_position_if_it_is_found(holds: Holds) -> None:
+    holds(_placed, st.one_of(TEXTS, ANY_TEXT), st.lists(TERMS, max_size=3), cases=250)
 
 
 def _folded_alike(text: str) -> None:
@@ -76,6 +73,5 @@ def _folded_alike(text: str) -> None:
     assert apart <= words(folded.text)
 
 
-def test_folding_by_characters_is_folding_at_once(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """So indices of the folded text lead back to the text."""
-    holds(_folded_alike, st.one_of(TEXTS, ANY_TEXT), full=full, cases=500)
+def test_folding_by_characters_equals_folding_at_once(holds: Holds) -> None:
+    holds(_folded_alike, st.one_of(TEXTS, ANY_TEXT), cases=500)

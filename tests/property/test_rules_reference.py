@@ -1,4 +1,4 @@
-"""A rule matches what the reference says, and what is no rule for the one is none for the other."""
+"""Rules match as by the reference, and both refuse the same texts."""
 
 import pytest
 from hypothesis import assume
@@ -10,7 +10,7 @@ from filters.rules.error import RuleError
 from filters.rules.rule import Rule
 from filters.testing import check_match
 from tests import reference_rules
-from tests.property.laws import holds
+from tests.property.laws import Holds
 from tests.property.rules import near_rules, rules
 from tests.property.statuses import Posted, posted
 
@@ -28,9 +28,8 @@ def _as_the_reference(text: str, one: Posted) -> None:
     check_match(Rules.parse(text), one.event)
 
 
-def test_a_rule_matches_as_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Two programs that read the same documents say the same of any status, and the index will find it by its keys."""
-    holds(_as_the_reference, rules(), posted(), full=full, cases=250)
+def test_a_rule_matches_as_the_reference(holds: Holds) -> None:
+    holds(_as_the_reference, rules(), posted(), cases=250)
 
 
 def _is_rule(text: str) -> bool:
@@ -55,6 +54,5 @@ def _refused_alike(text: str) -> None:
     assert _is_rule(text) is taken
 
 
-def test_what_is_a_rule_is_one_for_the_reference(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Whatever stands in whatever order: both take it, or neither."""
-    holds(_refused_alike, near_rules(), full=full, cases=250)
+def test_the_reference_refuses_the_same_texts(holds: Holds) -> None:
+    holds(_refused_alike, near_rules(), cases=250)

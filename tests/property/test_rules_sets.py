@@ -1,4 +1,4 @@
-"""Rules together: which of them match is what each says alone, and any lines are rules or refused."""
+"""Several rules together match as each of them alone, and any lines are rules or refused."""
 
 import pytest
 from hypothesis import event as note
@@ -12,7 +12,7 @@ from filters.rule import Rules
 from filters.rules.rule import Rule
 from filters.testing import example_events
 from filters.tokens import fold
-from tests.property.laws import holds
+from tests.property.laws import Holds
 from tests.property.rules import anything, rules
 from tests.property.statuses import posted
 
@@ -38,10 +38,9 @@ def _each_alone(lines: list[tuple[str, str]], event: Event) -> None:
     ]
 
 
-def test_rules_together_say_what_each_says_alone(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Each that matches is named once, by its place and its tag, and no other."""
+def test_rules_together_match_as_each_alone(holds: Holds) -> None:
     lines = st.lists(st.tuples(st.sampled_from(TAGS), rules()), min_size=1, max_size=5)
-    holds(_each_alone, lines, posted().map(lambda one: one.event), full=full, cases=300)
+    holds(_each_alone, lines, posted().map(lambda one: one.event), cases=300)
 
 
 def _reasons_stand_in_the_text(texts: list[str], event: Event) -> None:
@@ -54,10 +53,9 @@ def _reasons_stand_in_the_text(texts: list[str], event: Event) -> None:
                 assert 0 <= start < end <= len(event.text)
 
 
-def test_reasons_point_into_the_text(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """Why a rule matched is told by its own parts, and by places that the text has."""
+def test_reasons_point_into_the_text(holds: Holds) -> None:
     texts = st.lists(rules(), min_size=1, max_size=2)
-    holds(_reasons_stand_in_the_text, texts, posted().map(lambda one: one.event), full=full, cases=300)
+    holds(_reasons_stand_in_the_text, texts, posted().map(lambda one: one.event), cases=300)
 
 
 def _pointed_at(word: str, around: tuple[str, str]) -> None:
@@ -69,11 +67,10 @@ def _pointed_at(word: str, around: tuple[str, str]) -> None:
     assert [len(around[0]) + 1, len(around[0]) + 1 + len(word)] in [list(pair) for pair in part["indices"]]
 
 
-def test_a_keyword_is_pointed_at_where_it_stands(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """In code points, whatever stands before it, every time that it does."""
+def test_reasons_have_the_positions_of_a_keyword(holds: Holds) -> None:
     around = st.sampled_from(["", "😍😍", "tea", "#tea", "cafe\u0301", "ß İ", "東京", "http://a.co/tea", "x\n\n"])
     words = st.sampled_from(["tea", "Milk", "東京", "café", "cafe\u0301", "Straße", "😍"])
-    holds(_pointed_at, words, st.tuples(around, around), full=full, cases=300)
+    holds(_pointed_at, words, st.tuples(around, around), cases=300)
 
 
 def _is_of_the_parameter(refusal: ParameterError) -> None:
@@ -91,11 +88,8 @@ def _rules_or_refusal(text: str) -> None:
         assert all(parsed.matches(event) in (True, False) for event in EVENTS)
 
 
-def test_any_lines_are_rules_or_refused(full: bool) -> None:  # noqa: FBT001 - a fixture
-    """What is refused names the parameter, and nothing else is raised."""
+def test_any_lines_are_rules_or_refused(holds: Holds) -> None:
     lines = st.lists(
         st.tuples(st.sampled_from(["", "", "t1:", "from:", "frm:", "a b:", ":", "-"]), anything()), max_size=4
     )
-    holds(
-        _rules_or_refusal, lines.map(lambda pairs: "\n".join(tag + text for tag, text in pairs)), full=full, cases=250
-    )
+    holds(_rules_or_refusal, lines.map(lambda pairs: "\n".join(tag + text for tag, text in pairs)), cases=250)

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 Page = Callable[[str], tuple[str, bytes]]
@@ -14,19 +13,19 @@ Page = Callable[[str], tuple[str, bytes]]
 
 
 def html_page(filename: str) -> tuple[str, bytes]:
-    """A PEP 503 page, the only kind that many private indexes know."""
+    """A page by PEP 503."""
     anchor = f'<a href="../../files/{filename}#sha256=0" data-core-metadata="x">{filename}</a>'
     return "text/html", f"<html><body>{anchor}</body></html>".encode()
 
 
 def json_page(filename: str) -> tuple[str, bytes]:
-    """A PEP 691 page."""
+    """A page by PEP 691."""
     body = {"files": [{"filename": filename, "url": f"../../files/{filename}", "hashes": {}}]}
     return "application/vnd.pypi.simple.v1+json", json.dumps(body).encode()
 
 
 class PackageIndex:
-    """Serves ``wheel`` under ``filename``; ``seen`` holds path and Authorization of each request."""
+    """Serves ``wheel`` under ``filename``. ``seen`` has path and Authorization of each request."""
 
     def __init__(self, page: Page, filename: str, wheel: bytes, *, announce: int | None = None) -> None:
         self.seen: list[tuple[str, str | None]] = []
@@ -35,11 +34,10 @@ class PackageIndex:
 
     @property
     def url(self) -> str:
-        """The index, with credentials as a private one has them."""
         return f"{self._scheme}://reader:p%40ss@127.0.0.1:{self._server.server_port}/simple/"
 
     def behind_tls(self, certificate: Path) -> Self:
-        """The same over https, with a certificate and key that nobody trusts."""
+        """Serve over https with an untrusted certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
@@ -51,7 +49,7 @@ class PackageIndex:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

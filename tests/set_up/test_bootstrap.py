@@ -27,14 +27,13 @@ CREDENTIALS = "Basic cmVhZGVyOnBAc3M="  # reader:p@ss
 
 
 def pinned(name: str) -> str:
-    """A constant of the set-up's own, read as text: the file is a script, no part of a package."""
+    """Read a constant from the set-up script, which is not importable."""
     found = re.search(rf'^{name} = "([^"]+)"$', (ROOT / ".ci" / "uv_wheel.py").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
 
 
 def wheel_name() -> str:
-    """The file that the set-up looks for on this machine."""
     code = "import sys; sys.path.insert(0, '.ci'); import uv_wheel as u; print(u.UV.wheels[sys.argv[1]].tag)"
     command = [sys.executable, "-c", code, wheel.platform_name()]
     tag = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -43,7 +42,7 @@ def wheel_name() -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What the set-up reads, in a folder of its own, with a home folder beside it."""
+    """Copy what the set-up reads into a folder of its own, with a home folder beside it."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     (tmp_path / "home").mkdir()
@@ -56,7 +55,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def bootstrap(checkout: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """Run the set-up with ``environ`` alone."""
+    """Run the set-up with only ``environ``."""
     base = {"PATH": os.defpath, "HOME": str(checkout.parent / "home"), "no_proxy": "*"}
     command = [sys.executable, ".ci/bootstrap.py"]
     return subprocess.run(command, cwd=checkout, env=base | environ, capture_output=True, text=True, check=False)
@@ -122,7 +121,6 @@ def test_missing_certificates_are_told_in_a_sentence(checkout: Path, tmp_path: P
 
 
 def self_signed(folder: Path) -> Path:
-    """A certificate for 127.0.0.1 and its key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""Tokens for the tests: right in everything but what a test changes."""
+"""Tokens for the tests: valid except for what a test changes."""
 
 import time
 from dataclasses import replace
@@ -14,12 +14,12 @@ NOW = 1_795_197_600.0
 
 
 def config(**settings: Any) -> Config:
-    """The defaults, with the tests' secret, and what else is given."""
+    """Return the default settings with the tests' secret and these changes."""
     return replace(load({}, {}), **{"jwt_secret": SECRET, **settings})
 
 
 def payload(now: float = NOW, **claims: Any) -> dict[str, Any]:
-    """All claims that are required; a claim that is given as None is left out."""
+    """Return all required claims. A claim given as None is left out."""
     all_claims = {
         "iss": "stream-server", "aud": "stream-server", "sub": "42", "jti": "j1", "scope": "read write",
         "iat": int(now), "exp": int(now) + 60, **claims,
@@ -28,10 +28,10 @@ def payload(now: float = NOW, **claims: Any) -> dict[str, Any]:
 
 
 def token(claims: dict[str, Any], key: Any = SECRET, algorithm: str = "HS256", **headers: Any) -> str:
-    """A token made by PyJWT, which is another than the code under test makes."""
+    """Return a token made by PyJWT, independently of the code under test."""
     return jwt.encode(claims, key, algorithm=algorithm, headers=headers or None)
 
 
 def fresh(sub: str, scope: str = "read write stream", **claims: Any) -> str:
-    """A token that is valid now."""
+    """Return a token that is valid now."""
     return token(payload(time.time(), sub=sub, scope=scope, **claims))

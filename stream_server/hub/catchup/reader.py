@@ -1,7 +1,4 @@
-"""Read pages of past entries for clients that catch up, long polls and previews.
-
-A page comes from the ring, or from the log if the position is older than the ring.
-"""
+"""Read pages of past entries, from the ring or the log, for clients that catch up, long polls and previews."""
 
 import logging
 import time
@@ -18,10 +15,10 @@ from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
 from stream_server.hub.delivery import Delivery, decide
-from stream_server.hub.messages import ROLLED_BACK, Gap, StreamNotice
+from stream_server.hub.messages import ROLLED_BACK, Gap, StreamNotice, rollback_gap
 from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.rendering import Deleted
+from stream_server.hub.visibility.private_view import Deleted
 
 logger = logging.getLogger(__name__)
 
@@ -36,36 +33,30 @@ MAX_PAGE_SECONDS = 0.004
 
 
 class LogPage(NamedTuple):
-    """Some entries of the log.
-
-    Attributes:
-        entries: The entries, in log order.
-        is_contiguous: Whether they follow the requested position directly: nothing was trimmed or rolled back.
-    """
+    """Entries of the log. ``is_contiguous`` is False if a rollback removed the entry at the requested position."""
 
     entries: list[Entry]
     is_contiguous: bool
 
 
 class LogPageSource(Protocol):
-    """Reads the log in the store. Concurrent calls share reads, and their number is bounded."""
+    """Reads pages of the log from Redis. Concurrent calls share reads, and the number of parallel reads is limited."""
 
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
-        """Return entries after a position. Raises `Unavailable` while Redis cannot be reached."""
+        """Return up to ``max_entries`` entries after a position. Raises `Unavailable` while Redis cannot be reached."""
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
         """Wait until the log is readable again, for at most ``timeout_seconds``."""
 
 
 class CatchUpPage(NamedTuple):
-    """One page for a client.
+    """The next past entries for a client that catches up.
 
     Attributes:
-        deliveries: What the client receives.
+        deliveries: The entries that the client receives.
         end_position: Last position scanned.
         gap: What is missing before the deliveries, None if nothing.
-        notice: Notice for the stream at ``end_position``: its filters changed, or the log reports a rollback. The
-            page ends there.
+        notice: Message to send after the deliveries: the client's filters changed here, or the log reports a rollback.
         rules_entry: A ``rules`` entry at ``end_position`` that has still to be applied to the client.
     """
 
@@ -77,12 +68,7 @@ class CatchUpPage(NamedTuple):
 
 
 class CatchUpReader:
-    """Reads pages for streams, long polls and previews: the only place where past entries are matched.
-
-    Attributes:
-        failures: Number of exceptions that filters raised. A filter that raises is disabled on its stream.
-        replay_index: Finds the entries of the ring that may match.
-    """
+    """Reads pages for streams, long polls and previews. ``failures`` counts filters that raised and were disabled."""
 
     def __init__(
         self, ring: Ring, log: LogPageSource, account_status: AccountStatus, saved_rules: SavedRulesCache
@@ -98,15 +84,19 @@ class CatchUpReader:
     async def read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
         """Return the client's next page, at most up to the position that ``get_end`` returns.
 
-        ``get_end`` is called when it is the client's turn. A head that was read before the wait would be old by then,
-        and with many waiting clients no client would reach the head. Raises `Unavailable` while the log is away.
+        The reader calls ``get_end`` when the client's turn to read has come, because the head moves while the client
+        waits. Raises `Unavailable` while Redis cannot be reached.
         """
+        page = await self._read_page(client, get_end)
+        if page.rules_entry is None:
+            return page
+        return page._replace(notice=await self._saved_rules.apply_change(client, page.rules_entry), rules_entry=None)
+
+    async def _read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
         await self._scheduler.wait_turn(client.position.n)
         position, head = client.position, get_end()
         if self._ring.covers(position):
-            return await self._apply_rules_change(
-                client, self._record_duration(self._read_ring, client, position, head)
-            )
+            return self._record_duration(self._read_ring, client, position, head)
         if position[:2] > self._ring.floor[:2]:  # as recent as the ring, but not in its history: lost
             resume = self._ring.resume_position_for(position)
             client.last_rollback = (resume, position)
@@ -118,29 +108,17 @@ class CatchUpReader:
         if not entries:
             return CatchUpPage([], head, _gap_before(position, head, is_contiguous=False))
         gap = _gap_before(position, entries[0].position.previous(), is_contiguous=read.is_contiguous)
-        return await self._apply_rules_change(
-            client, self._record_duration(self._match_entries, client, entries, position, gap)
-        )
+        return self._record_duration(self._match_entries, client, entries, position, gap)
 
     def _record_duration(self, read: Callable[..., CatchUpPage], *arguments: object) -> CatchUpPage:
-        """Call ``read`` with these arguments, report its duration to the scheduler, and return its page."""
         started_at = time.monotonic()
         try:
             return read(*arguments)
         finally:
             self._scheduler.record_page(time.monotonic() - started_at)
 
-    async def _apply_rules_change(self, client: Client, page: CatchUpPage) -> CatchUpPage:
-        """Apply the ``rules`` entry at the page's end to the client. Return the page with the notice."""
-        if page.rules_entry is None:
-            return page
-        return page._replace(notice=await self._saved_rules.apply_change(client, page.rules_entry), rules_entry=None)
-
     def _read_ring(self, client: Client, position: Position, head: Position) -> CatchUpPage:
-        """Return a page from the ring.
-
-        Uses the replay index if the page may go up to the head and no entry can change the client's filters.
-        """
+        """Return a page from the ring. If the client's filters cannot change, the replay index skips most entries."""
         client.use_private_view_if_needed()
         if head == self._ring.head and client.private_view is None and not client.uses_saved_rules:
             deadline = time.monotonic() + MAX_PAGE_SECONDS / 2  # the other half is for matching
@@ -154,21 +132,17 @@ class CatchUpReader:
         return self._match_entries(client, entries, position, None)
 
     def _match_entries(
-        self,
-        client: Client,
-        entries: list[Entry],
-        position: Position,
-        gap: Gap | None,
-        scanned_to: Position | None = None,
+        self, client: Client, entries: list[Entry], position: Position, gap: Gap | None, scanned: Position | None = None
     ) -> CatchUpPage:
-        """Return the page of those ``entries`` that the client receives.
+        """Return a page with those of ``entries`` that the client receives.
 
-        The page ends early where the client's filters change, where the client needs a `gap` for a rollback, and when
-        the time is over. Otherwise it ends at the last entry, or at ``scanned_to`` if no other entry before can match.
+        The page ends early where the client's filters change, where the client needs a `gap` for a rollback, or after
+        the time limit. Otherwise it ends at ``scanned``, if the replay index excluded all other entries up to there,
+        else at the last entry.
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys
-        deadline = time.monotonic() + (MAX_PAGE_SECONDS if scanned_to is None else MAX_PAGE_SECONDS / 2)
+        deadline = time.monotonic() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
         deliveries: list[Delivery] = []
         end_position = position if gap is None else gap.end
         for entry in entries:
@@ -187,30 +161,23 @@ class CatchUpReader:
                 return CatchUpPage(deliveries, end_position, gap, rules_entry=entry)
             if time.monotonic() > deadline:
                 return CatchUpPage(deliveries, end_position, gap)
-        return CatchUpPage(deliveries, end_position if scanned_to is None else scanned_to, gap)
+        return CatchUpPage(deliveries, end_position if scanned is None else scanned, gap)
 
-    def _decide_delivery(self, client: Client, entry: Entry, search_keys: frozenset[Key] | None) -> Delivery | None:
-        """Return what the client receives of a past entry, without what is deleted by now. Raises `FilterFailure`.
-
-        Most entries have none of the client's search keys, so they are skipped first. Keys do not decide about quotes.
-        """
+    def _decide_delivery(self, client: Client, entry: Entry, keys: frozenset[Key] | None) -> Delivery | None:
+        """Return what the client receives of a past entry, None if nothing. Raises `FilterFailure`."""
         try:
-            if (
-                search_keys is not None
-                and entry.quoted_author is None
-                and search_keys.isdisjoint(entry.event.index_keys)
-            ):
-                return None
-            view = client.private_view or client.request.viewer or self._account_status
+            if keys is not None and entry.quoted_author is None and keys.isdisjoint(entry.event.index_keys):
+                return None  # like most entries; but keys miss quotes, so a quote is always matched
+            private_view = client.private_view
+            view = private_view or client.request.viewer or self._account_status
             delivery = decide(entry, client.subscription, view, self._find_deleted(entry))
-            if client.private_view is not None and client.private_view.is_follow_change(entry):
-                client.private_view.apply_follow_change(entry)
+            if private_view is not None and private_view.is_follow_change(entry):
+                private_view.apply_follow_change(entry)
         except MalformedEntry:
             return None
         return delivery
 
     def _find_deleted(self, entry: Entry) -> Deleted:
-        """Return what of the entry is deleted by now: found in the store, or deleted by a later entry of the ring."""
         shown, deleted_ids = entry.shown_ids, self._ring.deleted_ids
         return Deleted(
             subject=entry.is_deleted or shown.status in deleted_ids or shown.comment in deleted_ids,
@@ -219,17 +186,17 @@ class CatchUpReader:
 
 
 def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
-    """Return the gap of a ``rollback`` entry, None if the client knows it or the entry is malformed."""
     try:
-        return client.unseen_rollback_gap(rollback_entry)
+        return None if client.knows_rollback(*rollback_entry.lost_range()) else rollback_gap(rollback_entry)
     except MalformedEntry:
         return None  # counted when it was published
 
 
 def _gap_before(position: Position, found_position: Position, *, is_contiguous: bool) -> Gap | None:
-    """Return the gap between a position and the first position found after it, None if there is no gap.
+    """Return the gap after ``position`` up to ``found_position``, after which the next entries were found.
 
-    If the entry numbers do not increase, the log was rolled back.
+    None if no entry is missing. The reason is ``trimmed`` if ``found_position`` has the higher number of the two,
+    otherwise ``rolled_back``.
     """
     missed = found_position.n - position.n
     if missed > 0:

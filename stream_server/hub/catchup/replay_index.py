@@ -28,19 +28,14 @@ MAX_SCAN_RESULTS = 16
 
 
 class ReplayQuery(NamedTuple):
-    """The filters of a client that catches up, and their search keys.
-
-    Attributes:
-        subscription: Its filters.
-        keys: Keys such that each matching entry has one of them. None if the filters must be tested on each entry.
-    """
+    """The filters of a client that catches up. If ``keys`` is not None, an entry needs one of the keys to match."""
 
     subscription: Subscription
     keys: frozenset[Key] | None
 
 
 class ScanResult(NamedTuple):
-    """Which entries of a block match a subscription: bit i is entry i, for indices from ``begin`` to below ``end``."""
+    """Matches in a block's entries ``begin`` to ``end`` (exclusive). Bit i of ``bits`` is 1 if entry i may match."""
 
     begin: int
     end: int
@@ -48,12 +43,9 @@ class ScanResult(NamedTuple):
 
 
 class IndexBlock:
-    """Up to `BLOCK_ENTRIES` consecutive entries, and for each key the bit set of the entries that have it.
+    """Up to `BLOCK_ENTRIES` consecutive entries, indexed: for each key, a bit set says which entries have the key.
 
-    Attributes:
-        first_number: Log number of its first entry.
-        entries: Its entries.
-        was_used: Whether a client passed it since the last `ReplayIndex.drop_unused_blocks`.
+    ``first_number`` is the log number of the first entry. ``was_used`` says whether a client read the block lately.
     """
 
     __slots__ = ("_always_bits", "_bits_by_key", "_scan_results", "entries", "first_number", "was_used")
@@ -72,10 +64,7 @@ class IndexBlock:
         return self.first_number + len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry.
-
-        A `rollback` concerns every client, and keys do not find quotes, so both are always selected.
-        """
+        """Add the next entry. Queries return all rollbacks and quotes, because a search by keys could miss them."""
         bit = 1 << len(self.entries)
         self.entries.append(entry)
         try:
@@ -88,17 +77,16 @@ class IndexBlock:
             return  # a malformed entry matches nothing
 
     def match_keys(self, search_keys: frozenset[Key]) -> int:
-        """Return the bit set of the entries that have one of these keys or are always selected."""
+        """Return a bit set of the entries with at least one of these keys. It includes all rollbacks and quotes."""
         bits = self._always_bits
         for key in self._bits_by_key.keys() & search_keys:
             bits |= self._bits_by_key[key]
         return bits
 
     def scan(self, subscription: Subscription, begin: int, ring: Ring, deadline: float) -> ScanResult:
-        """Return which entries from ``begin`` on match a subscription without keys.
+        """Test the entries from index ``begin`` on against filters without search keys. Return which of them match.
 
-        Tests at least one entry and stops at ``deadline`` (seconds of the monotonic clock). The end of the result says
-        how far it came.
+        Tests at least one entry, and stops at ``deadline``, in seconds of the monotonic clock.
         """
         known = self._scan_results.pop(subscription.canonical_form, None)
         if known is None or not known.begin <= begin <= known.end:
@@ -116,7 +104,7 @@ class IndexBlock:
         return ScanResult(known.begin, end, bits | self._always_bits)
 
     def select(self, bits: int, begin: int, end: int) -> Iterator[Entry]:
-        """Yield in order the entries whose bits are set, from index ``begin`` to below ``end``."""
+        """Yield in order the block's entries from index ``begin`` to ``end`` (exclusive) whose bit in ``bits`` is 1."""
         bits = (bits & ((1 << end) - 1)) >> begin
         at = begin
         while bits:
@@ -127,7 +115,7 @@ class IndexBlock:
 
 
 class ReplayIndex:
-    """The blocks of one ring. A block is built when a client passes it, and dropped when it is not used any more."""
+    """Finds the entries of the ring that may match a client's filters. Its index is built in blocks, on demand."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
@@ -137,51 +125,50 @@ class ReplayIndex:
     def find_after(
         self, position: Position, query: ReplayQuery, max_bytes: int, deadline: float
     ) -> tuple[list[Entry], Position]:
-        """Return the entries after ``position`` that may match, and the position up to which there are no others.
+        """Return the entries after ``position`` that may match, and the position at which the scan ended.
 
-        The ring must cover ``position``. The scan ends at the head, at ``max_bytes``, or at ``deadline`` (seconds of
-        the monotonic clock). The returned position may be the given one, because building a block takes time; the
-        caller then tests each entry itself.
+        Call it only if the ring covers ``position``. The scan ends at the head, after ``max_bytes`` of entries, or at
+        ``deadline`` (seconds of the monotonic clock). If the returned position equals ``position``, the scan reached
+        no entry, and the caller must read the ring and test each entry.
         """
         found: list[Entry] = []
         weight = 0
         while position != self._ring.head:
             block = self._get_block(position.n // BLOCK_ENTRIES, deadline)
             begin, end = position.n + 1 - block.first_number, len(block.entries)
-            bits, end = self._match_block(block, query, begin, deadline) if begin < end else (0, end)
-            for entry in block.select(bits, begin, end) if begin < end else ():
-                self._ring.mark_read(entry)
-                found.append(entry)
-                weight += entry.size
-                if weight > max_bytes:
-                    return found, entry.position
             if begin < end:
+                if query.keys is not None:
+                    bits = block.match_keys(query.keys)
+                else:
+                    _, end, bits = block.scan(query.subscription, begin, self._ring, deadline)
+                for entry in block.select(bits, begin, end):
+                    self._ring.mark_read(entry)
+                    found.append(entry)
+                    weight += entry.size
+                    if weight > max_bytes:
+                        return found, entry.position
                 position = block.entries[end - 1].position
             if time.monotonic() > deadline:
                 break
         return found, position
 
     def drop_unused_blocks(self) -> None:
-        """Drop the blocks that no client has passed since the last call."""
+        """Drop the blocks that no client has read since the last call."""
         self._blocks = {number: block for number, block in self._blocks.items() if block.was_used}
         for block in self._blocks.values():
             block.was_used = False
 
-    def _match_block(self, block: IndexBlock, query: ReplayQuery, begin: int, deadline: float) -> tuple[int, int]:
-        """Return the bit set of the entries that may match, and the index up to which the block was tested."""
-        if query.keys is not None:
-            return block.match_keys(query.keys), len(block.entries)
-        result = block.scan(query.subscription, begin, self._ring, deadline)
-        return result.bits, result.end
-
     def _get_block(self, number: int, deadline: float) -> IndexBlock:
-        """Return the block, extended by new entries of the ring until ``deadline``."""
+        """Return the block with this number. First add new entries of the ring to it, until ``deadline``."""
         if self._ring_cut_count != self._ring.cut_count:
             self._blocks.clear()
             self._ring_cut_count = self._ring.cut_count
         block = self._blocks.get(number)
         if block is None or block.next_number <= self._ring.floor.n:  # its next entries have left the ring
-            block = self._create_block(number)
+            self._blocks.pop(number, None)
+            while len(self._blocks) >= MAX_BLOCKS:
+                del self._blocks[next(iter(self._blocks))]  # the oldest one
+            block = self._blocks[number] = IndexBlock(max(number * BLOCK_ENTRIES, self._ring.floor.n) + 1)
         block.was_used = True
         for entry in self._ring.iter_numbers(block.next_number, min((number + 1) * BLOCK_ENTRIES, self._ring.head.n)):
             block.add(entry)
@@ -189,20 +176,9 @@ class ReplayIndex:
                 break
         return block
 
-    def _create_block(self, number: int) -> IndexBlock:
-        """Return a new empty block, and drop the oldest block if there are too many."""
-        self._blocks.pop(number, None)
-        while len(self._blocks) >= MAX_BLOCKS:
-            del self._blocks[next(iter(self._blocks))]  # the oldest one
-        block = self._blocks[number] = IndexBlock(max(number * BLOCK_ENTRIES, self._ring.floor.n) + 1)
-        return block
-
 
 def _match_bit(subscription: Subscription, entry: Entry) -> int:
-    """Return 1 if the entry matches, otherwise 0.
-
-    Return 1 if the filter raises: the reader then disables it per stream.
-    """
+    """Return 1 if the entry may match, else 0. A filter that raises counts as a match: the reader handles the error."""
     try:
         return int(subscription.matches(entry.event))
     except FilterFailure:

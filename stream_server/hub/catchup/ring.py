@@ -13,13 +13,7 @@ MAX_REMEMBERED_CUTS = 16
 
 
 class Ring:
-    """Contiguous entries up to the head, bounded by ``max_bytes`` and ``max_age_ms``.
-
-    Lost ends of the log are remembered as pairs of positions, because new entries may have ids among the lost ones if
-    the clock of Redis was set back.
-
-    A decoded and framed entry weighs ten times its bytes. So the ring drops the caches of an entry that was not added
-    or read between the last two calls of `drop_unread_caches`.
+    """The newest entries of the log in memory, bounded by ``max_bytes`` and ``max_age_ms``.
 
     Attributes:
         floor: Position after which every entry is in the ring.
@@ -52,14 +46,11 @@ class Ring:
 
     @property
     def head(self) -> Position:
-        """Position of the newest entry. The floor if the ring is empty."""
+        """Position of the newest entry. If the ring is empty, the position after which it begins."""
         return self._entries[-1].position if self._entries else self.floor
 
     def append(self, entry: Entry) -> None:
-        """Add the next entry of the log, and drop the oldest entries that do not fit any more.
-
-        Raises `ValueError` if the entry does not follow the head.
-        """
+        """Add the next entry of the log. Raises `ValueError` if the entry does not directly follow `head`."""
         last = self.head
         if entry.position.n != last.n + 1 or entry.position <= last:
             raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
@@ -71,7 +62,7 @@ class Ring:
         self._trim()
 
     def covers(self, position: Position) -> bool:
-        """Return whether every entry after ``position`` is here, and the position belongs to this history of the log.
+        """Return whether the ring has all entries after ``position``, and no rollback removed ``position`` itself.
 
         The position may lie between two entries, for example just before the first entry of a trimmed log.
         """
@@ -84,21 +75,16 @@ class Ring:
         return below[:2] <= position[:2] < self._entries[index].position[:2]
 
     def contains(self, position: Position) -> bool:
-        """Return whether the entry at exactly ``position`` is here."""
+        """Return whether the entry at exactly ``position`` is in the ring."""
         index = position.n - self.floor.n - 1
         return 0 <= index < len(self._entries) and self._entries[index].position == position
 
     def read_after(self, position: Position, *, max_entries: int, max_bytes: int) -> list[Entry]:
-        """Return the entries after ``position``, up to both limits but at least one.
-
-        The ring must cover the position.
-        """
+        """Return entries after ``position`` within the limits, or one larger entry. Call it only if `covers` holds."""
         page: list[Entry] = []
         weight = 0
         for index in range(position.n - self.floor.n, len(self._entries)):
-            entry = self._entries[
-                index
-            ]  # a deque indexes from the nearer end in steps of 64; islice would walk from the oldest entry
+            entry = self._entries[index]  # indexing a deque begins at the nearer end; islice would begin at the oldest
             weight += entry.size
             if page and (len(page) >= max_entries or weight > max_bytes):
                 break
@@ -107,38 +93,31 @@ class Ring:
         return page
 
     def iter_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
-        """Yield the entries from ``first_number`` to ``last_number``, which must be in the ring.
-
-        Each entry is marked as read, so the ring keeps its decoded form for the next reader.
-        """
+        """Yield entries ``first_number`` to ``last_number``, marked as read. Call it only if the ring has them all."""
         for n in range(first_number, last_number + 1):
             entry = self._entries[n - self.floor.n - 1]
             self.mark_read(entry)
             yield entry
 
     def mark_read(self, entry: Entry) -> None:
-        """Mark an entry as read, so that its caches are kept for now."""
+        """Mark an entry as read, so that `drop_unread_caches` keeps its decoded forms for now."""
         self._recently_read[entry] = None
 
     def resume_position_for(self, position: Position) -> Position:
-        """Return the position after which the log continued when it lost ``position``.
+        """Return the position from which a client must read on if the log lost its ``position``.
 
-        If no remembered rollback covers it, return the newest position with a lower id, else the floor.
+        This is the position after which the log continued. If the ring does not remember the rollback, it is the ring's
+        newest position with a lower id.
         """
-        survivor = self._find_cut(position)
-        if survivor is not None:
-            return survivor
-        return next((known for known in self.positions_newest_first() if known[:2] < position[:2]), self.floor)
+        older = (known for known in self.positions_newest_first() if known[:2] < position[:2])
+        return self._find_cut(position) or next(older, self.floor)
 
     def positions_newest_first(self) -> Iterator[Position]:
         """Yield the positions of all entries, the newest first."""
         return (entry.position for entry in reversed(self._entries))
 
     def cut_after(self, position: Position) -> None:
-        """Forget the entries after ``position``, because the log continues there.
-
-        Forget all if it is not in the ring.
-        """
+        """Forget the entries after ``position``, which the log lost. If the ring has no entry there, forget all."""
         last = self.head
         self.cut_count += 1
         if position < last:
@@ -149,18 +128,17 @@ class Ring:
             self.floor = position
 
     def drop_unread_caches(self) -> None:
-        """Drop decoded and framed forms of entries that no client has read since the last call."""
+        """Free the decoded forms of entries not read since the last call. A decoded form takes ten times the bytes."""
         for entry in self._previously_read:
             if entry not in self._recently_read:
                 entry.drop_caches()
         self._previously_read, self._recently_read = self._recently_read, {}
 
     def _find_cut(self, position: Position) -> Position | None:
-        """Return the position after which the log lost ``position``, None if it did not lose it."""
+        """Return the position after which the log continued if a remembered rollback lost ``position``, else None."""
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:
-        """Drop the oldest entries that exceed the size or age limit."""
         oldest_ms = self._now_ms() - self._max_age_ms
         entries = self._entries
         while entries and (self.size_bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
@@ -168,7 +146,6 @@ class Ring:
             self._forget(entries.popleft())
 
     def _forget(self, entry: Entry) -> None:
-        """Remove the traces of an entry that has left the ring."""
         self.size_bytes -= entry.size
         self._recently_read.pop(entry, None)
         self._previously_read.pop(entry, None)
@@ -177,7 +154,6 @@ class Ring:
 
 
 def _subject_id(entry: Entry) -> str:
-    """Return the id of the status or comment that an entry deletes, an empty string for a malformed entry."""
     try:
         return entry.subject_id or ""
     except MalformedEntry:

@@ -1,7 +1,7 @@
 """Which client reads its next page: a few pages in each iteration of the event loop, however many clients catch up.
 
 Without a limit, ten thousand returning clients would read a page each in the same iteration. It would take seconds, in
-which the worker reads no socket, and the supervisor takes a worker that is blocked for too long for dead.
+which the process reads no socket, and the supervisor takes a process that is blocked for too long for dead.
 
 The client nearest to the head reads first, because it is finished soon. If all clients were served in turn, the log
 would grow faster than all of them together advance. One page in `OLDEST_FIRST_EVERY` goes to the client that has waited
@@ -30,7 +30,7 @@ QueuedWaiter = tuple[int, int, "asyncio.Future[None]"]
 
 
 class CatchUpScheduler:
-    """Admits clients that catch up, nearest to the head first."""
+    """Decides which client that catches up reads next: mostly the client nearest to the head."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,10 +43,7 @@ class CatchUpScheduler:
         self._is_refill_scheduled = False
 
     async def wait_turn(self, entry_number: int) -> None:
-        """Wait until the client may read a page. Returns at once while few clients read.
-
-        ``entry_number`` is the number of the client's position.
-        """
+        """Wait until a client whose position has this number may read a page. Returns at once if few clients read."""
         if self._pages_left and not self._by_arrival:
             self._use_page()
             return
@@ -57,33 +54,28 @@ class CatchUpScheduler:
         await turn
 
     def record_page(self, seconds: float) -> None:
-        """Record the duration of a page. The average rises at once with a slow page and falls slowly."""
-        self._average_page_seconds = max(
-            seconds, self._average_page_seconds + (seconds - self._average_page_seconds) / MAX_PAGES_PER_ITERATION
-        )
+        """Record how many seconds a page took. A slow page reduces the number of pages per iteration at once."""
+        average = self._average_page_seconds
+        self._average_page_seconds = max(seconds, average + (seconds - average) / MAX_PAGES_PER_ITERATION)
         self._spent_seconds += seconds
         if self._spent_seconds >= MAX_ITERATION_SECONDS:
             self._pages_left = 0
 
     def _use_page(self) -> None:
-        """Count one page of this iteration."""
         self._pages_left -= 1
         self._schedule_refill()
 
     def _schedule_refill(self) -> None:
-        """Schedule `_refill` for the next iteration, unless it is scheduled."""
         if not self._is_refill_scheduled:
             self._is_refill_scheduled = True
             self._loop.call_soon(self._refill)
 
     def _refill(self) -> None:
-        """Begin a new iteration and admit waiters. They run in the next iteration, before this is called again."""
+        """Admit as many waiting clients as can read a page in one iteration of the event loop."""
         self._is_refill_scheduled = False
         self._spent_seconds = 0.0
-        self._pages_left = max(
-            MIN_PAGES_PER_ITERATION,
-            min(MAX_PAGES_PER_ITERATION, int(MAX_ITERATION_SECONDS / max(self._average_page_seconds, 1e-6))),
-        )
+        pages = int(MAX_ITERATION_SECONDS / max(self._average_page_seconds, 1e-6))
+        self._pages_left = max(MIN_PAGES_PER_ITERATION, min(MAX_PAGES_PER_ITERATION, pages))
         while self._pages_left and (turn := self._next_waiter()) is not None:
             turn.set_result(None)
             self._use_page()
@@ -92,10 +84,6 @@ class CatchUpScheduler:
             heapify(self._by_distance)
 
     def _next_waiter(self) -> asyncio.Future[None] | None:
-        """Return the next waiter, None if no client waits.
-
-        Skip finished futures: cancelled, or admitted by the other order.
-        """
         while self._by_arrival and self._by_arrival[0].done():
             self._by_arrival.popleft()
         if not self._by_arrival:

@@ -1,4 +1,4 @@
-"""Protected and suspended users. Every stream of the worker needs these two sets."""
+"""Protected and suspended users. Every stream of the process needs these two sets."""
 
 from collections.abc import Collection
 
@@ -8,14 +8,10 @@ from stream_server.events.position import LOG_START, Position
 
 
 class AccountStatus:
-    """The protected and suspended users at the hub's head. After a load they may be newer than the head for a moment.
+    """The ids of the protected and of the suspended users. ``restricted`` is the union of both sets.
 
-    It is the view of impersonal streams: it shows an entry only if every user may see it.
-
-    Attributes:
-        protected: Ids of protected users.
-        suspended: Ids of suspended users.
-        restricted: Ids of users in either set.
+    The sets match the hub's head, or are newer directly after `load`. A stream that is the same for every user has this
+    object as its view: `render_today` returns only what every user may see.
     """
 
     def __init__(self) -> None:
@@ -25,21 +21,17 @@ class AccountStatus:
         self._read_at = LOG_START
 
     def load(self, protected: Collection[str], suspended: Collection[str], read_at: Position) -> None:
-        """Replace both sets by what the store returned when the log's head was ``read_at``.
-
-        Earlier entries are ignored.
-        """
+        """Set the protected and suspended users read at log head ``read_at``. `apply` skips entries up to that head."""
         self.protected, self.suspended, self._read_at = set(protected), set(suspended), read_at
         self.restricted = self.protected | self.suspended
 
     def shows_no_restricted_user(self, entry: Entry) -> bool:
-        """Return whether the entry shows no protected and no suspended user."""
         return not self.restricted or self.restricted.isdisjoint(entry.actors)
 
     def render_today(self, entry: Entry) -> Entry | None:
         """Return the entry as every user may see it today, None if it is hidden from some users.
 
-        A removal is always shown, because it carries ids. If it shows a restricted user, only its ids remain.
+        A `delete` or `uncomment` is always shown. If it shows a protected or suspended user, only its ids remain.
         """
         if entry.audience != PUBLIC_AUDIENCE:
             return None
@@ -48,10 +40,7 @@ class AccountStatus:
         return entry.without_status() if entry.kind in CREATION_KINDS else None
 
     def apply(self, entry: Entry) -> None:
-        """Apply a `protect`, `unprotect`, `suspend` or `reinstate` entry.
-
-        Ignore other kinds. Raises `MalformedEntry`.
-        """
+        """Apply `protect`, `unprotect`, `suspend`, `reinstate`; ignore others. Raises `MalformedEntry` if malformed."""
         if entry.position.n <= self._read_at.n:
             return
         if entry.kind in ("protect", "unprotect"):
@@ -60,7 +49,6 @@ class AccountStatus:
             self._update_set(self.suspended, entry.revocation().uid, is_member=entry.kind == "suspend")
 
     def _update_set(self, users: set[str], uid: str, *, is_member: bool) -> None:
-        """Add a user to one of the two sets or remove it, and update ``restricted``."""
         users.add(uid) if is_member else users.discard(uid)
         if uid in self.protected or uid in self.suspended:
             self.restricted.add(uid)

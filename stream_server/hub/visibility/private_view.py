@@ -1,33 +1,69 @@
-"""The state of one stream that does not see the public view: its follow set, and what was sent to it.
+"""The state of one stream that does not see the public view: whom its filter follows, and what was sent to it.
 
-A stream whose filter follows the graph has its own copy of the followed users, not the set that all streams of the
-user share. The copy is exactly as old as the position of the stream, also while the stream catches up. Which entries
-the user may see is a separate question: the shared `Viewer` answers it by today's relations. The stream remembers the
+A stream whose filter is `follow=@me` has its own copy of the followed users, not the set that all streams of the user
+share. The copy is exactly as old as the position of the stream, also while the stream catches up. Which entries the
+user may see is a separate question: the shared `Viewer` answers it by today's relations. The stream remembers the
 statuses and comments that it was sent, because their `delete` or `uncomment` must reach it too.
 """
 
 from collections.abc import MutableSet
+from typing import NamedTuple
 
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE
 from stream_server.events.position import Position
-from stream_server.hub.visibility.rendering import NOTHING_DELETED, Deleted, entry_to_match
 from stream_server.hub.visibility.viewer import Viewer
 
 MAX_REMEMBERED_SUBJECTS = 4096
 """Number of delivered statuses and comments that a stream remembers, the latest ones."""
 
 
-class PrivateView:
-    """The view of one stream whose user has blocks, mutes, protected users among those followed, or a personal filter.
+class Deleted(NamedTuple):
+    """Which parts of an entry users have deleted since the entry was written.
 
-    ``start_position`` is where the stream begins. A status that was written after it and is not remembered was never
-    sent. ``following_read_at`` is the head at which ``following`` was copied: earlier entries are in it already.
+    ``subject``: whether the status or comment in the entry is deleted. ``original``: whether the status that it reposts
+    or quotes is deleted.
+    """
+
+    subject: bool
+    original: bool
+
+
+NOTHING_DELETED = Deleted(subject=False, original=False)
+"""The value for live delivery, and for entries of which nothing is deleted."""
+
+
+def entry_to_match(entry: Entry, rendered: Entry) -> Entry:
+    """Return the form of an entry against which filters are matched.
+
+    A quote is matched as the client sees it, so that a filter does not find words of an original that is hidden from
+    the client. Every other entry is matched as it was written: a repost with its original, even if that is deleted now.
+    """
+    return entry if entry.quoted_author is None else rendered
+
+
+def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
+    """Return ``rendered`` without its deleted parts, or unchanged if it lacks a part of ``entry`` already.
+
+    Of an `uncomment` whose status is deleted only the ids remain.
+    """
+    if rendered is not entry:
+        return rendered
+    if deleted.subject:
+        return entry.without_status()
+    return entry.without_original() if deleted.original else entry
+
+
+class PrivateView:
+    """Decides what one stream receives if its user has blocks, mutes or followed protected users, or a personal filter.
+
+    ``start_position`` is where the stream begins. A later status that the stream does not remember was never sent to
+    it. ``following`` was read at the log's head ``following_read_at``, so it contains all follows up to there.
 
     Attributes:
         viewer: The relations of the user.
-        following: Ids of the users that the filter follows. None if the filter does not follow the graph.
+        following: Ids of the users that the filter follows. None if the filter does not use the user's follows.
         is_own_stream: Whether this is the user's own stream (`/v1/stream/user`), with notifications and messages.
     """
 
@@ -49,7 +85,6 @@ class PrivateView:
 
     @property
     def user_id(self) -> str:
-        """Id of the stream's user."""
         return self.viewer.user_id
 
     def is_follow_change(self, entry: Entry) -> bool:
@@ -62,14 +97,11 @@ class PrivateView:
         )
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
-        """Return whether a gap up to ``gap_end`` may have hidden a follow or unfollow that is not in the follow set."""
+        """Return whether a gap up to ``gap_end`` may hide a follow or unfollow that ``following`` should contain."""
         return self.following is not None and gap_end.n > self._following_read_at.n
 
     def apply_follow_change(self, entry: Entry) -> str | None:
-        """Apply a follow or unfollow to the follow set.
-
-        Return the id of the other user, None if the entry names none.
-        """
+        """Apply a follow or unfollow to ``following``. Return the other user's id, None if the entry lacks it."""
         target = next(iter(entry.event.user_ids - {self.user_id}), None)
         if target is None or self.following is None:
             return None
@@ -82,15 +114,14 @@ class PrivateView:
     def render(self, entry: Entry, subscription: Subscription, deleted: Deleted = NOTHING_DELETED) -> Entry | None:
         """Return the entry as this stream sees it, None if it is hidden or does not match. Remember posts and comments.
 
-        A post or comment is also remembered if it was visible when it was written but is not today, or is deleted by
-        now: the `delete` carries ids only and must be sent. A quote whose original is deleted is returned without it.
+        The stream later receives the `delete` of each remembered post or comment. One that was visible when written,
+        but is hidden or deleted today, is remembered too, because its `delete` carries only ids and must be sent. A
+        quote whose original is deleted is returned without the original.
         """
         if entry.kind in CREATION_KINDS:
-            return (
-                self.viewer.render_removal(entry, own_stream=self.is_own_stream)
-                if self._should_send_removal(entry, subscription)
-                else None
-            )
+            if not self._should_send_removal(entry, subscription):
+                return None
+            return self.viewer.render_removal(entry, own_stream=self.is_own_stream)
         if not self._may_match(entry, subscription):
             return None
         shown = None if deleted.subject else self.viewer.render_if_visible(entry, own_stream=self.is_own_stream)
@@ -106,51 +137,45 @@ class PrivateView:
         return shown
 
     def _may_match(self, entry: Entry, subscription: Subscription) -> bool:
-        """Return whether the entry matches.
-
-        A quote may match in the form in which it is shown, so the answer is True.
-        """
+        """Return False if the entry cannot match. Always True for a quote, which `_match_rendered` tests later."""
         return entry.quoted_author is not None or self._matches(entry, subscription)
 
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
-        """Return ``rendered`` if it matches in this form, otherwise None. Only a quote has to be matched again."""
+        """Return ``rendered`` if it matches, else None. Tests only quotes: `_may_match` has tested other entries."""
         if rendered is None or entry.quoted_author is None:
             return rendered  # `_may_match` has matched it already
         return rendered if self._matches(entry_to_match(entry, rendered), subscription) else None
 
     def _matches(self, entry: Entry, subscription: Subscription) -> bool:
-        """Return whether the stream asks for the entry: by its filter, or by kind for an entry for certain users.
+        """Return whether the filter matches.
 
-        Only the user's own stream receives entries for certain users or for a group.
+        An entry for a user group or named users matches only on the user's own stream, and by its kind alone.
         """
         if entry.audience == PUBLIC_AUDIENCE or entry.audience.startswith(FOLLOWERS_PREFIX):
             return subscription.matches(entry.event)
         return self.is_own_stream and entry.kind in subscription.kinds
 
     def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
-        """Return whether to send a removal.
+        """Return whether to send a `delete` or `uncomment` to this stream.
 
-        Send it if the stream was sent the removed status, even after an unfollow. Skip it if the stream certainly was
-        not. Otherwise send it if the status matches and was visible when it was written.
+        Yes, if the stream was sent the removed status or comment, even after an unfollow. No, if it certainly was not
+        sent it. If this is unknown: yes, if the removed item matches and was visible when it was written.
         """
         subject = entry.subject_id or ""
         if subject in self._sent_subjects:
             return entry.kind in subscription.kinds
-        surely_unsent = (
-            CREATION_KINDS[entry.kind] in subscription.kinds and int(subject or 0) > self._memory_complete_after
-        )
+        may_be_remembered = int(subject or 0) > self._memory_complete_after
+        surely_unsent = may_be_remembered and CREATION_KINDS[entry.kind] in subscription.kinds
         if surely_unsent or not self._may_match(entry, subscription):
             return False
         return self._match_rendered(entry, self.viewer.render_at_post_time(entry), subscription) is not None
 
     def _remember_notification(self, entry: Entry) -> None:
-        """Remember the status and comment that a notification shows, so that their removal is sent too."""
         for subject in (entry.shown_ids.status, entry.shown_ids.comment):
             if subject is not None:
                 self._remember(subject)
 
     def _remember(self, subject: str) -> None:
-        """Remember the id of a sent status or comment, and forget the oldest one if there are too many."""
         self._sent_subjects[subject] = None
         if len(self._sent_subjects) > MAX_REMEMBERED_SUBJECTS:
             forgotten = next(iter(self._sent_subjects))

@@ -1,11 +1,12 @@
 """What one user may see in streams: the user's relations as sets, kept at the hub's head.
 
-All streams of a user on this worker share one object. It lives as long as one of them refers to it. It decides by the
-table of `stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.
+All streams of a user in this process share one viewer. It decides by the table of
+`stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from stream_server.events import visibility
 from stream_server.events.entry import Entry
@@ -13,6 +14,15 @@ from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.account_status import AccountStatus
+
+RELATION_KINDS = frozenset({"follow", "unfollow", "block", "unblock", "mute", "unmute"})
+"""Kinds of entries that change a relation between two users."""
+
+GROUP_KINDS = frozenset({"group_create", "group_join", "group_leave", "group_delete"})
+"""Kinds of entries that change who is a member of a group."""
+
+ACCOUNT_STATUS_KINDS = frozenset({"protect", "unprotect", "suspend", "reinstate"})
+"""Kinds of entries that change the status of an account."""
 
 TODAY_MS = 1 << 62
 """A time in ms later than every real one. As the time of a question it means "today"."""
@@ -23,60 +33,38 @@ NEVER_MS = TODAY_MS + 1
 _IS_SHOWN = tuple(digit == str(visibility.Visibility.VISIBLE.value) for digit in visibility.visibility_table())
 """Whether an author is visible, by the bits of the facts. A table of plain ints, because enum flags are slow."""
 
-_OWN, _FOLLOWER, _BLOCKED, _MUTED = (
-    VisibilityFact.AUTHOR.value,
-    VisibilityFact.FOLLOWER.value,
-    VisibilityFact.BLOCKED.value,
-    VisibilityFact.MUTED.value,
-)
-_SUSPENDED, _PROTECTED = VisibilityFact.SUSPENDED.value, VisibilityFact.PROTECTED.value
-_GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = (
-    (VisibilityFact.PRIVATE_GROUP | VisibilityFact.GROUP_MEMBER).value,
-    (VisibilityFact.DIRECT_MESSAGE | VisibilityFact.PARTICIPANT).value,
-)
-_PARTY = VisibilityFact.PARTICIPANT.value
+# The bits of the facts, in the order in which `VisibilityFact` lists them.
+_OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _GROUP, _MEMBER, _MESSAGE, _PARTY = map(int, VisibilityFact)
+_GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
 
 
 class RelationSnapshot(Protocol):
-    """A user's relations, read in one step: ids with the begin of each relation (ms since 1970), and the head."""
+    """A user's relations and the log's head, read together. Each relation maps ids to its begin, in ms since 1970."""
 
     @property
-    def following(self) -> Mapping[str, int]:
-        """The users whom the user follows."""
+    def following(self) -> Mapping[str, int]: ...
 
     @property
-    def blocks(self) -> Mapping[str, int]:
-        """The users whom the user blocks."""
+    def blocks(self) -> Mapping[str, int]: ...
 
     @property
-    def blockers(self) -> Mapping[str, int]:
-        """The users who block the user."""
+    def blockers(self) -> Mapping[str, int]: ...
 
     @property
-    def mutes(self) -> Mapping[str, int]:
-        """The users whom the user mutes."""
+    def mutes(self) -> Mapping[str, int]: ...
 
     @property
-    def groups(self) -> Mapping[str, int]:
-        """The groups of which the user is a member."""
+    def groups(self) -> Mapping[str, int]: ...
 
     @property
-    def head(self) -> Position:
-        """The head of the log when they were read."""
+    def head(self) -> Position: ...
 
 
 class Viewer:
-    """The relations of one user. Until `load` the sets are empty, and entries that arrive meanwhile are kept.
+    """The relations of one user. Each relation maps ids to the time at which it began, in ms since 1970.
 
-    Attributes:
-        user_id: Id of the user.
-        following: Followed users, with the begin of the relation in ms since 1970, as in the next four.
-        blocks: Users whom the user blocks.
-        blockers: Users who block the user.
-        mutes: Users whom the user mutes.
-        groups: Groups of which the user is a member.
-        read_at: Head at which the relations were read. Earlier entries are in them already.
-        is_loaded: Whether `load` was called.
+    Before `load` the relations are empty, and changes from the log wait. ``blockers`` are the users who block this
+    user, ``groups`` the user groups that this user is in. ``read_at`` is the log's head when the relations were read.
     """
 
     __slots__ = (
@@ -97,7 +85,7 @@ class Viewer:
         self._entries_before_load: list[Entry] = []
 
     def load(self, relations: RelationSnapshot) -> None:
-        """Set the relations that were read, and apply the entries that arrived since then."""
+        """Set the relations that were read from the store, and apply the entries that arrived since then."""
         self.following, self.groups = dict(relations.following), dict(relations.groups)
         self.blocks, self.blockers, self.mutes = dict(relations.blocks), dict(relations.blockers), dict(relations.mutes)
         self.read_at, self.is_loaded = relations.head, True
@@ -107,40 +95,34 @@ class Viewer:
 
     @property
     def sees_public_view(self) -> bool:
-        """Whether this user sees exactly the public view.
-
-        True without blocks and mutes, if neither the user nor any followed user is protected.
-        """
+        """Whether this user sees the public view: no blocks, no mutes, not protected, and follows no protected user."""
         if self.blocks or self.blockers or self.mutes:
             return False
         protected = self._account_status.protected
         return not protected or (self.user_id not in protected and self.following.keys().isdisjoint(protected))
 
     def may_read_followers_only(self, owner: str, at_ms: int = TODAY_MS) -> bool:
-        """Return whether the user may read ``owner``'s posts for followers. ``at_ms`` asks about a time in the past.
-
-        The past is known only as far as present relations tell: a relation that has ended is forgotten.
-        """
+        """Return whether the user is ``owner``, or has followed ``owner`` since ``at_ms`` (ms since 1970) or before."""
         return owner == self.user_id or self.following.get(owner, NEVER_MS) <= at_ms
 
     # Rendering.
 
     def render_if_visible(self, entry: Entry, *, own_stream: bool = False) -> Entry | None:
-        """Return the entry as this user may see it today: complete, without its original, or None if it is hidden.
+        """Return the entry as this user may see it today, None if it is hidden from this user.
 
-        On the user's own stream (``own_stream``) a follow of the user is shown even if the follower is protected.
+        If only the author of the quoted original is hidden, the entry comes without the original. On the user's own
+        stream (``own_stream``) a follow of the user is shown even if the follower is protected.
         """
         if not self._is_in_audience(entry, TODAY_MS):
             return None
-        return _without_hidden(
-            entry, self._hidden_users(entry, TODAY_MS, self._context_facts(entry, own_stream=own_stream))
-        )
+        context_facts = self._context_facts(entry, own_stream=own_stream)
+        return _without_hidden(entry, self._hidden_users(entry, TODAY_MS, context_facts))
 
     def render_today(self, entry: Entry) -> Entry | None:
-        """Return the entry for a stream without a private view, None if it is hidden.
+        """Return the entry as this user's streams without a private view show it, None if it is hidden.
 
-        A removal is shown if the removed status or comment was visible to this user when it was written. Entries for
-        a group or for certain users are hidden: only the user's own stream has them.
+        A `delete` or `uncomment` is shown if its status or comment was visible to this user when it was written.
+        Entries for a user group or named users are hidden: only the user's own stream has them.
         """
         if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             return None
@@ -149,19 +131,20 @@ class Viewer:
         return self.render_if_visible(entry)
 
     def render_removal(self, entry: Entry, *, own_stream: bool = False) -> Entry:
-        """Return a removal for a user who was shown the removed status or comment.
+        """Return a `delete` or `uncomment` as this user may see it.
 
-        An `uncomment` whose status is hidden now keeps only its ids. The delete of a quote is returned in the form in
-        which the quote was shown; if that is unknown, without its original.
+        Call it only if the user was sent the removed status or comment, or could see it when it was written. An
+        `uncomment` whose status is hidden now keeps only its ids. The `delete` of a quote contains the original only if
+        this user could see the original when the quote was written.
         """
         if entry.kind == "delete":
             return entry if entry.quoted_author is None else self.render_at_post_time(entry) or entry.without_original()
         return entry if self.render_if_visible(entry, own_stream=own_stream) is not None else entry.without_status()
 
     def render_at_post_time(self, entry: Entry) -> Entry | None:
-        """Return the entry as this user could see its status or comment when it was written, None if it was hidden.
+        """Return the entry as this user could see it when its status was written, None if it was hidden then.
 
-        Relations that began later are ignored. Relations that have ended since then do not count either.
+        Relations that have ended since then do not count: only today's relations and their begin are known.
         """
         then_ms = created_ms(int(entry.subject_id or 0))
         if not self._is_in_audience(entry, then_ms):
@@ -169,39 +152,30 @@ class Viewer:
         return _without_hidden(entry, self._hidden_users(entry, then_ms, self._context_facts(entry, own_stream=False)))
 
     def _hidden_users(self, entry: Entry, at_ms: int, context_facts: int) -> list[str]:
-        """Return the users that the entry shows and that are hidden from this user."""
         return [uid for uid in entry.actors if not _IS_SHOWN[self._relation_facts(uid, at_ms) | context_facts]]
 
     def _is_in_audience(self, entry: Entry, at_ms: int) -> bool:
-        """Return whether this user belongs to the audience of the entry, at a time."""
         if entry.audience == PUBLIC_AUDIENCE:
             return True
         if (owner := entry.audience_owner) is not None:
             return self.may_read_followers_only(owner, at_ms)
         if (group := entry.audience_group) is not None:
-            return self.groups.get(group, NEVER_MS) <= at_ms or (
-                entry.kind in ("group_join", "group_leave", "group_create") and entry.event.author == self.user_id
-            )
+            is_own_change = entry.kind in {"group_join", "group_leave", "group_create"}
+            is_own_change = is_own_change and entry.event.author == self.user_id
+            return is_own_change or self.groups.get(group, NEVER_MS) <= at_ms
         return self.user_id in entry.audience_users
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
-        """Return the visibility facts that come from the audience of the entry, as bits."""
+        """Return `VisibilityFact` bits of the entry: by its audience or, on the own stream, by a follow of the user."""
         if entry.audience == PUBLIC_AUDIENCE:
             is_own_follow = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
             return _PARTY if is_own_follow else 0
-        return (
-            0
-            if entry.audience_owner is not None
-            else _GROUP_MEMBER_FACTS
-            if entry.audience_group is not None
-            else _MESSAGE_PARTY_FACTS
-        )
+        if entry.audience_owner is not None:
+            return 0
+        return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """Return the facts between this user and another, as bits.
-
-        Suspension and protection count only today: for the past, the audience of the entry holds the answer.
-        """
+        """Return `VisibilityFact` bits for this user and ``uid``; suspension and protection only for `TODAY_MS`."""
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER
@@ -219,19 +193,17 @@ class Viewer:
     # Changes.
 
     def apply(self, entry: Entry) -> None:
-        """Apply an entry that changes the relations of this user. Before `load`, keep it for later."""
+        """Apply an entry that changes the relations of this user. Before `load`, the entry waits."""
         if not self.is_loaded:
             self._entries_before_load.append(entry)
         elif entry.position.n > self.read_at.n:
             self._apply_change(entry)
 
     def _apply_change(self, entry: Entry) -> None:
-        """Change the set that belongs to the entry's kind."""
         kind, author, when = entry.kind, entry.event.author or "", entry.position.ms
         if kind.startswith("group_"):
-            _set_relation(
-                self.groups, entry.audience_group or "", None if kind in ("group_leave", "group_delete") else when
-            )
+            ended = kind in {"group_leave", "group_delete"}
+            _set_relation(self.groups, entry.audience_group or "", None if ended else when)
             return
         other = next(iter(entry.event.user_ids - {self.user_id}), "")
         began = None if kind.startswith("un") else when
@@ -243,19 +215,74 @@ class Viewer:
             _set_relation(self.mutes, other, began)
 
 
+class ViewerCache:
+    """The viewers of the users who have streams in this process. A viewer is dropped when no stream refers to it."""
+
+    def __init__(
+        self, account_status: AccountStatus, read_relations: Callable[[str], Awaitable[RelationSnapshot]]
+    ) -> None:
+        self._account_status = account_status
+        self._read_relations = read_relations
+        self._viewers: WeakValueDictionary[str, Viewer] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._viewers)
+
+    async def get(self, user_id: str) -> Viewer:
+        """Return the viewer of a user, and read the user's relations first if they are not loaded.
+
+        The cache has the viewer before its relations are read, so it misses no entry that is published meanwhile.
+        """
+        while True:
+            viewer = self._viewers.get(user_id)
+            if viewer is None:
+                viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
+            if viewer.is_loaded:
+                return viewer
+            relations = await self._read_relations(user_id)
+            if self._viewers.get(user_id) is viewer and not viewer.is_loaded:
+                viewer.load(relations)
+
+    def is_current(self, viewer: Viewer) -> bool:
+        """Return whether the viewer is still in the cache, so that it gets all changes of its user's relations."""
+        return self._viewers.get(viewer.user_id) is viewer
+
+    def clear(self) -> None:
+        """Drop all viewers: their relations may be wrong after a loss of entries. Later streams read new ones."""
+        self._viewers = WeakValueDictionary()
+
+    def forget_read_between(self, start: Position, end: Position) -> None:
+        """Drop the viewers whose relations were read between two positions, because the log lost the entries there."""
+        for viewer in list(self._viewers.values()):
+            if start < viewer.read_at < end:
+                del self._viewers[viewer.user_id]
+
+    def affected_by(self, entry: Entry) -> list[Viewer]:
+        """Return the viewers whose relations or view the entry may change. Raises `MalformedEntry` if undecodable."""
+        if not self._viewers:
+            return []
+        if entry.kind == "group_delete":
+            group = entry.audience_group  # a viewer that is not loaded may be a member
+            return [viewer for viewer in list(self._viewers.values()) if not viewer.is_loaded or group in viewer.groups]
+        if entry.kind in RELATION_KINDS | GROUP_KINDS:
+            user_ids = entry.event.user_ids if entry.kind in RELATION_KINDS else {entry.event.author or ""}
+            return [viewer for user_id in user_ids if (viewer := self._viewers.get(user_id)) is not None]
+        return self.readers_of(entry.event.author or "") if entry.kind == "protect" else []
+
+    def readers_of(self, owner: str) -> list[Viewer]:
+        """Return the viewers of ``owner`` and of the followers of ``owner``. Scans all viewers, so it may take long."""
+        return [viewer for viewer in list(self._viewers.values()) if viewer.may_read_followers_only(owner)]
+
+
 def _without_hidden(entry: Entry, hidden_users: list[str]) -> Entry | None:
-    """Return the entry without the hidden users, None if that is impossible. Only a quote can be shown in part."""
+    """Return the entry, without its original if only the quoted author is hidden, None if another user is hidden."""
     if not hidden_users:
         return entry
-    return (
-        entry.without_original()
-        if hidden_users == [entry.quoted_author] and entry.quoted_author != entry.event.author
-        else None
-    )
+    is_quoted_alone = hidden_users == [entry.quoted_author] and entry.quoted_author != entry.event.author
+    return entry.without_original() if is_quoted_alone else None
 
 
 def _set_relation(relation: dict[str, int], user_id: str, began_ms: int | None) -> None:
-    """Set the begin of a relation in ms. None removes the relation."""
     if began_ms is None:
         relation.pop(user_id, None)
     else:

@@ -1,8 +1,8 @@
-"""The job queue: jobs are claimed under a fence and done in passes.
+"""The job queue: a worker claims a job under a fence and does it in passes.
 
-The script of a write adds its job in the same step (``lua/parts/jobs.lua``). A worker claims a job for ten seconds
-under a fence: a number that Redis uses once. A worker with an older fence can no longer advance the job. Every pass may
-be repeated. These scripts keep no replies for a retry: if a reply is lost, the next pass finds what the script did.
+The script of a write adds its job in the same step (``lua/parts/jobs.lua``). A claim lasts ten seconds and has a fence:
+a number that Redis uses once. A worker with an older fence can no longer advance the job. Every pass may be repeated.
+These scripts keep no replies for a retry: if a reply is lost, the next pass finds what the script did.
 """
 
 from collections.abc import Sequence
@@ -18,57 +18,51 @@ FAILURES_BEFORE_PARKING = 10
 
 
 class PassOutcome(StrEnum):
-    """The answer of a script after a pass of a job."""
+    """How a pass (one bounded step) of a background job ended.
+
+    Attributes:
+        STALE: Another worker holds the job, or the job is finished.
+        MOVED: The page's data changed during the pass. The page (of a refill: the whole job) must be done again.
+        MORE: The job has another pass.
+        AGAIN: The job will run once more from its start, because a worker that held it before may still be writing.
+        DONE: The job is finished and removed.
+        BARE: A deleted list has no members any more. The worker must still delete the list's timeline.
+    """
 
     STALE = "stale"
-    """The job is claimed by another worker, or finished."""
-
     MOVED = "moved"
-    """The truth changed during the pass, so the same page must be done again."""
-
     MORE = "more"
-    """The job has another pass."""
-
     AGAIN = "again"
-    """The job runs once more later, because a pass under an older fence may still be writing."""
-
     DONE = "done"
-    """The job is finished and removed."""
-
     BARE = "bare"
-    """A deleted list has no members any more. Its timeline is still to be deleted."""
 
     @property
     def is_final(self) -> bool:
-        """Whether this worker has nothing more to do for the job now."""
+        """Whether the worker stops with the job now: the job ended, runs again later, or belongs to another worker."""
         return self in {PassOutcome.STALE, PassOutcome.AGAIN, PassOutcome.DONE}
 
 
 class ClaimedJob(NamedTuple):
-    """A claimed job.
-
-    Attributes:
-        id: The id of the job.
-        fence: The fence under which the worker holds the job.
-    """
+    """A claimed job: its id, and the fence (number) of this claim. Redis refuses workers with an older fence."""
 
     id: str
     fence: str
 
 
 class JobPass(NamedTuple):
-    """The input of one pass of a job.
+    """The instructions and data for one pass (one bounded step) of a background job.
 
     Attributes:
-        mode: spread, clean, merge, remove, refill or drop.
-        phase: The part of the job that this pass belongs to. Empty in the first part.
-        timeline_kind: home or list if the job is about one timeline, else empty.
-        subject: The id of the timeline's owner or list. For spread and clean, the id of the status.
-        author: The id of the status' author.
-        after_score: The score after which this page begins. Empty for the first page.
-        people: Users of this page, each with its score.
-        newest_status_ids: Ids of statuses, newest first.
-        lists: Lists that follow after the last user, each with its score. Both together are at most one page.
+        mode: ``spread`` a status to timelines, ``clean`` up after a deleted status, ``merge`` or ``remove`` an author's
+            statuses, ``refill`` a timeline, or ``drop`` a deleted list.
+        phase: The stage of the job. Empty in the first stage.
+        timeline_kind: ``home`` or ``list`` if the job is about one timeline, else empty.
+        subject: Id of the timeline's user or list. For ``spread`` and ``clean``, id of the status.
+        author: Id of the author whose statuses the job adds or removes.
+        after_score: Score of the last user before this page. Empty for the first page.
+        people: Ids of the users on this page, each with a score. A refill merges their statuses.
+        newest_status_ids: Ids of the statuses to add or remove, newest first.
+        lists: Ids of the lists on this page, each with a score. Pages have lists only after the last user.
     """
 
     mode: str
@@ -83,15 +77,14 @@ class JobPass(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """The result of one pass of a job.
+    """The result that a job worker records after one pass of a background job.
 
     Attributes:
-        job: The job.
-        phase: The phase of the next page.
-        next_after: Member and score after which the next page begins, or None if the phase is finished.
+        phase: The stage to which the next page belongs.
+        next_after: Member and score after which the next page begins, or None if the stage is finished.
         hold_ms: Time in milliseconds for which the worker goes on holding the job.
-        seen_version: Version returned by `JobQueue.find_former_readers`, or empty if it was not called.
-        timeline_size: Number of statuses of the timeline after a removal, or None for other passes.
+        seen_version: Version returned by `JobQueue.find_former_readers`, or empty if the worker did not call it.
+        timeline_size: Number of statuses left on the timeline after a removal, or None for other passes.
     """
 
     job: ClaimedJob
@@ -103,13 +96,7 @@ class PassResult(NamedTuple):
 
 
 class QueueDepth(NamedTuple):
-    """Number of jobs in the queue.
-
-    Attributes:
-        due: Jobs that are due now.
-        total: All jobs that are not parked.
-        parked: Jobs that failed too often.
-    """
+    """Number of jobs that are due now, of all jobs that are not parked, and of jobs parked after too many failures."""
 
     due: int
     total: int
@@ -124,50 +111,43 @@ class JobQueue:
         self._scripts = scripts
 
     async def claim(self, limit: int) -> list[ClaimedJob]:
-        """Claim up to ``limit`` due jobs. A cheap command looks first, because usually no job is due."""
-        if not await self._has_due_job():
+        """Claim up to ``limit`` due jobs for ten seconds each. If no job is due, this runs only read commands."""
+        clock, first = await self._redis.execute(("TIME",), ("ZRANGE", _DUE_KEY, 0, 0, "WITHSCORES"))
+        if not first or int(first[1]) > _to_ms(clock):
             return []
         flat = await self._scripts.call("job_claim", keys.META, limit)
         return [ClaimedJob(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
     async def begin_pass(self, job: ClaimedJob) -> JobPass | None:
-        """Return the next pass of a job, or None if another worker holds the job now."""
+        """Begin the next pass (one bounded step) of a claimed job. Return None if another worker holds the job now."""
         found = await self._scripts.call("job_begin_pass", keys.META, *job)
         if not found:
             return None
         mode, phase, timeline_kind, subject, author, score = (word.decode() for word in found[:6])
-        return JobPass(
-            mode,
-            phase,
-            timeline_kind,
-            subject,
-            author,
-            score,
-            member_score_pairs(found[6]),
-            found[7],
-            member_score_pairs(found[8]),
-        )
+        people, lists = member_score_pairs(found[6]), member_score_pairs(found[8])
+        return JobPass(mode, phase, timeline_kind, subject, author, score, people, found[7], lists)
 
     async def advance(self, *results: PassResult) -> list[PassOutcome]:
-        """Record that passes have done their writes. Return the outcome of each, in one round trip."""
+        """Record the results of finished job passes in one round trip. Return their outcomes in the same order."""
         arguments = [_advance_arguments(result) for result in results]
         words = await self._scripts.call_each("job_advance", keys.META, arguments)
         return [PassOutcome(word.decode()) for word in words]
 
     async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
-        """Delete one page of the data that depends on a deleted status or list. For a list the outcome may be BARE."""
+        """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
         word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
         return PassOutcome(word.decode())
 
     async def record_failure(self, job: ClaimedJob) -> bool:
-        """Record a failed pass. The job is due again after a pause. Return whether the job was parked instead."""
+        """Record a job's failed pass, and make the job due again later. Return whether the job was parked instead."""
         word: bytes = await self._scripts.call("job_fail", keys.META, *job, FAILURES_BEFORE_PARKING)
         return word == b"parked"
 
     async def find_former_readers(self, job_pass: JobPass) -> tuple[bytes, list[bytes], list[bytes]]:
-        """Find the users and lists of a page that should no longer have the status.
+        """Find the users and lists of a pass of a ``spread`` job that must not get the status any more.
 
-        Return the author's current version, those users and those lists.
+        These are users who no longer follow the author, and lists that no longer contain the author; all, if the status
+        is deleted. Returns a version, users and lists. The version changes when the author loses a follower or a list.
         """
         ids = [member for member, _ in (*job_pass.people, *job_pass.lists)]
         version, people, lists = await self._scripts.call(
@@ -176,61 +156,49 @@ class JobQueue:
         return version, people, lists
 
     async def find_misplaced(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
-        """Return those of these statuses that do not belong on this timeline now."""
+        """Return those status ids among ``ids`` that do not belong on the timeline of ``owner`` (a user or a list).
+
+        Such a status is deleted, was posted in a group, or has an author that the owner does not follow or contain.
+        """
         if not ids:
             return []
         found: list[bytes] = await self._scripts.call("timeline_misplaced", keys.META, timeline_kind, owner, *ids)
         return found
 
     async def request_refill(self, timeline_kind: str, owner: str) -> None:
-        """Add a job that refills a timeline and removes the statuses that do not belong on it."""
+        """Add a job that fills a timeline again, and removes statuses that do not belong on the timeline."""
         await self._scripts.call("timeline_refill", keys.META, timeline_kind, owner)
 
     async def measure_depth(self) -> QueueDepth:
-        """Return the number of due, waiting and parked jobs."""
+        """Return how many jobs are due, how many are not parked, and how many are parked."""
         clock, total, parked = await self._redis.execute(("TIME",), ("ZCARD", _DUE_KEY), ("ZCARD", _PARKED_KEY))
         (due,) = await self._redis.execute(("ZCOUNT", _DUE_KEY, "-inf", _to_ms(clock)))
         return QueueDepth(due, total, parked)
 
     async def list_parked(self, limit: int = 1000) -> list[str]:
-        """Return the ids of up to ``limit`` parked jobs, the longest parked first."""
+        """Return the ids of up to ``limit`` parked jobs (failed ten times in a row), the longest parked first."""
         (found,) = await self._redis.execute(("ZRANGE", _PARKED_KEY, 0, limit - 1))
         return [job.decode() for job in found]
 
     async def unpark(self, job: str) -> bool:
-        """Put a parked job back into the queue. Return whether the job was parked."""
+        """Put a parked job (failed ten times in a row) back into the queue. Return False if it was not parked."""
         return bool(await self._scripts.call("job_unpark", keys.META, job))
-
-    async def _has_due_job(self) -> bool:
-        """Return whether the first job of the queue is due by Redis' clock."""
-        clock, first = await self._redis.execute(("TIME",), ("ZRANGE", _DUE_KEY, 0, 0, "WITHSCORES"))
-        return bool(first) and int(first[1]) <= _to_ms(clock)
 
 
 _DUE_KEY, _PARKED_KEY = keys.key_for("due"), keys.key_for("parked")
 
 
 def member_score_pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return pairs of member and score from Redis' flat reply."""
+    """Return (member, score) pairs from Redis' flat reply, in which each member is followed by its score."""
     return [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
 def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:
-    """Return the arguments of ``lua/job_advance.lua``, in its order."""
     member, score = result.next_after or (b"", b"")
     size = "" if result.timeline_size is None else result.timeline_size
-    return (
-        *result.job,
-        result.phase,
-        score,
-        member,
-        int(result.next_after is None),
-        result.hold_ms,
-        result.seen_version,
-        size,
-    )
+    is_last = int(result.next_after is None)
+    return (*result.job, result.phase, score, member, is_last, result.hold_ms, result.seen_version, size)
 
 
 def _to_ms(clock: Sequence[bytes]) -> int:
-    """Return milliseconds since 1970 from Redis' reply to TIME."""
     return int(clock[0]) * 1000 + int(clock[1]) // 1000

@@ -1,8 +1,8 @@
 """Repair: check counters and derived timelines against the truth, and find orphaned keys.
 
-One scan over all keys, in bounded pages, while writes go on. So a wrong timeline is checked twice, and a difference
-that a waiting job will remove is no finding. Each repair is one script that checks again in the same step, or a refill
-job, which checks again too.
+The repair scans all keys once, in bounded pages, while writes go on. So it checks a wrong timeline twice, and it does
+not report a difference that a waiting job will remove. Each repair is one script that checks again in the same step, or
+a refill job, which checks again too.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ DEPENDENT_KINDS = ("likes", "comments", "replies", "reposts")
 
 
 class RepairFinding(NamedTuple):
-    """A fault in the store.
+    """A fault in the stored data.
 
     Attributes:
-        kind: counter, timeline, orphan or parked.
-        subject: The kind and id of the faulty object, or the id of a parked job.
+        kind: ``counter``, ``timeline``, ``orphan`` (a leftover of a deleted object) or ``parked`` (a failed job).
+        subject: The kind and id of the faulty object, or the id of a job.
         message: What is wrong.
     """
 
@@ -46,22 +46,8 @@ class RepairFinding(NamedTuple):
     message: str
 
 
-class ScanPage(NamedTuple):
-    """One page of the scan.
-
-    Attributes:
-        ids: Ids of the keys of this page, by the name of the key's row in the key table.
-        keys_scanned: Number of keys scanned so far.
-        keys_total: Number of keys in Redis.
-    """
-
-    ids: dict[str, list[str]]
-    keys_scanned: int
-    keys_total: int
-
-
 class Repair:
-    """Checks one store and repairs it."""
+    """Finds and repairs wrong counters, wrong timelines, and leftovers of deleted users, statuses and lists."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts, queue: JobQueue) -> None:
         self._redis = redis
@@ -69,7 +55,7 @@ class Repair:
         self._queue = queue
 
     async def try_lock(self, seconds: float) -> bool:
-        """Try to take the lock of the repair run, for ``seconds``. Return whether this process got the lock."""
+        """Take the lock for a repair run; it expires after ``seconds``. Return False if another process has it."""
         key = keys.key_for("repair")
         (taken,) = await self._redis.execute(("SET", key, "1", "NX", "PX", max(1, round(seconds * 1000))))
         return taken is not None
@@ -77,33 +63,30 @@ class Repair:
     async def run(
         self, *, fix: bool, on_progress: Callable[[int, int], None] = lambda _scanned, _total: None
     ) -> list[RepairFinding]:
-        """Check the whole store. Return all findings. Raises `Unavailable`.
+        """Check all data and return all faults. With ``fix``, repair them. Raises `Unavailable` if Redis fails.
 
-        Args:
-            fix: Also repair each finding.
-            on_progress: Called with the number of scanned keys and the number of all keys after each page.
+        After each page ``on_progress`` gets the number of keys scanned so far and of all keys.
         """
         found = [RepairFinding("parked", job, "failed too often") for job in await self._queue.list_parked()]
         if fix:
             for finding in found:
                 await self._queue.unpark(finding.subject)
-        async for page in self._scan():
-            found += await self._check_page(page.ids, fix=fix)
-            on_progress(page.keys_scanned, page.keys_total)
+        async for ids_by_row, scanned, total in self._scan():
+            found += await self._check_page(ids_by_row, fix=fix)
+            on_progress(scanned, total)
         return found
 
-    async def _scan(self) -> AsyncIterator[ScanPage]:
-        """Yield all keys of Redis, page by page."""
+    async def _scan(self) -> AsyncIterator[tuple[dict[str, list[str]], int, int]]:
+        """Scan all Redis keys. Yield for each page: ids by kind of key, number of keys so far, number of all keys."""
         cursor, scanned = b"0", 0
         while True:
             (cursor, names), total = await self._redis.execute(("SCAN", cursor, "COUNT", KEYS_PER_SCAN), ("DBSIZE",))
             scanned += len(names)
-            yield ScanPage(_group_ids_by_row(names), min(scanned, total), total)
+            yield _group_ids_by_row(names), min(scanned, total), total
             if cursor == b"0":
                 return
 
     async def _check_page(self, ids: dict[str, list[str]], *, fix: bool) -> list[RepairFinding]:
-        """Check the counters, timelines and orphans of one page of keys."""
         found = []
         for kind in COUNTED_KINDS:
             found += await self._check_counters(kind, ids[kind], fix=fix)
@@ -116,20 +99,16 @@ class Repair:
         return found
 
     async def _check_counters(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
-        """Compare the counters of these hashes with the sets that they count."""
         if not ids:
             return []
-        wrong = await self._scripts.call("counters_check", keys.META, kind, *ids)
+        wrong = await self._scripts.call("counters_check", keys.META, kind, int(fix), *ids)
         found = []
         for subject, field, value, expected in ([word.decode() for word in row] for row in wrong):
             message = f"{field} is {value or 'missing'}, should be {expected}"
             found.append(RepairFinding("counter", f"{kind} {subject}", message))
-            if fix:
-                await self._scripts.call("counters_fix", keys.META, kind, subject)
         return found
 
     async def _check_timelines(self, owners: Sequence[tuple[str, str]], *, fix: bool) -> list[RepairFinding]:
-        """Compare these timelines with the truth, twice with a pause between."""
         suspects = {owner: wrong for owner in owners if (wrong := await self._find_suspect_ids(*owner))}
         if suspects:
             await asyncio.sleep(RECHECK_SECONDS)
@@ -138,20 +117,19 @@ class Repair:
             found += await self._check_timeline(*owner, wrong & await self._find_suspect_ids(*owner), fix=fix)
         return found
 
-    async def _check_timeline(
-        self, timeline_kind: str, owner: str, suspect_ids: set[bytes], *, fix: bool
-    ) -> list[RepairFinding]:
-        """Report the suspect ids of one timeline that no waiting job explains, and request a refill."""
-        unexplained = await self._without_pending_job(timeline_kind, owner, suspect_ids)
+    async def _check_timeline(self, kind: str, owner: str, suspects: set[bytes], *, fix: bool) -> list[RepairFinding]:
+        """Report a timeline if no waiting job will correct its wrong statuses ``suspects``. ``fix`` adds such a job."""
+        if not suspects:
+            return []
+        unexplained = await self._scripts.call("timeline_without_job", keys.META, kind, owner, *suspects)
         if not unexplained:
             return []
         if fix:
-            await self._queue.request_refill(timeline_kind, owner)
-        message = f"{len(unexplained)} statuses are missing or misplaced"
-        return [RepairFinding("timeline", f"{timeline_kind} {owner}", message)]
+            await self._queue.request_refill(kind, owner)
+        return [RepairFinding("timeline", f"{kind} {owner}", f"{len(unexplained)} statuses are missing or misplaced")]
 
     async def _find_suspect_ids(self, timeline_kind: str, owner: str) -> set[bytes]:
-        """Return the ids that are on a timeline and should not be, or that are missing from it."""
+        """Return the ids that are wrongly on a timeline, and the ids that are missing from the timeline."""
         (ids,) = await self._redis.execute(("ZRANGE", TIMELINE_KEY_BY_KIND[timeline_kind](owner), 0, -1))
         misplaced = await self._queue.find_misplaced(timeline_kind, owner, ids)
         expected = await self._read_expected_ids(timeline_kind, owner)
@@ -161,7 +139,6 @@ class Repair:
         return set(misplaced) | {status_id for status_id in expected if int(status_id) > floor} - set(ids)
 
     async def _read_expected_ids(self, timeline_kind: str, owner: str) -> list[bytes]:
-        """Return the newest statuses that belong on a timeline, at most its maximum length."""
         newest: list[bytes] = []
         score, member = b"", b""
         while True:
@@ -171,15 +148,8 @@ class Repair:
                 return newest
             member, score = page[-2:]
 
-    async def _without_pending_job(self, timeline_kind: str, owner: str, ids: set[bytes]) -> list[bytes]:
-        """Return those of these ids that no waiting job will add or remove."""
-        if not ids:
-            return []
-        found: list[bytes] = await self._scripts.call("timeline_without_job", keys.META, timeline_kind, owner, *ids)
-        return found
-
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
-        """Report the keys whose owner does not exist. With ``fix`` they are deleted."""
+        """Return a finding for each leftover of this ``kind`` among ``ids``. With ``fix``, repair the leftovers."""
         if not ids:
             return []
         orphans = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)
@@ -197,11 +167,9 @@ ORPHAN_MESSAGES = {
     "users": "a home timeline without a user",
     "lists": "a timeline without a list",
 }
-"""Messages of findings about orphans, by kind."""
 
 
 def _group_ids_by_row(key_names: Sequence[bytes]) -> dict[str, list[str]]:
-    """Return the ids in these keys by the name of their row in the key table. Unknown keys are ignored."""
     ids = defaultdict(list)
     for key_name in key_names:
         row_name, key_id = keys.parse(key_name.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""The passes of jobs: change derived timelines by one page of the truth, then check that the page still holds.
+"""The passes of jobs: change derived timelines by one page of the truth, then check that the page has not changed.
 
 The order is always the same: read a page of the truth, write, and call :meth:`JobQueue.advance` after all writes
 succeeded. The process may die after any step. `advance` is not sent together with the writes, because a full Redis
@@ -15,11 +15,10 @@ from stream_server.store.redis.client import Command, RedisClient
 from stream_server.store.redis.scripts import JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
 
 TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}
-"""Functions that make the key of a timeline, by kind and from the id of its owner."""
 
 
 class JobRunner:
-    """Runs the passes of jobs. Timelines keep their newest ``size_limits.timeline_max`` statuses."""
+    """Runs the passes of background jobs, which add statuses to home and list timelines or remove them."""
 
     def __init__(self, redis: RedisClient, queue: JobQueue, size_limits: SizeLimits) -> None:
         self._redis = redis
@@ -27,7 +26,7 @@ class JobRunner:
         self._size_limits = size_limits
 
     async def run_pass(self, job: ClaimedJob) -> PassOutcome:
-        """Run one pass of a claimed job. Return its outcome."""
+        """Run one pass (one bounded step) of a claimed job. Return how the pass ended."""
         job_pass = await self._queue.begin_pass(job)
         if job_pass is None:
             return PassOutcome.STALE
@@ -49,9 +48,10 @@ class JobRunner:
     async def update_reader_timelines(
         self, job: ClaimedJob, job_pass: JobPass, *, hold_ms: int = JOB_LEASE_MS
     ) -> PassOutcome:
-        """Add a status to a page of home and list timelines, or remove it from them.
+        """Add a status to one page of its readers' home and list timelines, or remove it from them.
 
-        The first page also includes the author's own home timeline.
+        The readers are the author's followers, and the lists that contain the author. The first page also has the
+        author's own home timeline. The worker holds the job for ``hold_ms`` ms more. Returns how the pass ended.
         """
         timelines = _timeline_keys([member for member, _ in job_pass.people], [member for member, _ in job_pass.lists])
         if not job_pass.phase and not job_pass.after_score:
@@ -72,12 +72,12 @@ class JobRunner:
     async def merge_or_remove(
         self, passes: Sequence[tuple[ClaimedJob, JobPass]], *, check_timeline: bool
     ) -> list[PassOutcome]:
-        """Add authors' statuses to timelines, or remove them. All passes share their round trips.
+        """Run job passes that add an author's statuses to a timeline or remove them. Return how each pass ended.
 
-        Args:
-            passes: Jobs with their passes.
-            check_timeline: Check the whole timelines afterwards, because an interrupted pass may have left statuses.
-                A removal from a long profile always does this, because the pass names only the newest statuses.
+        All passes share their round trips. With ``check_timeline``, also search each whole timeline for statuses that
+        do not belong there, because an interrupted pass may have left some. If any exist, request a refill (a job that
+        rebuilds the timeline). If an author has more statuses than a timeline holds, a removal is always checked,
+        because the pass names only the newest statuses.
         """
         writes = [self._merge_or_remove_commands(job_pass) for _, job_pass in passes]
         replies = iter(await self._execute([command for commands in writes for command in commands]))
@@ -86,25 +86,21 @@ class JobRunner:
             own_replies = list(islice(replies, len(commands)))
             is_removal = job_pass.mode == "remove"
             if check_timeline or (is_removal and len(job_pass.newest_status_ids) >= self._size_limits.timeline_max):
-                await self._refill_if_misplaced(job_pass)
+                _, misplaced = await self._find_misplaced(job_pass)
+                if misplaced:
+                    await self._queue.request_refill(job_pass.timeline_kind, job_pass.subject)
             results.append(PassResult(job, timeline_size=own_replies[-1] if is_removal else None))
         return await self._queue.advance(*results)
 
     async def _remove_misplaced(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Remove the statuses that do not belong on a timeline, before a refill.
-
-        The refill adds a status again that was removed by mistake.
-        """
-        key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
-        (ids,) = await self._execute([("ZRANGE", key, 0, -1)])
-        misplaced = await self._queue.find_misplaced(job_pass.timeline_kind, job_pass.subject, ids)
+        # The refill that follows adds a status again that is removed here by mistake.
+        key, misplaced = await self._find_misplaced(job_pass)
         if misplaced:
             await self._execute([("ZREM", key, *misplaced)])
         (outcome,) = await self._queue.advance(PassResult(job))
         return outcome
 
     async def _merge_page(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Add to a timeline the newest statuses of one page of its authors."""
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         await self._execute(self._merge_commands(key, job_pass.newest_status_ids))
         is_full = len(job_pass.people) >= REFILL_AUTHORS_PER_PASS
@@ -113,7 +109,7 @@ class JobRunner:
         return outcome
 
     async def _delete_list(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Remove the members of a deleted list, then its timeline. Without members, no status reaches the timeline."""
+        """Remove a page of a deleted list's members. After the last page delete the timeline: no job adds to it."""
         outcome = await self._queue.delete_dependents(job)
         if outcome is not PassOutcome.BARE:
             return outcome
@@ -122,25 +118,20 @@ class JobRunner:
         return outcome
 
     def _result_of_page(self, job: ClaimedJob, job_pass: JobPass, hold_ms: int) -> PassResult:
-        """Return the result of one page of readers. A page that is not full is the last.
-
-        Lists follow in the same page as the last followers.
-        """
+        # Lists come after the last followers, and a page that is not full is the last.
         if len(job_pass.people) + len(job_pass.lists) < self._size_limits.fanout_batch_size:
             return PassResult(job, hold_ms=hold_ms)
         if job_pass.lists:
             return PassResult(job, "lists", job_pass.lists[-1], hold_ms=hold_ms)
         return PassResult(job, "", job_pass.people[-1], hold_ms=hold_ms)
 
-    async def _refill_if_misplaced(self, job_pass: JobPass) -> None:
-        """Request a refill of a timeline if any of its statuses does not belong on it."""
+    async def _find_misplaced(self, job_pass: JobPass) -> tuple[str, list[bytes]]:
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         (ids,) = await self._execute([("ZRANGE", key, 0, -1)])
-        if await self._queue.find_misplaced(job_pass.timeline_kind, job_pass.subject, ids):
-            await self._queue.request_refill(job_pass.timeline_kind, job_pass.subject)
+        return key, await self._queue.find_misplaced(job_pass.timeline_kind, job_pass.subject, ids)
 
     def _merge_or_remove_commands(self, job_pass: JobPass) -> list[Command]:
-        """Return the commands of a merge or a removal. The last reply of a removal is the size of the timeline."""
+        """Return Redis commands that add or remove an author's statuses. A removal ends with a read of the size."""
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         if job_pass.mode == "merge":
             return self._merge_commands(key, job_pass.newest_status_ids)
@@ -148,27 +139,22 @@ class JobRunner:
         return [*removing, ("ZCARD", key)]
 
     def _status_commands(self, job_pass: JobPass, timelines: Sequence[str]) -> list[Command]:
-        """Return the commands that add a status to these timelines, or remove it in the mode clean."""
         if job_pass.mode == "clean":
             return [("ZREM", key, job_pass.subject) for key in timelines]
         adding: list[Command] = [("ZADD", key, job_pass.subject, job_pass.subject) for key in timelines]
         return adding + [self._truncate_command(key) for key in timelines]
 
     def _merge_commands(self, key: str, ids: Sequence[bytes]) -> list[Command]:
-        """Return the commands that add these statuses to a timeline and truncate it."""
         if not ids:
             return []
         return [("ZADD", key, *(word for each in ids for word in (each, each))), self._truncate_command(key)]
 
     def _truncate_command(self, key: str) -> Command:
-        """Return the command that removes the oldest statuses beyond the maximum."""
         return "ZREMRANGEBYRANK", key, 0, -(self._size_limits.timeline_max + 1)
 
     async def _execute(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the replies of these commands. A refused command raises, so the pass fails."""
         return await self._redis.execute(*commands) if commands else []
 
 
 def _timeline_keys(uids: Sequence[bytes], list_ids: Sequence[bytes]) -> list[str]:
-    """Return the keys of the home timelines of these users and of the timelines of these lists."""
     return [keys.home_timeline(uid.decode()) for uid in uids] + [keys.list_timeline(each.decode()) for each in list_ids]

@@ -21,36 +21,24 @@ MAX_SIZE_STEPS = 40
 """Most steps of trimming by size in one run. The next run removes the rest."""
 
 MEMORY_SAMPLES = 100_000
-"""Number of stream nodes that Redis samples to measure the log, oldest first. This takes 5 to 10 ms.
-
-It covers all nodes of a log of 400 MB. In a larger log the samples stand for all nodes, so that Redis is not blocked
-for longer.
-"""
+"""Stream nodes that Redis samples to measure the log, oldest first. All nodes of 400 MB take 5 to 10 ms."""
 
 SIZE_CACHE_MS = 5000
 """Time in milliseconds for which all processes reuse one measurement of the log's size."""
 
 
 class RetentionLimits(NamedTuple):
-    """Limits of the log.
-
-    Attributes:
-        max_seconds: Maximum age of an entry in seconds, or 0 for no limit.
-        max_bytes: Maximum size of the log in bytes, or 0 for no limit.
-    """
+    """Maximum age of a log entry in seconds, and maximum size of the log in bytes. 0 means no limit."""
 
     max_seconds: float
     max_bytes: int
 
 
 class LogSize(NamedTuple):
-    """The size of the log.
+    """The size of the log after a trim.
 
-    Attributes:
-        entries: Number of entries.
-        bytes: Size in bytes at the last measurement.
-        age_seconds: Age of the first entry in seconds, by Redis' clock.
-        trimmed: Number of entries that this run removed.
+    ``bytes`` is the last measurement, ``age_seconds`` the age of the first entry, ``trimmed`` the number of removed
+    entries.
     """
 
     entries: int = 0
@@ -60,30 +48,27 @@ class LogSize(NamedTuple):
 
 
 class Retention:
-    """Trims the front of one log."""
+    """Trims one log: removes entries from its front that are too old, or that make the log too large."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
         self._scripts = scripts
 
     async def trim(self, limits: RetentionLimits) -> LogSize:
-        """Remove the entries beyond ``limits``. Several processes may do this at once. Raises `Unavailable`."""
+        """Remove the oldest entries beyond ``limits``; return the log's size. Several processes may call it at once."""
         size = trimmed = await self._trim_slice(limits.max_seconds, 0)
         while trimmed.trimmed:
             trimmed = await self._trim_slice(limits.max_seconds, 0)
             size = trimmed._replace(trimmed=size.trimmed + trimmed.trimmed)
-        cached_bytes = await self._read_cached_bytes()
+        (cached_bytes,) = await self._redis.execute(("GET", keys.key_for("weight")))
         if cached_bytes is not None:
-            return size._replace(bytes=cached_bytes)
+            return size._replace(bytes=int(cached_bytes))
         size = await self._trim_to_bytes(limits.max_bytes, size._replace(bytes=await self._measure_bytes()))
         await self._cache_bytes(size.bytes)
         return size
 
     async def _trim_to_bytes(self, max_bytes: int, size: LogSize) -> LogSize:
-        """Trim until the log has at most ``max_bytes``.
-
-        Measure the log again after each step, because the removed entries may be larger than the others.
-        """
+        """Trim until the log has at most ``max_bytes``. Measure it after each step, because entries differ in size."""
         step = STREAM_NODE_ENTRIES
         for _ in range(MAX_SIZE_STEPS if max_bytes else 0):
             if size.bytes <= max_bytes:
@@ -98,25 +83,17 @@ class Retention:
         return size
 
     async def _trim_slice(self, max_seconds: float, max_entries: int) -> LogSize:
-        """Remove one slice of the entries that are too old or exceed ``max_entries``. 0 means no limit."""
         max_ms = max(1, round(max_seconds * 1000)) if max_seconds else 0
-        trimmed, entries, age_ms = await self._scripts.call(
-            "log_trim", keys.LOG, max_ms, max_entries, TRIM_SLICE_ENTRIES
-        )
+        limits = (max_ms, max_entries, TRIM_SLICE_ENTRIES)
+        trimmed, entries, age_ms = await self._scripts.call("log_trim", keys.LOG, *limits)
         return LogSize(entries, age_seconds=max(0, age_ms) / 1000, trimmed=trimmed)
 
     async def _measure_bytes(self) -> int:
-        """Return the size of the log in bytes, estimated by Redis."""
         (size_bytes,) = await self._redis.execute(("MEMORY", "USAGE", keys.LOG, "SAMPLES", MEMORY_SAMPLES))
         return int(size_bytes or 0)
 
-    async def _read_cached_bytes(self) -> int | None:
-        """Return the size that any process measured within the last `SIZE_CACHE_MS`, or None."""
-        (cached,) = await self._redis.execute(("GET", keys.key_for("weight")))
-        return None if cached is None else int(cached)
-
     async def _cache_bytes(self, log_bytes: int) -> None:
-        """Share a measured size with all processes. A full Redis refuses this; then each process measures."""
+        """Store the log's size in Redis for all processes. If Redis is full, each process measures the log itself."""
         try:
             await self._redis.execute(("SET", keys.key_for("weight"), log_bytes, "PX", SIZE_CACHE_MS))
         except Unavailable:

@@ -1,24 +1,25 @@
-"""The record of rollbacks: Redis lost the end of the log, and an entry on the log says so.
+"""The record of rollbacks: if Redis lost the end of the log, an entry on the log says so.
 
-Redis loses the end of the log in a power cut or a failover. It then uses entry numbers again. If its clock was set
-back, new ids may also be below lost ids. So neither the number nor the id tells which entries a client has seen. A feed
-that remembers the lost entries records the rollback once. Clients that return with a lost cursor are then set back.
+Redis loses the end of the log in a power cut or a failover. It then assigns the same entry numbers again. If its clock
+was set back, new ids may also be below lost ids. So neither the number nor the id tells which entries a client has
+seen. A feed that remembers the lost entries records the rollback once. A client that returns with a lost cursor then
+resumes at the last entry before the loss.
 """
 
 from typing import NamedTuple
 
 from stream_server.events.position import Position
 from stream_server.store import keys
-from stream_server.store.redis import positions
+from stream_server.store.redis import replies
 from stream_server.store.redis.scripts import Scripts
 
 
 class RecordedRollback(NamedTuple):
-    """A rollback as it is recorded on the log.
+    """A rollback (a loss of the log's end) as it is recorded on the log.
 
     Attributes:
-        resume_after: Position after which the log continues for clients that had lost entries.
-        recorded_at: Position of the new entry that records the rollback, or None if it was recorded before.
+        resume_after: Position of the last entry before the loss. Clients that received lost entries resume after it.
+        recorded_at: Position of the new log entry that records the rollback, or None if an earlier call recorded it.
     """
 
     resume_after: Position
@@ -26,20 +27,20 @@ class RecordedRollback(NamedTuple):
 
 
 class Rollbacks:
-    """Records the rollbacks of one log."""
+    """Records rollbacks on one log. A rollback means that Redis lost the end of the log."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def record(self, last_kept: Position, lost: Position) -> RecordedRollback | None:
-        """Record on the log that the entries after ``last_kept``, up to ``lost`` at least, are gone.
+        """Record on the log that Redis lost the entries after ``last_kept``. ``lost`` is the newest lost entry known.
 
-        From then on Redis assigns no id below ``lost``. Return None if ``lost`` is on the log after all. The call may
-        be repeated: the same rollback is recorded once. Raises `Unavailable` while Redis accepts no writes.
+        New entries get higher ids than ``lost``. Returns None if the entry at ``lost`` is on the log, so not lost.
+        Repeated calls record a rollback only once. Raises `Unavailable` while Redis accepts no writes.
         """
         reply = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)
         if not reply:
             return None
         start, *recorded = reply
-        recorded_at = positions.parse_reply_position(recorded[0]) if recorded else None
-        return RecordedRollback(positions.parse_cursor(start), recorded_at)
+        recorded_at = replies.parse_reply_position(recorded[0]) if recorded else None
+        return RecordedRollback(replies.parse_cursor(start), recorded_at)

@@ -1,5 +1,5 @@
 -- parts: idempotent
--- Claim a client's idempotency key for a batch, before any part of the batch runs.
--- Each part has a key of its own. Without this claim, a longer batch under the same key would run its additional parts.
--- ARGV: none beyond the prelude's. Reply: `begun`.
+-- Claim a client's idempotency key for a batch of writes, before any part of the batch runs. Each part has a key of its
+-- own. Without this claim, the client could use the key again for a longer batch, and the additional parts would run.
+-- ARGV: only 1 and 2, see prelude.lua. Reply: `begun`.
 return keep_reply('begun')

@@ -1,9 +1,9 @@
 -- parts: idempotent users visibility actor source_and_target notifications jobs follows
--- Block a user. Both follows and both follow requests end, each as a log entry before the entry of the block.
+-- Block a user. Follows and follow requests in both directions end, each with a log entry before the block's entry.
 -- Lists keep their members, but neither user sees the other's statuses there. A repeated block changes nothing.
--- ARGV: 3 source, 4 target.
--- Reply: position or `unchanged`; fence of the job that removes the target from the source's home ('' for none), the
--- target's newest statuses; the same two values for the opposite direction.
+-- ARGV: 3 source (the user who blocks), 4 target.
+-- Reply: position or `unchanged`; fence of the job that removes the target's statuses from the source's home timeline
+-- ('' for none), the target's newest statuses; the same two values for the target's home timeline and the source.
 if redis.call('ZSCORE', KEY.blocks .. source.id, target.id) then
   return keep_reply('unchanged', '', {}, '', {})
 end
@@ -12,7 +12,7 @@ end
 local function end_relation(who, other)
   local ms, seq, n = next_position()
   if redis.call('ZSCORE', KEY.following .. who.id, other.id) then
-    local _, fence = remove_follow(who, other, ms, seq, n)
+    local _, fence = change_follow('unfollow', who, other, ms, seq, n)
     return fence
   elseif has_requested(who, other) then
     remove_follow_request(who, other, ms, seq, n)
@@ -21,9 +21,8 @@ local function end_relation(who, other)
 end
 
 local fence, fence_back = end_relation(source, target), end_relation(target, source)
-local ms, seq, n = next_position()
-local position = append_entry('block', 'users:' .. source.id, pair_body(source, target), ms, seq, n)
-redis.call('ZADD', KEY.blocks .. source.id, to_text(ms), target.id)
-redis.call('ZADD', KEY.blockers .. target.id, to_text(ms), source.id)
+local position, now = append_entry('block', 'users:' .. source.id, pair_body(source, target), next_position())
+set_member(KEY.blocks .. source.id, target.id, now)
+set_member(KEY.blockers .. target.id, source.id, now)
 return keep_reply(position, fence, fence ~= '' and newest_statuses(target.id) or {}, fence_back,
   fence_back ~= '' and newest_statuses(source.id) or {})

@@ -1,14 +1,11 @@
 -- parts: idempotent users actor visibility statuses comments notifications
--- Delete a comment: one's own, or one that the user sees under a status of their own.
--- The entry goes to the audience of the comment's own entry, even if a user has become protected since.
+-- Delete a comment. The user must have written the comment or the status. The log entry goes to the audience of the
+-- comment's own entry, even if a user has become protected since then.
 -- ARGV: 3 user, 4 comment. Reply: position.
 local comment, row, under = find_comment(actor.id, ARGV[4])
 local own = comment and comment.uid == actor.id
-if not comment or (not own and under == HIDDEN) then
-  return refuse('NOT_FOUND comment')
-elseif not own and row.uid ~= actor.id then
-  return refuse('NOT_YOURS comment')
-end
+if not comment or (not own and under == HIDDEN) then return refuse('NOT_FOUND comment') end
+if not own and row.uid ~= actor.id then return refuse('NOT_YOURS comment') end
 local id, status = comment.id, row.id
 with_counter_changed(row, 'comments', -1)
 local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. status

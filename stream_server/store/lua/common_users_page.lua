@@ -1,17 +1,14 @@
 -- parts: users visibility paging
--- Read a page of the intersection of two sets of users, in the order of the first and with its `since`. Read only.
--- ARGV: 3 to 8 those of the part paging, 9 viewer, 10 and 11 the users who own the sets, 12 key of the second set.
--- Reply: that of the part paging, users as JSON.
+-- Read a page of the users who are in both of two sets. Order and `since` are those of the first set. Read only.
+-- ARGV: 3 to 8 see parts/paging.lua (3 is the key of the first set), 9 viewer, 10 and 11 the users who own the sets, 12
+-- key of the second set. Reply: the page with users as JSON, see parts/paging.lua.
 local viewer, first_uid, second_uid, second_key = ARGV[9], ARGV[10], ARGV[11], ARGV[12]
 local MAX_MEMBERS = 4096
 local refused = refuse_unless_two_visible(viewer, first_uid, second_uid)
-if refused then
-  return refused
-end
+if refused then return refused end
 
 local function show_member(member, score)
-  return can_see_user(viewer, member) and user_json(find_user(member)):sub(1, -2) .. ',"since":"'
-    .. to_iso8601(tonumber(score)) .. '"}'
+  return can_see_user(viewer, member) and user_since_json(member, score)
 end
 
 local down = PAGE_DIRECTION == 'before'

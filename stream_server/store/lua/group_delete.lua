@@ -1,14 +1,11 @@
 -- parts: idempotent users actor visibility groups
--- Delete a group and all its memberships in one step. 5,000 members, the maximum, take 10 to 25 ms, in which Redis does
--- nothing else. Afterwards only their authors can see and delete the group's statuses.
+-- Delete a group and all its memberships in one step. The maximum of 5,000 members takes 10 to 25 ms, in which Redis
+-- does nothing else. Afterwards only their authors can see and delete the statuses posted in the group.
 -- ARGV: 3 user, 4 group. Reply: position.
 local group, denied = find_owned_group(ARGV[3], ARGV[4])
-if denied then
-  return denied
-end
+if denied then return denied end
 local position = append_entry('group_delete', 'group:' .. group.id, '{"wire":{"group":{"id":"' .. group.id
-  .. '","uid":"'
-  .. group.uid .. '","deleted":true}}}', next_position())
+  .. '","uid":"' .. group.uid .. '","deleted":true}}}', next_position())
 redis.call('DEL', KEY.group .. group.id)
 for _, member in ipairs(redis.call('ZRANGE', KEY.joined .. group.id, 0, -1)) do
   redis.call('ZREM', KEY.groups .. member, group.id)

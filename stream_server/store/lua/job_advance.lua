@@ -1,14 +1,11 @@
 -- parts: notifications jobs job_passes dependents
--- Record that a pass of a job has done its writes, and decide what comes next.
+-- Record that the writes of a job's pass have succeeded, and decide what the worker does next.
 -- ARGV: 3 job, 4 fence, 5 to 7 the position after the page (phase, score, member), 8 '1' if this was the last page, 9
--- how long to hold the job (ms), 10 the author's `left` version up to which former readers were checked ('' for that of
--- the page), 11 how many statuses the timeline holds ('' if it does not matter).
--- Reply: 'stale' (another worker holds the job), 'moved' (the data changed since the page was read), 'more', 'again' or
--- 'done'.
+-- time to hold the job (ms), 10 the author's `left` version after the check for former readers ('' without a check), 11
+-- number of statuses on the timeline ('' if it does not matter).
+-- Reply: 'stale' (another worker holds the job), 'moved' (the data changed during the pass), 'more', 'again' or 'done'.
 local job = find_held_job(ARGV[3], ARGV[4])
-if not job then
-  return 'stale'
-end
+if not job then return 'stale' end
 local phase, score, member, last, hold_ms = ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1', tonumber(ARGV[9])
 local looked, size = ARGV[10], ARGV[11]
 
@@ -33,9 +30,7 @@ local function has_changed()
 end
 
 if has_changed() then
-  if job.mode == 'refill' then
-    continue_job(job, '', '', '', hold_ms)
-  end
+  if job.mode == 'refill' then continue_job(job, '', '', '', hold_ms) end
   return 'moved'
 end
 if not last then

@@ -1,13 +1,10 @@
 -- parts: jobs job_passes expected_statuses
--- Begin a pass of a job: record the versions of the data it reads, and read its page.
--- ARGV: 3 job, 4 fence.
+-- Begin a pass of a job: read its page, and record the versions of the data that it reads. ARGV: 3 job, 4 fence.
 -- Reply: mode, phase, kind of timeline ('home' or 'list'), status or owner, author, score after which the page begins,
--- users with their scores, the newest statuses of the author or of these users, and lists with their scores (they come
--- with the last of the followers). Empty if another worker holds the job.
+-- users with scores, newest statuses of the author or of these users, lists with scores (only after the last follower).
+-- Empty if another worker holds the job.
 local job = find_held_job(ARGV[3], ARGV[4])
-if not job then
-  return {}
-end
+if not job then return {} end
 
 -- The next authors of a timeline, and their newest statuses.
 local function read_followed_page()
@@ -21,9 +18,7 @@ local function read_followed_page()
 end
 
 local page, newest, lists, authors, left, deleted = {}, {}, {}, '', '0', '0'
-if job.author ~= '' then
-  left, deleted = author_versions(job.author)
-end
+if job.author ~= '' then left, deleted = author_versions(job.author) end
 if job.status ~= '' and job.phase ~= 'rest' then
   local score, member = job.score, job.member
   if job.phase == '' then

@@ -1,7 +1,7 @@
 -- parts: jobs
--- Claim due jobs, each for JOB_LEASE_MS. If the last pass of a refill began and did not end, the refill starts again,
--- because it may have added statuses that must be removed.
--- ARGV: 3 how many at most. Reply: ids and fences of the claimed jobs, alternating.
+-- Claim due jobs, each for JOB_LEASE_MS. If a pass of a refill began and did not end, the refill starts again, because
+-- this pass may have added statuses that must be removed.
+-- ARGV: 3 maximum number of jobs. Reply: ids and fences of the claimed jobs, alternating.
 local claimed, now = {}, now_ms()
 for _, id in ipairs(redis.call('ZRANGE', KEY.due, '-inf', to_text(now), 'BYSCORE', 'LIMIT', 0, ARGV[3])) do
   local key = KEY.job .. id

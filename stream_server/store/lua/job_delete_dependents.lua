@@ -1,14 +1,10 @@
 -- parts: notifications job_passes dependents
--- Delete up to FANOUT_BATCH_SIZE of what depends on a deleted status or a deleted list.
--- ARGV: 3 job, 4 fence.
--- Reply: 'stale', 'more', 'again' or 'done'; 'bare' when a list has no members left, and its timeline must be deleted
--- before the job ends.
+-- Delete up to FANOUT_BATCH_SIZE dependents: likes and comments of a deleted status, or members of a deleted list.
+-- ARGV: 3 job, 4 fence. Reply: as in job_advance.lua, or 'bare': the list has no members left, so its timeline must be
+-- deleted.
 local job = find_held_job(ARGV[3], ARGV[4])
-if not job then
-  return 'stale'
-elseif job.mode ~= 'drop' then
-  return continue_status_cleanup(job, JOB_LEASE_MS)
-end
+if not job then return 'stale' end
+if job.mode ~= 'drop' then return continue_status_cleanup(job, JOB_LEASE_MS) end
 redis.call('HSET', job.key, 'begun', '1')
 local gone = remove_members(KEY.members .. job.owner, function(uid)
   redis.call('ZREM', KEY.listed .. uid, job.owner)

@@ -1,10 +1,8 @@
 -- parts: job_passes
--- Record that a pass of a job failed. The job is due again after a pause, which doubles each time up to one minute.
--- ARGV: 3 job, 4 fence, 5 number of failures at which the job is parked. Reply: 'stale', 'parked' or 'later'.
+-- Record that a job's pass failed. The job is due again after a pause, which doubles each time up to one minute. ARGV:
+-- 3 job, 4 fence, 5 number of failures at which the job is parked. Reply: 'stale' (not held), 'parked' or 'later'.
 local job = find_held_job(ARGV[3], ARGV[4])
-if not job then
-  return 'stale'
-end
+if not job then return 'stale' end
 local failures = redis.call('HINCRBY', job.key, 'failures', 1)
 if failures >= tonumber(ARGV[5]) then
   redis.call('ZADD', KEY.parked, to_text(now_ms()), job.id)

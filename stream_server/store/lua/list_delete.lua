@@ -1,10 +1,8 @@
 -- parts: idempotent users actor visibility jobs lists
--- Delete a list. It is invisible from this step on. A job deletes its timeline, its members and their `listed` sets.
--- ARGV: 3 user, 4 list. Reply: position.
+-- Delete a list. From this step on no user sees it. A job later deletes its timeline, its members, and its id in the
+-- members' `listed` sets. ARGV: 3 user, 4 list. Reply: position.
 local list, denied = find_owned_list(ARGV[3], ARGV[4], 'id')
-if denied then
-  return denied
-end
+if denied then return denied end
 local ms, seq, n = next_position()
 local position = append_entry('list_delete', 'users:' .. list.uid, '{"wire":{"list":{"id":"' .. list.id .. '","uid":"'
   .. list.uid .. '","deleted":true}}}', ms, seq, n)

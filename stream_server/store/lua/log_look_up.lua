@@ -1,9 +1,9 @@
--- Read both ends of the log and one position on it, all of the same moment. Read only.
--- The script replaces a MULTI, because a full Redis refuses to queue even read commands. It returns no bodies except
--- that of the position's own row: the canary calls it often, and bodies may hold megabytes.
--- ARGV: 3 id of the position, 4 status id of the same position, for rollbacks recorded after it.
--- Reply: head and floor, each as `<id> <n>` and its size in bytes (empty if the log is empty); the row at the position,
--- if it exists; the newest entry below it; the recorded rollbacks; the section `server` of INFO.
+-- Read both ends of the log and the entry with one id, in one step. Read only. A MULTI cannot do this, because a full
+-- Redis refuses to queue even read commands. The reply has no bodies except that of the entry itself, because the
+-- canary calls this often, and bodies may hold megabytes.
+-- ARGV: 3 the id, 4 the same id as a status id, to find rollbacks that were recorded after it.
+-- Reply: head and floor (last and first entry), each as `<id> <n>` and its size in bytes (empty if the log is empty);
+-- the row with the id, if it exists; the newest entry before it; the recorded rollbacks; the section `server` of INFO.
 local place = ARGV[3]
 local MAX_INVALID_ROWS = 8
 

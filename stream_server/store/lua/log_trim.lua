@@ -1,13 +1,10 @@
--- Remove one slice from the front of the log. Redis removes whole nodes only, so older entries that share a node with a
--- kept entry stay too. The newest entry always stays, because cursors at the head name it.
--- ARGV: 3 maximum age in ms (0 for no limit), 4 maximum number of entries (0 for no limit), 5 about how many entries to
--- remove at most for each limit.
+-- Remove some entries from the front of the log. Redis removes only whole stream nodes, so old entries that share a
+-- node with a kept entry stay too. The newest entry always stays, because cursors at the head name it.
+-- ARGV: 3 maximum age in ms (0 for none), 4 maximum number of entries (0 for none), 5 about how many to remove at most.
 -- Reply: number of removed entries, number of entries left, age of the first entry in ms (-1 if the log is empty).
 local most = ARGV[5]
 local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
-if not newest then
-  return {0, 0, -1}
-end
+if not newest then return {0, 0, -1} end
 local now = now_ms()
 local taken = 0
 if ARGV[3] ~= '0' then

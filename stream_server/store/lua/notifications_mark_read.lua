@@ -1,8 +1,8 @@
 -- parts: idempotent users actor visibility statuses notification_subjects notifications
--- Mark the notifications up to an id as read. The mark never moves back. There is no log entry.
+-- Mark a user's notifications up to an id as read. An id below the mark changes nothing. There is no log entry.
 -- ARGV: 3 user, 4 id. Reply: how many notifications remain unread.
 local id, made = tonumber(ARGV[4]), redis.call('HMGET', KEY.meta, 'ms', 'seq')
--- A mark before its time would take what is not written yet for read.
+-- A mark in the future would count notifications as read that do not exist yet.
 if not made[1] or id > tonumber(make_id(tonumber(made[1]), tonumber(made[2]))) then
   return refuse('NOT_FOUND notification id')
 end

@@ -1,7 +1,7 @@
 -- parts: users visibility statuses notification_subjects notifications paging
--- Read a page of a user's notifications as the user may see them now, and the unread count. Read only.
--- ARGV: 3 to 8 those of the part paging, 9 user.
--- Reply: that of the part paging, notifications as JSON; then the unread count.
+-- Read a page of a user's notifications, without those that the user may not see now, and the unread count. Read only.
+-- ARGV: 3 to 8 see parts/paging.lua, 9 user. Reply: the page with notifications as JSON, see parts/paging.lua; then the
+-- unread count.
 local receiver = ARGV[9]
 local mark = get_read_mark(receiver)
 local marked = tonumber(mark)

@@ -1,13 +1,10 @@
--- This text stands before every script. Above it stand lines that store/redis/scripts.py makes: KEY, the names of the
--- keys that the script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX and FANOUT_BATCH_SIZE, which are settings;
--- JOB_GRACE_MS, JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; VISIBILITY_TABLE, the answers of events/visibility.py.
--- Between the prelude and a script stand the parts that the script's first line names, in that order.
--- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys that a script touches have the same hash
--- tag, so they are on the same shard.
--- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists its own from 3
--- on.
--- Reply of a write: 0, a value that is kept, and values for the first call only. A repeated call gets 1 and the kept
--- value.
+-- This text stands before every script, behind lines that store/redis/scripts.py makes: KEY, the key names that the
+-- script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX and FANOUT_BATCH_SIZE, which are settings; JOB_GRACE_MS,
+-- JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; VISIBILITY_TABLE, the answers of events/visibility.py. The parts that the
+-- script's first line names follow in that order. A part needs the parts before it.
+-- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys of a script are on the same shard.
+-- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists the others.
+-- Reply of a write: 0, a value that is kept, and values for the first call only; a repeated call gets 1 and the value.
 -- A refusal is an error `<WORD> <noun> [<parameter>]`; store/redis/refusals.py makes the API's errors of it.
 local REQUEST_KEY, FINGERPRINT, KEEP_REPLY_MS = KEYS[1], ARGV[1], ARGV[2]
 local PUBLIC, AUDIENCE_NONE = 'public', '-'
@@ -21,13 +18,9 @@ end
 -- account of what the first call changed.
 local function earlier_reply()
   local kept = redis.call('GET', REQUEST_KEY)
-  if not kept then
-    return nil
-  end
+  if not kept then return nil end
   local fingerprint, answer = kept:match('^(%S+) (.*)$')
-  if fingerprint ~= FINGERPRINT then
-    return refuse('DUPLICATE Idempotency-Key')
-  end
+  if fingerprint ~= FINGERPRINT then return refuse('DUPLICATE Idempotency-Key') end
   return {1, answer}
 end
 
@@ -51,11 +44,8 @@ end
 -- The pair after (ms, seq), never lower, even if the clock was set back. A millisecond has 4,096 pairs.
 local function next_time_and_seq(ms, seq)
   local now = now_ms()
-  if now > ms then
-    return now, 0
-  elseif seq < 4095 then
-    return ms, seq + 1
-  end
+  if now > ms then return now, 0 end
+  if seq < 4095 then return ms, seq + 1 end
   return ms + 1, 0
 end
 
@@ -90,8 +80,8 @@ local function to_iso8601(ms)
 end
 
 -- The first write of every script that makes an event. If Redis is full or read-only, it fails here and nothing has
--- changed. Returns the position, which is also the kept reply. If Redis forbids PUBLISH, the write is complete all the
--- same: feeds read the entry from the log.
+-- changed. Returns the position, which is also the kept reply, and the entry's time as text. If Redis forbids PUBLISH,
+-- the write is complete all the same: feeds read the entry from the log.
 local function append_entry(kind, audience, body, ms, seq, n)
   local ms_text, seq_text, n_text = to_text(ms), to_text(seq), to_text(n)
   local id = ms_text .. '-' .. seq_text
@@ -99,7 +89,16 @@ local function append_entry(kind, audience, body, ms, seq, n)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   local position = id .. ' ' .. n_text
   redis.pcall('PUBLISH', 'events:' .. kind, position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body)
-  return position
+  return position, ms_text
+end
+
+-- Adds a member to a sorted set with its time `when`, or removes it if there is none.
+local function set_member(key, member, when)
+  if when then
+    redis.call('ZADD', key, when, member)
+  else
+    redis.call('ZREM', key, member)
+  end
 end
 
 -- The position of one more entry in the same step; append_entry stores it.

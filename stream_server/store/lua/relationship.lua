@@ -1,13 +1,11 @@
 -- parts: visibility
--- Read how one user relates to another. Read only.
--- ARGV: 3 viewer, 4 first user, 5 second user.
--- Reply: 1 or 0 for each of: the first follows the second, is followed by the second, requests to follow, is requested
--- by; the viewer blocks the other, mutes the other. If the viewer is neither of the two, only the first two values.
+-- Read how one user relates to another. Read only. ARGV: 3 viewer, 4 first user, 5 second user.
+-- Reply: 1 or 0 for each of six facts: the first user follows the second; the second follows the first; the first
+-- requests to follow the second; the second requests to follow the first; the viewer blocks the other user; the viewer
+-- mutes the other user. If the viewer is neither of the two users, only the first two facts.
 local viewer, one, other = ARGV[3], ARGV[4], ARGV[5]
 local refused = refuse_unless_two_visible(viewer, one, other)
-if refused then
-  return refused
-end
+if refused then return refused end
 local function has_member(key, member)
   return redis.call('ZSCORE', key, member) and 1 or 0
 end

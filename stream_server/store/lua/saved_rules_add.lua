@@ -1,9 +1,7 @@
 -- parts: idempotent users actor
--- Save rules of a user. Rules with the same text and tag as a stored rule are duplicates.
--- ARGV: 3 user, 4 '1' to save none if one is a duplicate, 5 '1' for a dry run, from 6 on for each rule the JSON members
--- of its text and tag.
--- Reply: position or `unchanged`, then for each rule `+<id>` if it is new and `=<id>` if it is a duplicate. After
--- `unchanged` no rule was saved.
+-- Save filter rules of a user. A rule with the same text and tag as a stored rule is a duplicate.
+-- ARGV: 3 user, 4 '1' for all rules or none, 5 '1' for a dry run, from 6 on each rule's text and tag as JSON members.
+-- Reply: position or `unchanged` (no rule was saved), then for each rule `+<id>` if it is new, `=<id>` if a duplicate.
 local MAX_RULES = 1000
 local key, all_or_nothing, dry_run = KEY.rules .. actor.id, ARGV[4] == '1', ARGV[5] == '1'
 local kept, known, wires, outcomes, new_ids, rows = redis.call('HGETALL', key), {}, {}, {}, {}, {}
@@ -19,25 +17,20 @@ for i = 6, #ARGV do
     outcomes[#outcomes + 1] = '=' .. there
   else
     -- The entry takes the last of these ids, so no id is issued twice and ids keep the order of the log.
-    if #new_ids > 0 then
-      ms, seq = next_time_and_seq(ms, seq)
-    end
+    if #new_ids > 0 then ms, seq = next_time_and_seq(ms, seq) end
     local id = make_id(ms, seq)
     new_ids[#new_ids + 1], wires[#wires + 1] = id, '{"id":"' .. id .. '",' .. ARGV[i] .. '}'
     rows[#rows + 1] = '{"id":"' .. id .. '",' .. ARGV[i] .. ',"created":"' .. to_iso8601(ms) .. '"}'
     known[ARGV[i]], outcomes[#outcomes + 1] = id, '+' .. id
   end
 end
-if #kept / 2 + #new_ids > MAX_RULES then
-  return refuse('TOO_MANY rules rules')
-end
+if #kept / 2 + #new_ids > MAX_RULES then return refuse('TOO_MANY rules rules') end
 local outcome_words = table.concat(outcomes, ' ')
 if #new_ids == 0 or dry_run or (all_or_nothing and repeated) then
   return keep_reply('unchanged ' .. outcome_words)
 end
 local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. actor.id .. '","added":['
-  .. table.concat(wires, ',')
-  .. '],"removed":[]}}', ms, seq, n)
+  .. table.concat(wires, ',') .. '],"removed":[]}}', ms, seq, n)
 for i = 1, #new_ids do
   redis.call('HSET', key, new_ids[i], rows[i])
 end

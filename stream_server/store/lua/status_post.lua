@@ -1,10 +1,9 @@
 -- parts: idempotent users actor visibility statuses groups notification_subjects mentions notifications jobs
--- Post a status.
+-- Post a status, also as a reply, repost or quote. A job adds it to timelines.
 -- ARGV: 3 author, 4 answered status, 5 reposted status, 6 group ('' for none), 7 message as JSON, 8 language, 9 JSON
 -- members of the location, 10 JSON members of the attachments, 11 folded hashtags, each followed by a blank, from 12 on
--- the arguments of the part mentions, then fields and values of the hash.
--- Reply: position; JSON of the status, fence of the fan-out job ('' in a group), the author's first followers and first
--- lists.
+-- the arguments of parts/mentions.lua, then fields and values of the hash. Reply: position; JSON of the status, fence
+-- of the fan-out job ('' in a group), the author's first followers and first lists.
 local uid, in_reply_to, origin, group = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local message, lang, where, more, tags = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 
@@ -12,11 +11,8 @@ local message, lang, where, more, tags = ARGV[7], ARGV[8], ARGV[9], ARGV[10], AR
 local answered_row
 if in_reply_to ~= '' then
   answered_row = find_visible_status(uid, in_reply_to)
-  if not answered_row then
-    return refuse('NOT_FOUND status in_reply_to')
-  elseif group ~= '' and group ~= answered_row.group then
-    return refuse('ELSEWHERE group')
-  end
+  if not answered_row then return refuse('NOT_FOUND status in_reply_to') end
+  if group ~= '' and group ~= answered_row.group then return refuse('ELSEWHERE group') end
   group = answered_row.group
 end
 if group ~= '' then
@@ -28,8 +24,7 @@ if group ~= '' then
   end
 end
 
--- The reposted status. A repost of a plain repost is a repost of the original. A plain repost has its original's
--- language.
+-- The reposted status. A repost of a plain repost is one of the original. A plain repost has its original's language.
 local original_row, shown = nil, ''
 if origin ~= '' then
   original_row = find_visible_status(uid, origin)
@@ -56,33 +51,26 @@ local function filter_facts(author, answered, original)
   if answered then
     known = known .. ',"reply_to_login":"' .. redis.call('HGET', KEY.status .. answered.id, 'login') .. '"'
   end
-  if original then
-    known = known .. ',"original_author":' .. user_json(find_user(original.uid))
-  end
+  if original then known = known .. ',"original_author":' .. user_json(find_user(original.uid)) end
   return known
 end
 
 local wordless = origin ~= '' and message == '""'
-
 local entities, mentioned, fields_at = resolve_mentions(uid, 12)
-
 local ms, seq, n = next_position()
 local id = make_id(ms, seq)
 local conversation = answered_row and answered_row.conversation or id
-if original_row then
-  shown = embedded_json(with_counter_changed(original_row, 'reposts', 1))
-end
+if original_row then shown = embedded_json(with_counter_changed(original_row, 'reposts', 1)) end
 local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","message":' .. message
   .. ',"posted":"' .. to_iso8601(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
   .. ',"in_reply_to":' .. json_id_or_null(in_reply_to) .. ',"in_reply_to_uid":'
-  .. json_id_or_null(answered_row and answered_row.uid or '') .. ',"origin":' .. json_id_or_null(origin) .. ','
-    .. more .. ',"group":'
-  .. json_id_or_null(group) .. ',"conversation":"' .. conversation .. '"'
+  .. json_id_or_null(answered_row and answered_row.uid or '') .. ',"origin":' .. json_id_or_null(origin) .. ',' .. more
+  .. ',"group":' .. json_id_or_null(group) .. ',"conversation":"' .. conversation .. '"'
 local status = head .. (original_row and ',"original":' .. shown or '') .. counters_json('0', '0', '0')
 local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
 local facts = filter_facts(actor, answered_row, original_row)
-local position = append_entry('post', audience, '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}', ms,
-  seq, n)
+local body = '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}'
+local position = append_entry('post', audience, body, ms, seq, n)
 
 redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', to_text(ms), 'audience',
   audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
@@ -124,19 +112,11 @@ end
 -- Notifies each user once, if the user may see the status.
 local function notify_if_visible(who, kind)
   local about = status_subject_json(who, id)
-  if about then
-    ms, seq, n = notify(who, kind, actor, id, about, ms, seq, n)
-  end
+  if about then ms, seq, n = notify(who, kind, actor, id, about, ms, seq, n) end
 end
-if original_row then
-  notify_if_visible(original_row.uid, wordless and 'repost' or 'quote')
-end
-if answered_row then
-  notify_if_visible(answered_row.uid, 'reply')
-end
+if original_row then notify_if_visible(original_row.uid, wordless and 'repost' or 'quote') end
+if answered_row then notify_if_visible(answered_row.uid, 'reply') end
 for _, who in ipairs(mentioned) do
-  if not (answered_row and answered_row.uid == who) then
-    notify_if_visible(who, 'mention')
-  end
+  if not (answered_row and answered_row.uid == who) then notify_if_visible(who, 'mention') end
 end
 return keep_reply(position, status, fence, people, lists)

@@ -1,7 +1,7 @@
 -- parts: visibility statuses
--- Read what ranks statuses by importance. Read only.
+-- Read the facts that rank statuses by importance (store/timelines/importance.py). Read only.
 -- ARGV: 3 viewer, 4 '1' to also return the authors whom the viewer likes, from 5 on ids of statuses.
--- Reply: for each status that the viewer sees {id, author, time of posting (ms), likes, comments, reposts, '1' if
+-- Reply: for each status that the viewer may see {id, author, time of posting (ms), likes, comments, reposts, '1' if
 -- viewer and author follow each other}, with the counters of the original for a plain repost; then the authors of the
 -- newest LIKES_COUNTED statuses that the viewer likes.
 local LIKES_COUNTED = 100

@@ -1,24 +1,18 @@
 -- parts: idempotent users actor visibility talks
--- Open a talk. Two users have only one talk with each other, whoever opens it. There is no log entry before the first
--- message, so the talk takes an id from the clock and no number on the log.
+-- Open a talk (a direct conversation). Two users have only one talk with each other: opening it again returns it. The
+-- first log entry comes with the first message, so the talk's id comes from the clock and needs no log number.
 -- ARGV: 3 user, 4 name as JSON ('null' for none), 5 name, from 6 on the other users.
 -- Reply: `opened` or `unchanged`, and JSON of the talk.
 for at = 6, #ARGV do
-  if not can_contact(actor.id, ARGV[at]) then
-    return refuse('NOT_FOUND user people')
-  end
+  if not can_contact(actor.id, ARGV[at]) then return refuse('NOT_FOUND user people') end
 end
 local pair
 if #ARGV == 6 then
   local one, other = actor.id, ARGV[6]
-  if tonumber(one) > tonumber(other) then
-    one, other = other, one
-  end
+  if tonumber(one) > tonumber(other) then one, other = other, one end
   pair = KEY.pair .. one .. ':' .. other
   local there = redis.call('GET', pair)
-  if there then
-    return keep_reply('unchanged ' .. talk_json(actor.id, find_own_talk(actor.id, there)))
-  end
+  if there then return keep_reply('unchanged ' .. talk_json(actor.id, find_own_talk(actor.id, there))) end
 end
 local ms, seq = next_position()
 local id, people = make_id(ms, seq), {actor.id, unpack(ARGV, 6)}
@@ -28,7 +22,5 @@ redis.call('HSET', KEY.talk .. id, 'id', id, 'uid', actor.id, 'people', table.co
 for _, uid in ipairs(people) do
   redis.call('ZADD', KEY.talks .. uid, id, id)
 end
-if pair then
-  redis.call('SET', pair, id)
-end
+if pair then redis.call('SET', pair, id) end
 return keep_reply('opened ' .. talk_json(actor.id, find_own_talk(actor.id, id)))

@@ -1,25 +1,20 @@
 -- parts: idempotent users actor visibility talks
--- Send a message. In a talk of two users, it is refused if one blocks the other or is suspended.
+-- Send a message to a talk. In a talk of two users, this is refused if one blocks the other or is suspended.
 -- ARGV: 3 user, 4 talk, 5 message as JSON, 6 message. Reply: position; JSON of the message.
 local talk = find_own_talk(actor.id, ARGV[4])
-if not talk then
-  return refuse('NOT_FOUND talk id')
-end
+if not talk then return refuse('NOT_FOUND talk id') end
 if #talk.people == 2 then
   local other = talk.people[1] == actor.id and talk.people[2] or talk.people[1]
-  if not can_contact(actor.id, other) then
-    return refuse('NOT_FOUND talk id')
-  end
+  if not can_contact(actor.id, other) then return refuse('NOT_FOUND talk id') end
 end
 local ms, seq, n = next_position()
 local id = make_id(ms, seq)
 local json = '{"id":"' .. id .. '","talk":"' .. talk.id .. '","uid":"' .. actor.id .. '","login":"' .. actor.login
   .. '","message":' .. ARGV[5] .. ',"posted":"' .. to_iso8601(ms) .. '"}'
-local position = append_entry('message', 'users:' .. table.concat(talk.people, ','), '{"wire":{"message":' .. json
-  .. '}}',
-  ms, seq, n)
+local audience, body = 'users:' .. table.concat(talk.people, ','), '{"wire":{"message":' .. json .. '}}'
+local position, now = append_entry('message', audience, body, ms, seq, n)
 redis.call('HSET', KEY.message .. id, 'id', id, 'talk', talk.id, 'uid', actor.id, 'login', actor.login, 'message',
-  ARGV[6], 'posted', to_text(ms), 'json', json)
+  ARGV[6], 'posted', now, 'json', json)
 redis.call('ZADD', KEY.messages .. talk.id, id, id)
 for _, uid in ipairs(talk.people) do
   redis.call('ZADD', KEY.talks .. uid, id, talk.id)

@@ -1,6 +1,5 @@
 -- parts: job_passes
--- Find statuses that do not belong on a timeline: deleted ones, ones in a group, and ones whose author is not followed
--- or not on the list. Read only.
+-- Find statuses that do not belong on a timeline: deleted, in a group, or by authors not followed or listed. Read only.
 -- ARGV: 3 'home' or 'list', 4 owner, from 5 on ids of statuses. Reply: the ids found.
 local timelines, owner = ARGV[3], ARGV[4]
 local key = timeline_sources_key(timelines, owner)
@@ -12,8 +11,6 @@ for at = 5, #ARGV do
   if author and is_source[author] == nil then
     is_source[author] = there and (timelines == 'home' and author == owner or redis.call('ZSCORE', key, author))
   end
-  if not author or kept[2] or not is_source[author] then
-    found[#found + 1] = ARGV[at]
-  end
+  if not author or kept[2] or not is_source[author] then found[#found + 1] = ARGV[at] end
 end
 return found

@@ -1,5 +1,5 @@
--- Of statuses that are wrongly on or missing from a timeline, find those that no job will correct. Read only.
--- ARGV: 3 'home' or 'list', 4 owner, from 5 on ids of statuses. Reply: the ids found.
+-- Find those statuses, wrongly on a timeline or missing from it, that no existing job will correct. Read only. ARGV: 3
+-- 'home' or 'list', 4 owner, from 5 on ids of wrong or missing statuses. Reply: the ids that no job will correct.
 local timelines, owner = ARGV[3], ARGV[4]
 local found = {}
 if redis.call('EXISTS', KEY.job .. 'refill-' .. timelines .. '-' .. owner, KEY.job .. 'drop-list-' .. owner) > 0 then

@@ -1,5 +1,5 @@
 -- parts: idempotent users actor
--- Change a user's profile. Values that do not change make no entry.
+-- Change a user's profile. Values that do not change make no log entry.
 -- ARGV: 3 user; 4 to 9 name, bio, url, place, lang and protected as JSON ('' to keep a value); from 10 on fields and
 -- values of the hash ('' to remove a field).
 -- Reply: position or `unchanged`; the user's fields id, login, card, followers, following, posts, signup, email.
@@ -24,9 +24,7 @@ if actor.protected ~= was_protected then
   append_user_event(actor.protected and 'protect' or 'unprotect')
   redis.call(actor.protected and 'SADD' or 'SREM', KEY.protected, uid)
 end
-if table.concat(new_values, ',', 1, 5) ~= old_values then
-  append_user_event('user_update')
-end
+if table.concat(new_values, ',', 1, 5) ~= old_values then append_user_event('user_update') end
 if position ~= 'unchanged' then
   redis.call('HSET', key, 'card', actor.card)
   for at = 10, #ARGV, 2 do

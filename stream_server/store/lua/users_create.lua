@@ -1,5 +1,5 @@
 -- parts: idempotent
--- Create users without password and e-mail address, for an administrator. An existing login returns its user.
+-- Create users without password and e-mail address, for an administrator. For an existing login, return its user.
 -- ARGV: from 3 on login, login in lower case, name and profile card of each user.
 -- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
 local ms, seq = next_position()

@@ -13,51 +13,27 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 PLAIN_SCHEMES = ("redis", "rediss", "unix")
-"""Schemes of a URL that names one server."""
-
 SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
-"""Schemes of a URL that names Sentinels."""
-
 SENTINEL_PORT = 26379
-"""Default port of a Sentinel."""
-
 SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES))
-"""All valid schemes, for messages."""
-
 PLAIN_OPTIONS = frozenset({"db", "username", "password"})
-"""Query parameters allowed with one server."""
-
 SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
-"""Query parameters allowed with Sentinels."""
-
 TLS_OPTIONS = frozenset({
     "ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_ciphers", "ssl_cert_reqs",
     "ssl_check_hostname",
 })  # fmt: skip
-"""Query parameters allowed with TLS."""
-
 CERT_REQS_VALUES = ("none", "optional", "required")
 TRUE_VALUES = ("yes", "true")
 BOOLEAN_VALUES = (*TRUE_VALUES, "no", "false")
 
 
 class InvalidRedisUrl(ValueError):
-    """The URL is invalid. The message completes a sentence that begins with the name of the setting."""
+    """Raised when a Redis URL is invalid. Put the setting's name before the message, such as ``must name a socket``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentinelService:
-    """A Redis service watched by Sentinels. Its repr contains no secrets.
-
-    Attributes:
-        sentinels: Host and port of each Sentinel.
-        service: Name of the service.
-        db: Number of the database.
-        use_tls: Whether to connect with TLS, to Sentinels and servers.
-        credentials: User name and password for the Redis servers.
-        sentinel_credentials: User name and password for the Sentinels.
-        tls_options: redis-py's TLS options.
-    """
+    """The content of a Sentinel URL: Sentinels, their Redis service, logins and TLS. The repr contains no secrets."""
 
     sentinels: tuple[tuple[str, int], ...]
     service: str
@@ -69,7 +45,7 @@ class SentinelService:
 
 
 def validate_redis_url(url: str) -> None:
-    """Check a URL. Raises :class:`InvalidRedisUrl` for an invalid URL."""
+    """Check the syntax of a Redis URL, without connecting. Raises :class:`InvalidRedisUrl` if the URL is invalid."""
     parts = _split_url(url)
     if parts.scheme in SENTINEL_SCHEMES:
         parse_sentinel_url(url)
@@ -87,12 +63,12 @@ def validate_redis_url(url: str) -> None:
 
 
 def may_contain_password(url: str) -> bool:
-    """Return whether the URL may contain a password, before the host or in the query."""
+    """Return whether a Redis URL may contain a password, before the host or in the query."""
     return "@" in url or "password=" in unquote(url).lower()
 
 
 def parse_sentinel_url(url: str) -> SentinelService | None:
-    """Return the service of a URL that names Sentinels, or None for other URLs. Raises :class:`InvalidRedisUrl`."""
+    """Parse a URL that names Sentinels, or return None for another scheme. Raises :class:`InvalidRedisUrl`."""
     parts = _split_url(url)
     if parts.scheme not in SENTINEL_SCHEMES:
         return None
@@ -106,30 +82,26 @@ def parse_sentinel_url(url: str) -> SentinelService | None:
     if "ssl_check_hostname" in tls_options:
         # redis-py parses this text in plain URLs only.
         tls_options["ssl_check_hostname"] = tls_options["ssl_check_hostname"] in TRUE_VALUES
-    sentinel_credentials = {
-        name.removeprefix("sentinel_"): value for name, value in options.items() if name in SENTINEL_OPTIONS
-    }
     return SentinelService(
         sentinels=tuple(_parse_host(host, SENTINEL_PORT) for host in hosts.split(",")),
         service=service,
         db=_parse_database(database),
         use_tls=use_tls,
         credentials=_parse_credentials(user_info),
-        sentinel_credentials=sentinel_credentials,
+        sentinel_credentials={
+            name.removeprefix("sentinel_"): options[name] for name in SENTINEL_OPTIONS & options.keys()
+        },
         tls_options=tls_options,
     )
 
 
 def _parse_options(query: str, allowed: frozenset[str]) -> dict[str, str]:
-    """Return the query parameters. Without this check redis-py would accept any of its arguments there."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     if not options.keys() <= allowed:
         raise InvalidRedisUrl(f"allows only the query parameters {', '.join(sorted(allowed))}")
     _parse_database(options.get("db", ""))
-    if (
-        options.get("ssl_cert_reqs", "none") not in CERT_REQS_VALUES
-        or options.get("ssl_check_hostname", "yes") not in BOOLEAN_VALUES
-    ):
+    cert_reqs, check_hostname = options.get("ssl_cert_reqs", "none"), options.get("ssl_check_hostname", "yes")
+    if cert_reqs not in CERT_REQS_VALUES or check_hostname not in BOOLEAN_VALUES:
         raise InvalidRedisUrl(
             f"allows {', '.join(CERT_REQS_VALUES)} as ssl_cert_reqs "
             f"and {', '.join(BOOLEAN_VALUES)} as ssl_check_hostname"
@@ -138,7 +110,6 @@ def _parse_options(query: str, allowed: frozenset[str]) -> dict[str, str]:
 
 
 def _split_url(url: str) -> SplitResult:
-    """Split a URL. Some Python versions reject several hosts after an IPv6 address, so split them off first."""
     scheme, colon, rest = url.partition("://")
     has_hosts = scheme.lower() in SENTINEL_SCHEMES
     hosts_end = min((index for index in map(rest.find, "/?#") if index >= 0), default=len(rest)) if has_hosts else 0
@@ -150,17 +121,12 @@ def _split_url(url: str) -> SplitResult:
 
 
 def _parse_credentials(user_info: str) -> dict[str, str]:
-    """Return the user name and password of ``user:password``. Missing parts are left out."""
     username, _, password = user_info.partition(":")
     credentials = {"username": unquote(username), "password": unquote(password)}
     return {name: value for name, value in credentials.items() if value}
 
 
 def _parse_host(text: str, default_port: int) -> tuple[str, int]:
-    """Return host and port of ``host``, ``host:port`` or ``[::1]:port``. Raises :class:`InvalidRedisUrl`.
-
-    A password with an unescaped slash also fails here.
-    """
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, number = text, str(default_port)
@@ -171,7 +137,6 @@ def _parse_host(text: str, default_port: int) -> tuple[str, int]:
 
 
 def _parse_database(text: str) -> int:
-    """Return the database number, or 0 for an empty text. Raises :class:`InvalidRedisUrl`."""
     if text and not text.isdecimal():
         raise InvalidRedisUrl("must end with a database number or nothing")
     return int(text or 0)

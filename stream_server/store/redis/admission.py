@@ -14,7 +14,7 @@ from itertools import count
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
-from stream_server.store.redis.errors import unavailable_error
+from stream_server.store.redis.refusals import unavailable_error
 
 MAX_CONCURRENT = 42
 """Most admitted calls at the same time. The connection pool has half as many connections more, for writes."""
@@ -30,21 +30,13 @@ REDIS_DOWN_AFTER_SECONDS = 3.0
 
 
 class _Waiter(NamedTuple):
-    """A waiting call, ordered for the heap.
-
-    Attributes:
-        rank: Minus the number of finished calls of the request. Lower ranks go first.
-        arrival: Sequence number. Calls of the same rank go in order of arrival.
-        admitted: Future that is done when the call is admitted or refused.
-    """
-
     rank: int
     arrival: int
     admitted: asyncio.Future[None]
 
 
 class ReadAdmission:
-    """The admission of one server process."""
+    """A queue that limits how many Redis calls of opening streams run at once in this server process."""
 
     def __init__(self, max_concurrent: int = MAX_CONCURRENT) -> None:
         self._free_slots = max_concurrent
@@ -54,9 +46,10 @@ class ReadAdmission:
 
     @asynccontextmanager
     async def slot(self, prior_round_trips: int) -> AsyncIterator[None]:
-        """Wait for admission and hold it inside the block. More ``prior_round_trips`` go first.
+        """Wait until a Redis call may run, and count it as running inside the ``with`` block.
 
-        Raises `Unavailable` after `MAX_QUEUE_SECONDS`, or while Redis is down.
+        Calls of requests with more finished calls (``prior_round_trips``) are admitted first. Raises `Unavailable`
+        after a wait of `MAX_QUEUE_SECONDS`, or if Redis has answered no call for `REDIS_DOWN_AFTER_SECONDS`.
         """
         if self._free_slots:
             self._free_slots -= 1
@@ -72,7 +65,6 @@ class ReadAdmission:
             self._grant_next_slot()
 
     def _fail_waiters_if_down(self) -> None:
-        """Fail all waiting calls if no call had a reply for `REDIS_DOWN_AFTER_SECONDS`."""
         if asyncio.get_running_loop().time() - self._last_reply_at >= REDIS_DOWN_AFTER_SECONDS:
             for waiter in self._waiters:
                 if not waiter.admitted.done():
@@ -80,7 +72,6 @@ class ReadAdmission:
             self._waiters.clear()
 
     async def _wait_for_slot(self, prior_round_trips: int) -> None:
-        """Wait in the queue until this call is admitted. Raises `Unavailable`."""
         loop = asyncio.get_running_loop()
         admitted = loop.create_future()
         if not self._waiters:
@@ -97,12 +88,11 @@ class ReadAdmission:
             raise
 
     def _return_slot(self, admitted: asyncio.Future[None]) -> None:
-        """Pass on the slot of a call that gave up at the moment of its admission."""
+        """If a call was admitted just as it stopped waiting, give its slot to the next waiting call."""
         if admitted.done() and not admitted.cancelled() and admitted.exception() is None:
             self._grant_next_slot()
 
     def _grant_next_slot(self) -> None:
-        """Admit the next waiting call, or free the slot if no call waits."""
         while self._waiters:
             admitted = heappop(self._waiters).admitted
             if not admitted.done():
@@ -112,7 +102,7 @@ class ReadAdmission:
 
 
 class RequestAdmission:
-    """The admission of one request's calls."""
+    """Counts the finished Redis calls of one request, and makes each call wait for a slot of :class:`ReadAdmission`."""
 
     __slots__ = ("_admission", "_round_trips")
 
@@ -122,7 +112,7 @@ class RequestAdmission:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for admission of one call. After `detach` every call is admitted at once."""
+        """Wait until a Redis call of this request may run, and count it as running inside the ``with`` block."""
         if self._admission is None:
             yield
             return
@@ -133,7 +123,7 @@ class RequestAdmission:
             yield
 
     def detach(self) -> None:
-        """End the admission of this request, because the request is over. Tasks that it started go on without limit."""
+        """Call this when the request is over. Tasks that it started then call Redis without waiting for a slot."""
         self._admission = None
 
 
@@ -141,13 +131,13 @@ _CURRENT: ContextVar[RequestAdmission | None] = ContextVar("request admission", 
 
 
 def current_admission() -> RequestAdmission | None:
-    """Return the admission of the current request, or None for code whose calls are not limited."""
+    """Return the `RequestAdmission` of the current request, or None if its Redis calls need not wait for admission."""
     return _CURRENT.get()
 
 
 @contextmanager
 def admit_through(admission: ReadAdmission) -> Iterator[None]:
-    """Limit the Redis calls of the code inside by ``admission``."""
+    """Make each Redis call inside the ``with`` block wait for a slot of ``admission``."""
     request_admission = RequestAdmission(admission)
     token = _CURRENT.set(request_admission)
     try:

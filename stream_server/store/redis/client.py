@@ -7,7 +7,7 @@ repeats no command. :mod:`stream_server.store.redis.scripts` repeats a write onc
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,14 +17,17 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from stream_server.errors import ApiError
 from stream_server.store.redis import address, admission, timeout_budget
-from stream_server.store.redis.errors import outcome_unknown_error, unavailable_error
-from stream_server.store.redis.refusals import is_demoted_primary, to_api_error
+from stream_server.store.redis.refusals import (
+    is_demoted_primary,
+    outcome_unknown_error,
+    to_api_error,
+    unavailable_error,
+)
 from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
 
 Command = Sequence[str | bytes | int]
-"""A Redis command: its name and its arguments."""
-
 MAX_CONNECTIONS = 64
 """Most connections of one process. A call waits for a free connection, at most for the timeout."""
 
@@ -33,7 +36,7 @@ NOT_EXECUTED_ERRORS = (BusyLoadingError, AuthenticationError)
 
 
 class NoReply(Exception):
-    """A command was sent and not answered. Redis may have executed it."""
+    """Raised when a command was sent to Redis and no reply came. Redis may have executed the command."""
 
 
 def create_redis_py_client(
@@ -41,13 +44,9 @@ def create_redis_py_client(
 ) -> Redis:
     """Make a redis-py client that never repeats a command. It speaks RESP 2, returns bytes, and is not connected yet.
 
-    :class:`RedisClient` limits the wait for a reply, because redis-py's own limit costs a task per command.
-
-    Args:
-        url: URL of Redis.
-        timeout_seconds: Longest time in seconds for a connect, and for the wait for a free connection.
-        max_connections: Size of the connection pool.
-        sentinels: Finds the server if the URL names Sentinels.
+    ``timeout_seconds`` limits connecting and the wait for a free connection. It does not limit the wait for a reply:
+    :class:`RedisClient` does that, because redis-py's own limit costs a task per command. If the URL names Sentinels,
+    ``sentinels`` finds the server.
     """
     service = address.parse_sentinel_url(url)
     options: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
@@ -69,14 +68,14 @@ def create_redis_py_client(
 
 
 class RedisClient:
-    """Runs commands on one Redis. All its errors are errors of this project.
+    """Runs commands on one Redis server. Raises no errors of redis-py, only `ApiError` and :class:`NoReply`.
 
     Attributes:
         timeout_seconds: Longest wait in seconds for the replies of one call.
     """
 
     def __init__(self, url: str, timeout_seconds: float, *, replica: bool = False) -> None:
-        """If ``url`` names Sentinels, use the primary of their service, or with ``replica`` one of its replicas."""
+        """Do not connect yet. If ``url`` names Sentinels, ``replica`` selects a replica instead of the primary."""
         service = address.parse_sentinel_url(url)
         self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
         self._client = create_redis_py_client(url, timeout_seconds, sentinels=self._sentinels)
@@ -86,17 +85,17 @@ class RedisClient:
 
     @property
     def pool(self) -> ConnectionPool:
-        """The connection pool, for a library with its own commands. The caller must limit the time of its calls."""
+        """The redis-py connection pool, for a library that sends its own commands. The caller must set a timeout."""
         return self._pool
 
     @property
     def remaining_seconds(self) -> float:
-        """Longest wait in seconds for the next reply: the timeout, or the rest of the request's budget if less."""
+        """Longest wait in seconds for the next reply: the timeout, or less if the request has less time left."""
         budget = timeout_budget.current_budget()
         return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
     async def close(self) -> None:
-        """Close all connections, and stop reading late replies."""
+        """Close all connections, and stop waiting for late replies (replies that came after their timeout)."""
         await self._client.aclose()
         await self._pool.disconnect()
         for task in self._late_reply_tasks:
@@ -106,32 +105,37 @@ class RedisClient:
             await self._sentinels.close()
 
     async def execute(self, *commands: Command, max_seconds: float = math.inf) -> list[Any]:
-        """Return the replies of commands that may safely be repeated. Raises `Unavailable` without a reply.
+        """Run commands that the caller may safely repeat, and return their replies in order.
 
-        Wait at most ``max_seconds`` or the timeout, whichever is less. An opening stream also waits for admission.
+        Waits at most ``max_seconds`` or the client's timeout, whichever is less, then raises `Unavailable`. A call of
+        an opening stream first waits for a slot of `ReadAdmission`.
         """
-        try:
-            replies = await self.run_pipeline(commands, min(max_seconds, self.timeout_seconds))
-        except NoReply as lost:
-            raise unavailable_error() from lost
-        return _raise_first_refusal(replies)
+        return await self._execute(commands, min(max_seconds, self.timeout_seconds), unavailable_error)
 
     async def execute_write(self, *commands: Command) -> list[Any]:
-        """Return the replies of commands that write without an idempotency key.
+        """Run write commands that have no idempotency key, once, and return their replies.
 
-        Raises `OutcomeUnknown` if they were sent and not answered, and `Unavailable` if they were not sent.
+        Raises `OutcomeUnknown` if the commands were sent and not answered, and `Unavailable` if they were not sent.
         """
+        return await self._execute(commands, self.timeout_seconds, outcome_unknown_error)
+
+    async def _execute(
+        self, commands: Sequence[Command], timeout_seconds: float, no_reply_error: Callable[[], ApiError]
+    ) -> list[Any]:
         try:
-            replies = await self.run_pipeline(commands, self.timeout_seconds)
+            replies = await self.run_pipeline(commands, timeout_seconds)
         except NoReply as lost:
-            raise outcome_unknown_error() from lost
-        return _raise_first_refusal(replies)
+            raise no_reply_error() from lost
+        for reply in replies:
+            if isinstance(reply, ResponseError):
+                raise to_api_error(reply) from reply
+        return replies
 
     async def run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        """Send the commands once and return the replies in order. An error reply stands in its place as an exception.
+        """Send commands once and return their replies in order. The list contains an exception for each error reply.
 
-        An opening stream waits for admission first. Raises `Unavailable` if the commands were not sent, and
-        :class:`NoReply` if they were sent and not answered.
+        A call of an opening stream first waits for a slot of `ReadAdmission`. Raises `Unavailable` if the commands were
+        not sent, and :class:`NoReply` if they were sent and not answered.
         """
         request_admission = admission.current_admission()
         if request_admission is None:
@@ -140,7 +144,6 @@ class RedisClient:
             return await self._run_pipeline(commands, timeout_seconds)
 
     async def _run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        """Send the commands once within the timeout and the budget, and subtract the time from the budget."""
         sent, start, budget = False, time.monotonic(), timeout_budget.current_budget()
         allowed_seconds = min(timeout_seconds, self.remaining_seconds)
         if allowed_seconds <= 0:
@@ -161,10 +164,11 @@ class RedisClient:
                 budget.remaining_seconds -= time.monotonic() - start
 
     async def subscribe(self, channels: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
-        """Yield the messages of these channels, from a connection of its own.
+        """Subscribe to channels on a new connection, and yield each message.
 
-        The first item is None, once: all channels are subscribed. Raises `Unavailable` when the connection ends. A
-        silent connection raises nothing, so the caller must compare with the log.
+        The first item is None. It means that Redis has confirmed all subscriptions. Raises `Unavailable` when the
+        connection ends. A connection may also go silent without an error, so the caller must compare its position with
+        the log.
         """
         connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
         try:
@@ -186,8 +190,8 @@ class RedisClient:
     ) -> list[Any]:
         """Send all commands, then read all replies.
 
-        The next call on the connection must not get replies of this call. So after the timeout a task reads the
-        remaining replies. After any other failure or a cancellation the connection is closed.
+        The next call on the connection must not get replies to these commands. So after a timeout, a background task
+        reads the remaining replies. After another error or a cancellation, this method closes the connection.
         """
         replies: list[Any] = []
         try:
@@ -197,9 +201,8 @@ class RedisClient:
             await _read_replies(connection, replies, len(commands))
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and time_limit.expired() and connection.is_connected:
-                task = asyncio.create_task(
-                    self._drain_late_replies(connection, len(commands) - len(replies)), name="late Redis reply"
-                )
+                draining = self._drain_late_replies(connection, len(commands) - len(replies))
+                task = asyncio.create_task(draining, name="late Redis reply")
                 self._late_reply_tasks.add(task)
                 task.add_done_callback(self._late_reply_tasks.discard)
             else:
@@ -210,7 +213,7 @@ class RedisClient:
         return replies
 
     async def _drain_late_replies(self, connection: AbstractConnection, reply_count: int) -> None:
-        """Read late replies for one more timeout. A new connection would make a slow Redis even slower."""
+        """Read and discard replies that come up to one timeout late. Reconnecting would slow down a busy Redis more."""
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 await _read_replies(connection, [], reply_count)
@@ -224,25 +227,17 @@ class RedisClient:
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:
-    """Check a new connection with PING. If Redis refuses the connection, no command has been sent on it."""
+    """Send PING first on a new connection. So Redis refuses a connection before it gets a command of a caller."""
     await connection.on_connect()
     await connection.send_command("PING", check_health=False)
     await connection.read_response()
 
 
-def _raise_first_refusal(replies: list[Any]) -> list[Any]:
-    """Return the replies, or raise the first error reply as an error of this project."""
-    for reply in replies:
-        if isinstance(reply, ResponseError):
-            raise to_api_error(reply) from reply
-    return replies
-
-
 async def _read_replies(connection: AbstractConnection, replies: list[Any], count: int) -> None:
     """Read ``count`` replies and append them to ``replies``.
 
-    Raises :class:`NoReply` if Redis executed some commands and refused the rest. If the server is no longer the
-    primary, close the connection, so that the next connection goes to the new primary.
+    Raises :class:`NoReply` if Redis executed some commands and then refused the connection. If a reply says that the
+    server is no longer the primary, closes the connection, so that the next connection goes to the new primary.
     """
     try:
         for _ in range(count):
@@ -256,7 +251,7 @@ async def _read_replies(connection: AbstractConnection, replies: list[Any], coun
 
 
 async def _read_reply(connection: AbstractConnection) -> Any:
-    """Read one reply. An error reply is returned. redis-py would also close the connection after a timeout."""
+    """Read one reply. Unlike redis-py, return an error reply, and keep the connection open after a timeout."""
     try:
         return await connection.read_response(disconnect_on_error=False)
     except RedisConnectionError:

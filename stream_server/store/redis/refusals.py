@@ -1,4 +1,4 @@
-"""Refusals: translate the error replies of scripts and of Redis into API errors.
+"""The API errors for an unreachable Redis, and for the error replies of scripts and of Redis.
 
 A script refuses with ``<CODE> <noun> [<parameter>]``. Redis refuses with its own codes. If Redis refuses a command
 inside a script, its code is inside the text, because Redis 6.2 wraps it. Then the script has written nothing, because
@@ -7,17 +7,8 @@ the refused command is its first write. A missing ACL permission is different: R
 
 from redis.exceptions import ResponseError
 
-from stream_server.errors import (
-    ApiError,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    InternalError,
-    NotFound,
-    TooLarge,
-    Unavailable,
-)
-from stream_server.store.redis.errors import outcome_unknown_error
+from stream_server import errors
+from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
 
 UNAVAILABLE_CODES = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
@@ -43,8 +34,6 @@ TOO_MANY_MESSAGES = {
     "groups": "at most 1,000 groups a user",
     "rules": "at most 1,000 rules a user",
 }
-"""Messages of the code TOO_MANY, by noun."""
-
 BAD_REQUEST_MESSAGES = {
     "ONESELF": "must be another user",
     "BLOCKED": "you block this user; unblock first",
@@ -57,56 +46,67 @@ BAD_REQUEST_MESSAGES = {
 """Messages of the script codes for invalid requests. The faulty parameter follows the code."""
 
 
+def unavailable_error() -> Unavailable:
+    """Make the API error for a request that Redis did not execute."""
+    return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
+
+
+def outcome_unknown_error() -> errors.OutcomeUnknown:
+    """Make the API error for a write without a reply: Redis may have executed it."""
+    return errors.OutcomeUnknown(
+        "the data store did not answer; the write may have been made. Repeat it with the same Idempotency-Key; "
+        "without one it may be made twice",
+        retry_after=1,
+    )
+
+
 def to_api_error(error: ResponseError) -> ApiError:
-    """Return the API error for an error reply of a script or of Redis."""
+    """Return the API error for an error reply of a Lua script or of Redis."""
     code, _, details = str(error).partition(" ")
     api_error = _parse_script_refusal(code, details)
     if api_error is not None:
         return api_error
     if any(_has_code(error, name) for name in UNAVAILABLE_CODES) or SCRIPT_KILLED_TEXT in str(error):
         return Unavailable("the data store accepts no writes at the moment; nothing was written", retry_after=1)
-    return InternalError("the data store refused a command")
+    return errors.InternalError("the data store refused a command")
 
 
 def write_error_to_api_error(error: ResponseError) -> ApiError:
-    """Return the API error for a script that writes. A script stopped in the middle may have written."""
+    """Return the API error for a failed write script: `OutcomeUnknown` if it may have made some of its changes."""
     is_partial = any(text in str(error) for text in ACL_DENIED_TEXTS)
     return outcome_unknown_error() if is_partial else to_api_error(error)
 
 
 def is_demoted_primary(error: ResponseError) -> bool:
-    """Return whether the server is a replica, or a replica that lost its primary."""
+    """Return whether an error reply says that the server is a replica now: code READONLY or MASTERDOWN."""
     return _has_code(error, "READONLY") or _has_code(error, "MASTERDOWN")
 
 
 def _has_code(error: ResponseError, code: str) -> bool:
-    """Return whether an error has this code. redis-py removes known codes from the text."""
     return getattr(error, "status_code", None) == code or f"{code} " in str(error)
 
 
 def _parse_script_refusal(code: str, details: str) -> ApiError | None:
-    """Return the API error for a script's refusal, or None. ``details`` is a noun and perhaps a parameter."""
-    noun, _, param = details.partition(" ")
-    api_param = param or None
+    """Return the API error for a script's refusal ``<code> <noun> [<parameter>]``, or None for any other error."""
+    noun, _, name = details.partition(" ")
+    param = name or None
     if code in BAD_REQUEST_MESSAGES:
         return BadRequest(BAD_REQUEST_MESSAGES[code], param=noun)
+    found: ApiError | None = None
     match code:
         case "NOT_FOUND":
-            api_error: ApiError | None = NotFound(f"unknown {noun}", param=api_param)
+            found = errors.NotFound(f"unknown {noun}", param=param)
         case "DECIDED":
-            return Conflict(f"this {noun} already has another decision", code="duplicate")
+            found = Conflict(f"this {noun} already has another decision", code="duplicate")
         case "TAKEN":
-            api_error = Conflict(f"this {noun} is already in use", code=f"{noun}_taken", param=noun)
+            found = Conflict(f"this {noun} is already in use", code=f"{noun}_taken", param=noun)
         case "DUPLICATE":
-            api_error = Conflict("this Idempotency-Key was used with another request", code="duplicate", param=noun)
+            found = Conflict("this Idempotency-Key was used with another request", code="duplicate", param=noun)
         case "NOT_YOURS":
-            api_error = Forbidden(
-                NOT_YOURS_MESSAGES.get(noun, "only its author may do this"), code="not_yours", param=api_param
-            )
+            message = NOT_YOURS_MESSAGES.get(noun, "only its author may do this")
+            found = Forbidden(message, code="not_yours", param=param)
         case "TOO_MANY":
-            api_error = TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=api_param)
+            found = errors.TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=param)
         case "SUSPENDED":
-            api_error = Forbidden("this account is suspended", code="suspended")
-        case _:
-            api_error = None
-    return api_error
+            found = Forbidden("this account is suspended", code="suspended")
+    return found

@@ -11,24 +11,21 @@ from typing import Any
 
 from stream_server.errors import ApiError
 from stream_server.store import keys
-from stream_server.store.redis import server_info
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.replies import parse_info
 
 RETRY_PAUSE_SECONDS = (5.0, 60.0)
-"""Shortest and longest pause in seconds before a failed replica is tried again. The pause doubles in between.
-
-A replica that worked for the longest pause starts again with the shortest pause.
-"""
+"""Shortest and longest pause in seconds before a failed replica is tried again. The pause doubles in between."""
 
 MAX_LAG_ENTRIES = 100
 """Most entries that a replica may lack when it is used again: those written during the check."""
 
 
 class ReplicaRouter:
-    """Selects the primary or the replica. It starts with the primary.
+    """Selects the Redis server for log reads and for the subscription to new entries. It starts with the primary.
 
     Attributes:
-        current: The server to read and subscribe from now.
+        current: The client of the selected server.
     """
 
     def __init__(
@@ -38,7 +35,7 @@ class ReplicaRouter:
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``replica`` is None if only the primary exists. ``monotonic`` is a clock in seconds that never jumps."""
+        """``replica`` is None if there is no replica. ``monotonic`` returns seconds of a clock that never jumps."""
         self._primary = primary
         self._replica = replica
         self._monotonic = monotonic
@@ -48,26 +45,23 @@ class ReplicaRouter:
 
     @property
     def is_avoiding_replica(self) -> bool:
-        """Whether a replica exists and is not used now."""
+        """Whether log reads go to the primary although a replica exists."""
         return self._replica is not None and self.current is self._primary
 
     def fall_back_to_primary(self) -> None:
-        """Use the primary for a while, because the replica failed or is behind. Without a replica, do nothing."""
+        """Stop using the replica for a while, because it failed or is behind. Do nothing if there is no replica."""
         if self._replica is None or self.is_avoiding_replica:
             return
-        if self._monotonic() - self._replica_since >= RETRY_PAUSE_SECONDS[1]:
+        if self._monotonic() - self._replica_since >= RETRY_PAUSE_SECONDS[1]:  # it worked for a long time
             self._pause_seconds = RETRY_PAUSE_SECONDS[0]
         self.current = self._primary
         self._schedule_retry()
 
     async def try_replica(self, head_n: int) -> bool:
-        """Use the replica from now on if its pause is over and it keeps up. Return whether it is used from now on.
+        """Select the replica again if it has been unused long enough and has nearly all entries up to ``head_n``.
 
-        Return False also if no replica exists or it is used already. This takes at most two timeouts of the slower
-        connection, and it never raises.
-
-        Args:
-            head_n: Number of the primary's last entry.
+        ``head_n`` is the number of the primary's last entry; the replica may lack `MAX_LAG_ENTRIES`. Returns whether
+        the replica was selected. Raises no error of Redis, and takes at most twice the Redis timeout.
         """
         if self._replica is None or not self.is_avoiding_replica or self._monotonic() < self._retry_at:
             return False
@@ -78,22 +72,21 @@ class ReplicaRouter:
         return True
 
     async def close(self) -> None:
-        """Close the connections to the replica. The primary's connections belong to the caller."""
+        """Select the primary, and close the connections to the replica. The connections to the primary stay open."""
         self.current = self._primary
         if self._replica is not None:
             replica, self._replica = self._replica, None
             await replica.close()
 
     def _schedule_retry(self) -> None:
-        """Start a pause for the replica, and double the next pause."""
         self._retry_at = self._monotonic() + self._pause_seconds
         self._pause_seconds = min(self._pause_seconds * 2, RETRY_PAUSE_SECONDS[1])
 
     async def _is_caught_up(self, replica: RedisClient, head_n: int) -> bool:
-        """Return whether the replica follows our primary: same history, its own link up, and close to ``head_n``.
+        """Return whether ``replica`` is a replica of this primary, is linked to it, and has nearly reached ``head_n``.
 
-        A promoted replica and a replica of another primary have another history, though their entry numbers may match.
-        The primary itself also passes, which does no harm.
+        It compares replication ids, because a replica of another primary may have the same entry numbers. If
+        ``replica`` is the primary itself, the result is also True, which does no harm.
         """
         results = await asyncio.gather(
             self._primary.execute(("INFO", "replication")),
@@ -104,14 +97,13 @@ class ReplicaRouter:
             (primary_info,), (replica_info, n) = map(_replies_or_raise, results)
         except ApiError:
             return False
-        info, history = server_info.parse_info(replica_info), server_info.parse_info(primary_info).get("master_replid")
+        info, history = parse_info(replica_info), parse_info(primary_info).get("master_replid")
         is_linked = info.get("role") == "master" or info.get("master_link_status") == "up"
         is_same_history = history is not None and info.get("master_replid") == history
         return is_same_history and is_linked and int(n or 0) >= head_n - MAX_LAG_ENTRIES
 
 
 def _replies_or_raise(result: list[Any] | BaseException) -> list[Any]:
-    """Return the replies of a gathered call, or raise its exception."""
     if isinstance(result, BaseException):
         raise result
     return result

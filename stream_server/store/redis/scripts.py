@@ -20,10 +20,9 @@ from stream_server.events import visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import positions, timeout_budget
+from stream_server.store.redis import replies, timeout_budget
 from stream_server.store.redis.client import Command, NoReply, RedisClient
-from stream_server.store.redis.errors import outcome_unknown_error
-from stream_server.store.redis.refusals import to_api_error, write_error_to_api_error
+from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, write_error_to_api_error
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
@@ -44,32 +43,19 @@ REPLICA_WAIT_SHARE = 0.8
 """Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
 
 ScriptArgument = str | bytes | int
-"""An argument of a script."""
-
 _PARTS = re.compile(r"-- parts: (.*)\n")
 _KEY = re.compile(r"\bKEY\.(\w+)")
 
 
 class Script(NamedTuple):
-    """A complete script.
-
-    Attributes:
-        text: The text with its head, the prelude and its parts.
-        sha1: The hash by which Redis knows the script.
-    """
+    """The complete text of a Lua script, and its SHA-1, by which EVALSHA calls it."""
 
     text: str
     sha1: str
 
 
 class SizeLimits(NamedTuple):
-    """Limits that the scripts enforce.
-
-    Attributes:
-        log_max_entries: Most entries of the log.
-        timeline_max: Most statuses of a timeline.
-        fanout_batch_size: Most readers in one pass of a job.
-    """
+    """Maximum sizes that the Lua scripts enforce: log entries, statuses per timeline, timelines per pass of a job."""
 
     log_max_entries: int = 1_000_000
     timeline_max: int = 1000
@@ -77,12 +63,12 @@ class SizeLimits(NamedTuple):
 
 
 class WriteReply(NamedTuple):
-    """The reply of a write.
+    """The reply of a script that writes.
 
     Attributes:
-        is_repeat: Whether the write was made before, under the same idempotency key.
-        value: The value that Redis keeps under the idempotency key.
-        first_time_extra: Further values, only in the first reply.
+        is_repeat: Whether this call only repeated a write that Redis had made before under the same idempotency key.
+        value: The value that Redis keeps under the idempotency key. A repeated write returns it again.
+        first_time_extra: Further values, which Redis does not keep. They are empty for a repeated write.
     """
 
     is_repeat: bool
@@ -91,15 +77,14 @@ class WriteReply(NamedTuple):
 
 
 class Scripts:
-    """Calls the scripts of one Redis.
+    """Calls the Lua scripts in one Redis.
 
     Attributes:
-        size_limits: Limits that the scripts enforce.
-        last_written: Position of the newest entry that this process wrote. The feed should receive it soon.
+        last_written: Position of this process's newest log entry. The feed checks the log if the entry does not come.
     """
 
     def __init__(self, redis: RedisClient, size_limits: SizeLimits, min_write_replicas: int = 0) -> None:
-        """``min_write_replicas`` replicas must acknowledge a write. Otherwise it raises `OutcomeUnknown`."""
+        """If fewer than ``min_write_replicas`` replicas acknowledge a write, the write raises `OutcomeUnknown`."""
         self._redis = redis
         self._scripts = load_scripts(size_limits)
         self._min_write_replicas = min_write_replicas
@@ -107,13 +92,15 @@ class Scripts:
         self.last_written = LOG_START
 
     async def install(self, max_seconds: float = math.inf) -> None:
-        """Load all scripts into Redis, within ``max_seconds`` or the client's timeout. Raises `Unavailable`."""
-        await self._redis.execute(
-            *(("SCRIPT", "LOAD", script.text) for script in self._scripts.values()), max_seconds=max_seconds
-        )
+        """Load all Lua scripts into Redis. Raises `Unavailable` after the timeout, or ``max_seconds`` if less."""
+        commands = [("SCRIPT", "LOAD", script.text) for script in self._scripts.values()]
+        await self._redis.execute(*commands, max_seconds=max_seconds)
 
     async def write(self, script_name: str, idempotency_key: IdempotencyKey, *arguments: ScriptArgument) -> WriteReply:
-        """Make one write. Raises the script's refusal as an API error, `Unavailable` or `OutcomeUnknown`."""
+        """Run a script that writes. If the script or Redis refuses the write, raises the API error for it.
+
+        Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if the write may have been made.
+        """
         (reply,) = await self._run_writes([self._write_command(script_name, idempotency_key, arguments)])
         if isinstance(reply, ResponseError):
             raise write_error_to_api_error(reply) from reply
@@ -122,16 +109,16 @@ class Scripts:
     async def write_each(
         self, writes: Sequence[tuple[str, IdempotencyKey, tuple[ScriptArgument, ...]]]
     ) -> list[WriteReply | ResponseError]:
-        """Make several writes in one round trip. Each is atomic by itself, and a refusal stands in its place."""
+        """Run several atomic writes in one round trip. Return a reply for each, or the error if Redis refused it."""
         return await self._run_writes([self._write_command(*write) for write in writes]) if writes else []
 
     async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
-        """Call a script without an idempotency key. ``key`` selects the shard."""
+        """Call a Lua script that needs no idempotency key; return its reply. ``key`` selects the Cluster shard."""
         (reply,) = await self.call_each(script_name, key, [arguments])
         return reply
 
     async def call_each(self, script_name: str, key: str, calls: Sequence[tuple[ScriptArgument, ...]]) -> list[Any]:
-        """Call a script once per item of ``calls``, in one round trip. Raises the first refusal."""
+        """Call a Lua script once per tuple in ``calls``, in one round trip. Raises the first call's error, if any."""
         digest = self._scripts[script_name].sha1
         commands: list[Command] = [("EVALSHA", digest, 1, key, "-", 0, *arguments) for arguments in calls]
         try:
@@ -146,20 +133,12 @@ class Scripts:
     def _write_command(
         self, script_name: str, idempotency_key: IdempotencyKey, arguments: tuple[ScriptArgument, ...]
     ) -> Command:
-        """Return the command of one write."""
         key = keys.key_for("request", idempotency_key.value)
-        return (
-            "EVALSHA",
-            self._scripts[script_name].sha1,
-            1,
-            key,
-            idempotency_key.fingerprint,
-            idempotency_key.ttl_ms,
-            *arguments,
-        )
+        options = (idempotency_key.fingerprint, idempotency_key.ttl_ms)
+        return ("EVALSHA", self._scripts[script_name].sha1, 1, key, *options, *arguments)
 
     async def _run_writes(self, commands: list[Command]) -> list[WriteReply | ResponseError]:
-        """Return the replies. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
+        """Run writes and return their replies. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
         raw_replies = await self._run_with_retry(commands)
         replica_count = raw_replies.pop() if self._min_write_replicas else 0
         replies = [raw if isinstance(raw, ResponseError) else self._parse_write_reply(raw) for raw in raw_replies]
@@ -174,7 +153,7 @@ class Scripts:
         return replies
 
     async def _run_with_retry(self, commands: list[Command]) -> list[Any]:
-        """Return the replies of the first attempt, or of the retry if they were lost. Both share one timeout."""
+        """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
         start, total_seconds = time.monotonic(), self._redis.remaining_seconds
         # An attempt given up just before its reply costs a connection. So a short time is not split.
         has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds
@@ -196,7 +175,7 @@ class Scripts:
     async def _run_installing_missing(
         self, commands: list[Command], deadline: float, min_write_replicas: int = 0
     ) -> list[Any]:
-        """Return the replies. If Redis does not know a script, load all scripts and call the unknown ones again.
+        """Run calls of Lua scripts. If Redis does not know a script, load all scripts and repeat the calls that failed.
 
         With ``min_write_replicas`` the last reply is the number of replicas that have all writes.
         """
@@ -215,7 +194,6 @@ class Scripts:
         return replies
 
     async def _run_pipeline(self, commands: list[Command], deadline: float, min_write_replicas: int) -> list[Any]:
-        """Send the commands until ``deadline``. WAIT counts the replicas that have the writes of this connection."""
         seconds_left = max(0.0, deadline - time.monotonic())
         if min_write_replicas:
             wait_ms = max(1, int(seconds_left * 1000 * REPLICA_WAIT_SHARE))  # 0 would wait without limit
@@ -223,17 +201,16 @@ class Scripts:
         return await self._redis.run_pipeline(commands, seconds_left)
 
     def _parse_write_reply(self, reply: list[Any]) -> WriteReply:
-        """Parse the reply of a write, and remember the position of its entry."""
         is_repeat, value, *extra = reply
-        position = positions.parse_reply_position(value)
+        position = replies.parse_reply_position(value)
         if position is not None and position > self.last_written:
             self.last_written = position
         return WriteReply(bool(is_repeat), value, extra)
 
 
 def position_of(reply: WriteReply) -> Position:
-    """Return the position of the entry that a write added. Raises `InternalError` if the reply has none."""
-    position = positions.parse_reply_position(reply.value)
+    """Return the position of the log entry that a write added. Raises `InternalError` if the reply has no position."""
+    position = replies.parse_reply_position(reply.value)
     if position is None:
         raise InternalError("the data store answered without a position")
     return position
@@ -241,23 +218,18 @@ def position_of(reply: WriteReply) -> Position:
 
 @cache
 def load_scripts(size_limits: SizeLimits) -> Mapping[str, Script]:
-    """Return all scripts by name. Each text begins with key names, limits, the prelude and the parts it needs."""
+    """Return all Lua scripts by name. Each text includes the key names, limits and shared parts that it uses."""
     folder = resources.files("stream_server.store").joinpath("lua")
-    prelude = folder.joinpath("prelude.lua").read_text("utf-8")
-    files = [file for file in folder.iterdir() if file.name.endswith(".lua") and file.name != "prelude.lua"]
-    return {
-        file.name.removesuffix(".lua"): _build_script(prelude, file.read_text("utf-8"), folder, size_limits)
-        for file in files
-    }
+    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
+    prelude = texts.pop("prelude.lua")
+    return {name[:-4]: _build_script(prelude, text, folder, size_limits) for name, text in texts.items()}
 
 
 def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits: SizeLimits) -> Script:
-    """Put the head, the prelude and the parts before the text of one script."""
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
-    body = "\n".join(
-        [prelude, *(folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names), body_text]
-    )
+    part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
+    body = "\n".join([prelude, *part_texts, body_text])
     head = (
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
         f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"

@@ -27,40 +27,31 @@ CACHE_SECONDS = 0.1
 """Time in seconds for which an answer is reused. Otherwise every request would query all Sentinels in a failover."""
 
 POLL_SECONDS = 0.1
-"""Interval in seconds between two polls of the Sentinels while connections exist.
-
-Between the beginning of a failover and the first lost write there are two or three steps of 50 to 100 ms each.
-"""
+"""Seconds between two polls of the Sentinels. In a failover the first write is lost after 100 to 300 ms."""
 
 SLOW_SENTINEL_WAIT_SECONDS = 0.1
 """Longest wait in seconds for the other Sentinels after the first answer. Each silent Sentinel costs this wait."""
 
 HostPort = tuple[str, int]
-"""Host and port of a server."""
-
 SentinelState = dict[str, Any]
-"""What a Sentinel knows about one server, as redis-py parses it."""
 
 
 class FailoverInProgress(RedisConnectionError):
-    """The service has no primary at the moment. Connections to the last primary must be closed."""
+    """Raised when the Redis service has no primary because of a failover. Close all connections to the old primary."""
 
 
 class Sentinels:
-    """The Sentinels of one service.
+    """Asks the Sentinels of one Redis service for the address of its primary, or of one of its replicas.
 
     Attributes:
-        address: Host and port of the server named last, or None during a failover.
+        address: Host and port from the last answer. None before the first answer and during a failover.
     """
 
-    def __init__(self, sentinel_service: SentinelService, timeout_seconds: float, *, replica: bool = False) -> None:
-        """Look for the primary, or with ``replica`` for a healthy replica. A replica is kept while it stays healthy."""
-        self._service = sentinel_service.service
+    def __init__(self, service: SentinelService, timeout_seconds: float, *, replica: bool = False) -> None:
+        """Without ``replica``, find the primary. With it, find a healthy replica and keep it while it stays healthy."""
+        self._service = service.service
         self._timeout_seconds = timeout_seconds
-        self._clients = [
-            _create_sentinel_client(host, port, sentinel_service, timeout_seconds)
-            for host, port in sentinel_service.sentinels
-        ]
+        self._clients = [_create_sentinel_client(*each, service, timeout_seconds) for each in service.sentinels]
         self._polls_primary = not replica  # a former replica only gives old data
         self._query_target = self._query_replica if replica else self._query_primary
         self._resolving: asyncio.Task[HostPort] | None = None
@@ -69,11 +60,11 @@ class Sentinels:
         self.address: HostPort | None = None
 
     def __repr__(self) -> str:
-        """Return the number of Sentinels, without addresses, because logs may show the arguments of a connection."""
+        """Return the number of Sentinels, without their addresses, because logs may show this text."""
         return f"<Sentinels: {len(self._clients)}>"
 
     async def resolve(self) -> HostPort:
-        """Return host and port of the server. Concurrent calls share one query.
+        """Ask the Sentinels, and return host and port of the server to connect to. Concurrent calls share one query.
 
         Raises redis-py's ConnectionError if no Sentinel knows the server.
         """
@@ -85,7 +76,7 @@ class Sentinels:
         return await asyncio.shield(self._resolving)
 
     def start_polling(self) -> None:
-        """Keep the ``address`` of the primary current until :meth:`close`. For a replica, do nothing."""
+        """Start a task that keeps a primary's ``address`` current until :meth:`close`. Do nothing for a replica."""
         if self._polls_primary and (self._polling is None or self._polling.done()):
             self._polling = asyncio.create_task(self._poll(), name="sentinel polling")
 
@@ -94,7 +85,7 @@ class Sentinels:
         return await self._query_all(lambda client: client.sentinel_master(self._service, return_responses=True), None)
 
     async def close(self) -> None:
-        """Close the connections to the Sentinels, and cancel a running query."""
+        """Close the connections to the Sentinels, stop polling, and cancel a running query."""
         for task in (self._polling, self._resolving):
             if task is not None:
                 task.cancel()
@@ -103,7 +94,6 @@ class Sentinels:
             await client.aclose()
 
     def _on_resolved(self, task: "asyncio.Task[HostPort]") -> None:
-        """Store the result of a query."""
         self._resolving = None
         if task.cancelled():
             return
@@ -114,27 +104,26 @@ class Sentinels:
             self.address = None
 
     async def _poll(self) -> None:
-        """Query the Sentinels until cancelled. Without an answer the address stays: dead Sentinels make no failover."""
+        """Query the Sentinels until cancelled. If no Sentinel answers, keep the address: this shows no failover."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             with suppress(RedisError, OSError):
                 await self.resolve()
 
     async def _query_primary(self) -> HostPort:
-        """Return host and port of the primary by the newest epoch.
+        """Return host and port of the primary. Only the answers with the newest epoch (failover number) count.
 
-        Raises `FailoverInProgress` during a failover, and redis-py's ConnectionError without an answer.
+        Raises `FailoverInProgress` during a failover, and redis-py's ConnectionError if no Sentinel answers.
         """
-        states = await self._query_all(self._query_state, SLOW_SENTINEL_WAIT_SECONDS)
+        states = await self._query_all(self._query_state)
         known = [state for state in states if state is not None]
         if not known:
             raise RedisConnectionError("no Sentinel answered with a primary")
         epoch = max(state["config-epoch"] for state in known)
         newest = [state for state in known if state["config-epoch"] == epoch]
-        for state in newest:
-            if state["promoted"] is not None:
-                promoted: HostPort = state["promoted"]
-                return promoted
+        promoted: HostPort | None = next((state["promoted"] for state in newest if state["promoted"]), None)
+        if promoted is not None:
+            return promoted
         if any(_is_failing_over(state) for state in newest):
             raise FailoverInProgress("a Sentinel failover is in progress")
         up = [state for state in newest if not _is_down(state)]
@@ -144,9 +133,10 @@ class Sentinels:
         return str(up[0]["ip"]), int(up[0]["port"])
 
     async def _query_state(self, client: Any) -> SentinelState:
-        """Return the Sentinel's state of the primary. During a failover ``promoted`` is the new primary, if known.
+        """Return a Sentinel's state of the service, and in ``promoted`` the new primary of a failover (otherwise None).
 
-        The state itself names the old primary until all other replicas follow the new one. This may take minutes.
+        The ``ip`` in the state is that of the old primary until all replicas follow the new one, which may take
+        minutes.
         """
         state: SentinelState = await client.sentinel_master(self._service, return_responses=True)
         promoted = old = (str(state["ip"]), int(state["port"]))
@@ -156,46 +146,36 @@ class Sentinels:
         return state | {"promoted": None if promoted == old else promoted}
 
     async def _query_replica(self) -> HostPort:
-        """Return a random healthy replica, so that processes spread over the replicas.
-
-        A replica is healthy if no Sentinel reports it as down. Raises redis-py's ConnectionError without one.
-        """
-        answers = await self._query_all(
-            lambda client: client.sentinel_slaves(self._service), SLOW_SENTINEL_WAIT_SECONDS
-        )
+        """Return the replica in use if it is healthy, else a random healthy one, so that the load spreads."""
+        answers = await self._query_all(lambda client: client.sentinel_slaves(self._service))
         states = [state for answer in answers if answer is not None for state in answer]
-        unhealthy = {
-            (state["ip"], state["port"]) for state in states if _is_down(state) or state["master-link-status"] != "ok"
-        }
+        failed = [state for state in states if _is_down(state) or state["master-link-status"] != "ok"]
+        unhealthy = {(state["ip"], state["port"]) for state in failed}
         healthy = sorted({(str(state["ip"]), int(state["port"])) for state in states} - unhealthy)
         if not healthy:
             raise RedisConnectionError("the Sentinels know no healthy replica")
         return self.address if self.address in healthy else random.choice(healthy)
 
     async def _query_all(
-        self, query: Callable[[Any], Awaitable[Any]], wait_after_first_seconds: float | None
+        self, query: Callable[[Any], Awaitable[Any]], slow_wait_seconds: float | None = SLOW_SENTINEL_WAIT_SECONDS
     ) -> list[Any]:
-        """Return the answers in the order of the Sentinels. None stands for a Sentinel without an answer.
+        """Query all Sentinels, and return their answers in order. None stands for a Sentinel without an answer.
 
-        Args:
-            query: Queries one Sentinel.
-            wait_after_first_seconds: Wait in seconds for the other Sentinels after the first answer, or None to wait
-                for all.
+        ``slow_wait_seconds`` limits the wait for the other Sentinels after the first answer. None means no limit.
         """
         tasks = [asyncio.create_task(self._query_one(query, client)) for client in self._clients]
         try:
-            if wait_after_first_seconds is not None:
+            if slow_wait_seconds is not None:
                 for first in asyncio.as_completed(tasks):
                     if await first is not None:
                         break
-            await asyncio.wait(tasks, timeout=wait_after_first_seconds)
+            await asyncio.wait(tasks, timeout=slow_wait_seconds)
             return [task.result() if task.done() else None for task in tasks]
         finally:
             for task in tasks:
                 task.cancel()
 
     async def _query_one(self, query: Callable[[Any], Awaitable[Any]], client: Any) -> Any:
-        """Return one Sentinel's answer, or None without an answer within the timeout."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await query(client)
@@ -204,68 +184,60 @@ class Sentinels:
 
 
 CONNECTION_OPTIONS: dict[str, Any] = {
-    "socket_timeout": None,
-    "retry": Retry(NoBackoff(), 0),
-    "protocol": 2,
-    "driver_info": None,
-}
+    "socket_timeout": None, "retry": Retry(NoBackoff(), 0), "protocol": 2, "driver_info": None
+}  # fmt: skip
 """Options of every redis-py connection: no retries, and no timeout of its own."""
 
 
 class SentinelConnection(Connection):
-    """A connection to the server that the Sentinels name."""
+    """A redis-py connection to the Redis server that the Sentinels name."""
 
     def __init__(self, *, sentinels: Sentinels, **arguments: Any) -> None:
-        """Pass the other ``arguments`` to redis-py's connection."""
         self._sentinels = sentinels
         super().__init__(**arguments)
 
     async def connect(self) -> None:
-        """Connect if necessary. redis-py calls this before each use. A connection to a former server is replaced."""
+        """Connect to the server that the Sentinels named last, or stay connected. redis-py calls this before use."""
         if self.is_connected and (self.host, self.port) != self._sentinels.address:
             await self.disconnect(nowait=True)
         await super().connect()  # type: ignore[no-untyped-call]  # redis-py
 
     async def _connect(self) -> None:
-        """Open the connection to the server that the Sentinels name now."""
         self.host, self.port = await self._sentinels.resolve()
         self._sentinels.start_polling()
         await super()._connect()  # type: ignore[no-untyped-call]  # redis-py
 
 
 class SentinelTlsConnection(SentinelConnection, SSLConnection):
-    """A connection with TLS to the server that the Sentinels name."""
+    """A redis-py connection with TLS to the Redis server that the Sentinels name."""
 
 
-def pool_arguments(sentinel_service: SentinelService, sentinels: Sentinels) -> dict[str, Any]:
-    """Return the arguments of a redis-py pool whose connections go to the service."""
+def pool_arguments(service: SentinelService, sentinels: Sentinels) -> dict[str, Any]:
+    """Return the arguments of a redis-py connection pool that finds its server through ``sentinels``."""
     return {
-        "connection_class": SentinelTlsConnection if sentinel_service.use_tls else SentinelConnection,
+        "connection_class": SentinelTlsConnection if service.use_tls else SentinelConnection,
         "sentinels": sentinels,
-        "db": sentinel_service.db,
-        **sentinel_service.credentials,
-        **sentinel_service.tls_options,
+        "db": service.db,
+        **service.credentials,
+        **service.tls_options,
     }
 
 
-def _create_sentinel_client(host: str, port: int, sentinel_service: SentinelService, timeout_seconds: float) -> Redis:
-    """Make a redis-py client for one Sentinel."""
-    credentials: dict[str, Any] = {**sentinel_service.sentinel_credentials, **sentinel_service.tls_options}
+def _create_sentinel_client(host: str, port: int, service: SentinelService, timeout_seconds: float) -> Redis:
+    credentials: dict[str, Any] = {**service.sentinel_credentials, **service.tls_options}
     return Redis(
         host=host,
         port=port,
         socket_connect_timeout=timeout_seconds,
-        ssl=sentinel_service.use_tls,
+        ssl=service.use_tls,
         **CONNECTION_OPTIONS,
         **credentials,
     )
 
 
 def _is_failing_over(state: SentinelState) -> bool:
-    """Return whether this Sentinel runs a failover of the service."""
     return "failover_in_progress" in state["flags"]
 
 
 def _is_down(state: SentinelState) -> bool:
-    """Return whether this Sentinel considers the server down or has no connection to it."""
     return bool(state["is_sdown"] or state["is_odown"] or state["is_disconnected"])

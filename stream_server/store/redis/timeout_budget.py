@@ -9,16 +9,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from stream_server.errors import Unavailable
-from stream_server.store.redis.errors import outcome_unknown_error
+from stream_server.store.redis.refusals import outcome_unknown_error
 
 
 class TimeoutBudget:
-    """The budget of one request.
-
-    Attributes:
-        remaining_seconds: Time in seconds that the request may still wait for Redis.
-        has_written: Whether Redis has confirmed a write of this request.
-    """
+    """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request."""
 
     __slots__ = ("has_written", "remaining_seconds")
 
@@ -31,15 +26,16 @@ _CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", defaul
 
 
 def current_budget() -> TimeoutBudget | None:
-    """Return the budget of the current request, or None outside a request, where each call has the full timeout."""
+    """Return the `TimeoutBudget` of the current request, or None outside a request."""
     return _CURRENT.get()
 
 
 @contextmanager
 def limit_total_wait(seconds: float) -> Iterator[None]:
-    """Limit the total time that the code inside waits for Redis.
+    """Limit the total time in seconds for which the code inside the ``with`` block waits for Redis.
 
-    `Unavailable` promises that nothing was written. If the code inside has written, `OutcomeUnknown` is raised instead.
+    If a write inside the block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown`
+    instead, because `Unavailable` promises that nothing was written.
     """
     budget = TimeoutBudget(seconds)
     token = _CURRENT.set(budget)

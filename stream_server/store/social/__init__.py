@@ -1,10 +1,10 @@
 """The nouns of the social API: users, statuses, follows, lists and so on, read and written in Redis.
 
-The one decision: **a method is one Lua script**. A write method passes its arguments to the script of the same verb
-(``lua/status_post.lua``) together with an :class:`~stream_server.store.idempotency.IdempotencyKey`. The script checks
-everything, appends the log entry, and changes the data in one atomic step. Read methods return JSON bytes that the
-scripts have put together, so Python decodes no stored JSON. Where a write changes timelines, the method then runs the
-first pass of the job that the script has enqueued (:mod:`stream_server.store.timelines.syndication`).
+The one decision: **a method is one Lua script**. A write method passes its arguments to a script together with an
+:class:`~stream_server.store.idempotency.IdempotencyKey`. The script checks everything, appends the log entry, and
+changes the data in one atomic step. Read methods return JSON bytes that the scripts have put together, so Python
+decodes no stored JSON. Where a write changes timelines, the method then runs the first pass of the job that the script
+has enqueued (:mod:`stream_server.store.timelines.syndication`).
 
 Rules common to all methods:
 
@@ -12,13 +12,14 @@ Rules common to all methods:
 * What the viewer may not see is answered as if it did not exist: NotFound.
 * Every call raises Unavailable while Redis does not answer. A write raises OutcomeUnknown if its reply was lost twice.
 * A write raises Forbidden ``suspended`` for a suspended user, and Conflict ``duplicate`` if its idempotency key was
-  used for another request.
+used for another request.
+* A page raises InvalidCursor for the cursor of another list.
 
 ``users``          sign-up, profiles, look-up by id and login, credentials
 ``sessions``       revoked tokens, refresh tokens, and one-time tickets
 ``statuses``       drafts; posting, reading and deleting statuses
-``mentions``       how mentions are passed to scripts
-``stored_json``    JSON that stands in replies, hashes and the log
+``noun``           what all nouns have in common
+``stored_json``    how JSON and mentions are passed to scripts and read from the log
 ``likes``          likes (public, counted) and favorites (private)
 ``comments``       comments under a status
 ``follows``        the follow graph, and requests to follow protected users

@@ -4,25 +4,20 @@ A block hides two users from each other and ends their follows. A mute hides one
 muted user does not notice it.
 """
 
-from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest, read_page
-from stream_server.store.redis.scripts import Scripts
-from stream_server.store.timelines.syndication import Syndication, TimelineChange
+from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.social.noun import Noun
+from stream_server.store.timelines.syndication import TimelineChange
 
 
-class Blocks:
-    """Changes and lists blocks."""
-
-    def __init__(self, scripts: Scripts, syndication: Syndication) -> None:
-        self._scripts = scripts
-        self._syndication = syndication
+class Blocks(Noun):
+    """Blocks and unblocks users, and lists the users whom a user blocks."""
 
     async def block(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Block a user. Follows and requests in both directions end, and both home timelines are cleaned.
+        """Block a user. Each of the two users then loses the other's statuses from the home timeline.
 
-        A repeated block changes nothing. Raises BadRequest for the user itself. Raises NotFound for an unknown user and
-        for a user who blocks this one, so only one of two users can block the other.
+        Follows and follow requests in both directions end. Raises BadRequest if users block themselves. Raises NotFound
+        for an unknown user and for a user who blocks this user, so only one of two users can block the other.
         """
         reply = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
         if reply.is_repeat:
@@ -34,28 +29,25 @@ class Blocks:
         )
 
     async def unblock(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """End a block. The follows that it ended do not come back. Raises the errors of :meth:`block`."""
-        await self._scripts.write("unblock", idempotency_key, uid, blocked_uid)
+        """End a block. Follows that the block ended are not restored."""
+        await self._scripts.write("relation_change", idempotency_key, uid, blocked_uid, "unblock")
 
     async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the users whom a user blocks, as JSON with ``since``, newest block first. Raises InvalidCursor."""
-        return await read_page(self._scripts, "users_page", keys.key_for("blocks", uid), page_request, uid, "", "")
+        """Return the users whom a user blocks as JSON, newest block first. ``since`` in each is the block's time."""
+        return await self._page("users_page", "blocks", uid, page_request, uid, "", "")
 
 
-class Mutes:
-    """Changes and lists mutes."""
-
-    def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
+class Mutes(Noun):
+    """Mutes and unmutes users, and lists the users whom a user mutes."""
 
     async def mute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Mute a user. A repeated mute changes nothing. Raises NotFound, and BadRequest for the user itself."""
-        await self._scripts.write("mute", idempotency_key, uid, muted_uid)
+        """Mute a user. Raises NotFound for an unknown user, and BadRequest if users mute themselves."""
+        await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "mute")
 
     async def unmute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """End a mute. Raises the errors of :meth:`mute`."""
-        await self._scripts.write("unmute", idempotency_key, uid, muted_uid)
+        """End a mute. Raises NotFound for an unknown user, and BadRequest if both users are the same."""
+        await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "unmute")
 
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the users whom a user mutes, as JSON with ``since``, newest mute first. Raises InvalidCursor."""
-        return await read_page(self._scripts, "users_page", keys.key_for("mutes", uid), page_request, uid, "", "")
+        """Return the users whom a user mutes as JSON, newest mute first. ``since`` in each is the time of the mute."""
+        return await self._page("users_page", "mutes", uid, page_request, uid, "", "")

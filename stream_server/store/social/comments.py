@@ -3,28 +3,21 @@
 import msgspec
 
 from filters.entities import extract_entities
-from stream_server.errors import NotFound
-from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest, read_page
-from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts, position_of
-from stream_server.store.social.mentions import mention_arguments
-from stream_server.store.social.stored_json import read_wire_member
+from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.redis.scripts import position_of
+from stream_server.store.social.noun import Noun
+from stream_server.store.social.stored_json import mention_arguments, read_wire_member
 
 
-class Comments:
+class Comments(Noun):
     """Writes, reads and deletes comments."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
-        self._redis = redis
-        self._scripts = scripts
-
     async def create(self, uid: str, status: str, message: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Comment on a status. Returns the comment as JSON, the same bytes as on the log.
+        """Comment on a status. Returns the comment as JSON, with the same bytes as in the log entry.
 
-        Raises NotFound if the status is unknown or hidden from this user, Forbidden ``not_yours`` if it stands in a
-        group of which the user is not a member.
+        Raises NotFound if the status is hidden from this user. Raises Forbidden ``not_yours`` if the status is in a
+        group of users and the user is not a member.
         """
         arguments = (message, msgspec.json.encode(message), *mention_arguments(extract_entities(message)))
         reply = await self._scripts.write("comment_create", idempotency_key, uid, status, *arguments)
@@ -36,24 +29,16 @@ class Comments:
         return comment
 
     async def delete(self, uid: str, comment: str, idempotency_key: IdempotencyKey) -> None:
-        """Delete a comment of this user, or any comment that the user sees under a status of their own.
+        """Delete a comment. Its author may do this, and so may the author of the status.
 
-        Raises NotFound if the comment is unknown or hidden from this user, otherwise Forbidden ``not_yours``.
+        Raises NotFound if the comment is hidden from this user. Raises Forbidden ``not_yours`` for all other users.
         """
         await self._scripts.write("comment_delete", idempotency_key, uid, comment)
 
     async def get(self, viewer: str, comment: str) -> bytes:
         """Return a comment as JSON. Raises NotFound if it is unknown or the viewer may not see it."""
-        found: bytes | None = await self._scripts.call("comment_get", keys.META, viewer, comment)
-        if found is None:
-            raise NotFound("unknown comment")
-        return found
+        return await self._read("comment_get", viewer, comment)
 
     async def list_comments(self, viewer: str, status: str, page_request: PageRequest) -> Page:
-        """Return a page of the comments under a status as JSON, oldest first.
-
-        Comments of users whom the viewer mutes are left out. Raises NotFound if the status is unknown or hidden from
-        the viewer, and InvalidCursor.
-        """
-        key = keys.key_for("comments", status)
-        return await read_page(self._scripts, "comments_page", key, page_request, viewer, status, oldest_first=True)
+        """Return the comments under a status as JSON, oldest first, without comments of users whom the viewer mutes."""
+        return await self._page("comments_page", "comments", status, page_request, viewer, status, oldest_first=True)

@@ -2,18 +2,13 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
-from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest, read_page
-from stream_server.store.redis.scripts import Scripts
-from stream_server.store.social.stored_json import hash_fields_with_json, json_of_reply
-
-_encode = msgspec.json.encode
+from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.social.noun import Noun
+from stream_server.store.social.stored_json import encode_json, hash_fields_with_json
 
 
-class Groups:
+class Groups(Noun):
     """Changes and reads groups. A group has at most 5,000 members, and a user is in at most 1,000 groups.
 
     Methods that name a group raise NotFound if the user may not see it. Members see their groups. Other users see a
@@ -21,68 +16,58 @@ class Groups:
     ``not_yours`` for other users.
     """
 
-    def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
-
     async def create(self, uid: str, name: str, kind: str, description: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Create a group with its owner as first member. Returns it as JSON.
+        """Create a ``public``, ``private`` or ``announcement`` group with its owner ``uid`` as first member.
 
-        ``kind`` is ``public``, ``private`` or ``announcement``. Raises TooLarge ``too_many`` if the owner is in too
-        many groups.
+        Returns the group as JSON. Raises TooLarge ``too_many`` if the owner is in 1,000 groups already.
         """
-        reply = await self._scripts.write(
-            "group_create", idempotency_key, uid, kind, name, description, _encode(name), _encode(description)
-        )
-        return json_of_reply(reply)
+        texts = (name, description, encode_json(name), encode_json(description))
+        return await self._write("group_create", idempotency_key, uid, kind, *texts)
 
     async def update(self, uid: str, group: str, changes: Mapping[str, str], idempotency_key: IdempotencyKey) -> bytes:
-        """Change ``name`` or ``description``. Returns the group as JSON. Values that do not change make no log entry.
+        """Change a group's ``name`` or ``description``. Returns the group. Logs an entry only if a value changes.
 
         A group's kind never changes, because a change could publish what its members wrote in private.
         """
         fields = hash_fields_with_json(**changes)
-        return json_of_reply(await self._scripts.write("group_update", idempotency_key, uid, group, *fields))
+        return await self._write("collection_update", idempotency_key, uid, group, "group", *fields)
 
     async def delete(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> None:
-        """Delete a group for all members. Only their authors can still see the statuses that were posted in it."""
+        """Delete a group. The statuses posted in it remain, but only their authors can still see them."""
         await self._scripts.write("group_delete", idempotency_key, uid, group)
 
     async def get(self, viewer: str, group: str) -> bytes:
-        """Return a group as JSON."""
-        found: bytes = await self._scripts.call("group_get", keys.META, viewer, group)
-        return found
+        """Return a group of users as JSON. Raises NotFound if the viewer may not see the group."""
+        return await self._read("collection_get", viewer, group, "group")
 
     async def list_joined(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the groups of which a user is a member and that the viewer may see, last joined first.
-
-        Raises NotFound and InvalidCursor.
-        """
-        return await read_page(self._scripts, "groups_page", keys.key_for("groups", uid), page_request, viewer, uid)
+        """Return the groups that have ``uid`` as member and that the viewer may see, as JSON, last joined first."""
+        return await self._page("collections_page", "groups", uid, page_request, viewer, uid, "group")
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Join a group that is not private. Returns it as JSON. Raises TooLarge ``too_many``."""
+        """Join a group that is not private. Returns the group as JSON.
+
+        Raises TooLarge ``too_many`` if the group has 5,000 members or the user is in 1,000 groups.
+        """
         return await self.add_member(uid, group, uid, idempotency_key)
 
     async def leave(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Leave a group. Returns it as JSON. Raises BadRequest for the owner."""
+        """Leave a group. Returns the group as JSON. Raises BadRequest for the owner, who can only delete the group."""
         return await self.remove_member(uid, group, uid, idempotency_key)
 
     async def add_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Add a user to a private group, as its owner. Returns the group as JSON.
+        """Add the user ``member`` to a private group on behalf of its owner ``uid``. Returns the group as JSON.
 
-        Raises NotFound ``uid`` if the member is unknown or suspended, or if one of the two blocks the other. Raises
-        BadRequest for a group that is not private, because users join it themselves. Raises TooLarge ``too_many``.
+        Raises NotFound (its ``param`` is ``uid``) if the member is unknown or suspended, or if the owner or the member
+        blocks the other. Raises BadRequest for a group that is not private, because users join it themselves. Raises
+        TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups.
         """
-        return json_of_reply(await self._scripts.write("group_join", idempotency_key, uid, group, member))
+        return await self._write("group_join", idempotency_key, uid, group, member)
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Remove a user from a group, as its owner. Returns the group as JSON.
-
-        Raises NotFound ``uid``, and BadRequest if the member is the owner.
-        """
-        return json_of_reply(await self._scripts.write("group_leave", idempotency_key, uid, group, member))
+        """Remove ``member`` from a group. Returns the group. Raises BadRequest if ``member`` is the owner ``uid``."""
+        return await self._write("group_leave", idempotency_key, uid, group, member)
 
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
-        """Return the members of a group, as JSON with ``since``, last joined first. Raises InvalidCursor."""
-        key = keys.key_for("joined", group)
-        return await read_page(self._scripts, "users_page", key, page_request, viewer, "group", group)
+        """Return the members of a group as JSON, last joined first. ``since`` in each is the time of joining."""
+        return await self._page("users_page", "joined", group, page_request, viewer, "group", group)

@@ -2,48 +2,39 @@
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest, read_page, read_page_with_extra
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.pagination import Page, PageRequest, read_page
+from stream_server.store.social.noun import Noun
 
 
-class Notifications:
-    """Reads notifications and moves the read mark.
-
-    The script of a write also makes its notifications, in the same atomic step.
-    """
-
-    def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
+class Notifications(Noun):
+    """Reads a user's notifications, and marks them as read. Other writes, such as likes and follows, create them."""
 
     async def list_notifications(self, uid: str, page_request: PageRequest) -> Page:
-        """Return a user's notifications as JSON, newest first, in one round trip. Raises InvalidCursor.
+        """Return a user's notifications as JSON, newest first, in one round trip.
 
-        Each has the same bytes as its log entry, except for what has changed since: the counters and ``read``. A
-        notification is left out while its status or comment is deleted or hidden, and while its source is blocked,
+        The JSON is that of the notification's log entry, except that counters and ``read`` are current. A notification
+        is left out while its status or comment is deleted or hidden, and while the user who caused it is blocked,
         muted or suspended.
         """
-        return await read_page(self._scripts, "notifications_page", keys.key_for("notices", uid), page_request, uid)
+        page, _ = await self.list_with_unread_count(uid, page_request)
+        return page
 
     async def list_with_unread_count(self, uid: str, page_request: PageRequest) -> tuple[Page, int]:
-        """Return :meth:`list_notifications` and :meth:`count_unread`, read in one step and one round trip."""
-        page, (count,) = await read_page_with_extra(
-            self._scripts, "notifications_page", keys.key_for("notices", uid), page_request, uid
-        )
+        """Return a page of a user's notifications as JSON, and the number of unread ones at the same moment."""
+        key = keys.key_for("notices", uid)
+        page, (count,) = await read_page(self._scripts, "notifications_page", key, page_request, uid)
         return page, count
 
     async def count_unread(self, uid: str) -> int:
-        """Return how many notifications are above the read mark.
-
-        Of the newest 100, hidden notifications are not counted. Beyond these, all are counted.
-        """
+        """Return a user's number of unread notifications. Beyond the newest 100, hidden notifications count too."""
         count: int = await self._scripts.call("notifications_count_unread", keys.META, uid)
         return count
 
     async def mark_read(self, uid: str, notification_id: str, idempotency_key: IdempotencyKey) -> int:
-        """Mark all notifications up to an id as read. Returns how many remain unread.
+        """Mark all notifications up to an id as read, and return how many remain unread.
 
-        The mark never moves back. The id need not be of an existing notification, because a notification can be
-        withdrawn while the user reads it. Raises NotFound for an id that lies in the future.
+        An id below that of an earlier call changes nothing. The notification with this id need not exist any more.
+        Raises NotFound if the id is higher than all ids that the store has issued.
         """
         reply = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
         return int(reply.value)

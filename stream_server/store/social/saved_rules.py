@@ -1,4 +1,4 @@
-"""The filter rules that a user saves. The user's streams match by them, and switch at the log entry of a change."""
+"""The filter rules that a user saves for their streams. A change reaches the streams as an entry on the log."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -10,15 +10,15 @@ from stream_server.events import entry
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.positions import make_position
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.replies import make_position
+from stream_server.store.social.noun import Noun
 
 MAX_RULES_PER_USER = 1000
 """Most saved rules of one user. ``lua/saved_rules_add.lua`` enforces the same number."""
 
 
 class StoredRule(entry.SavedRule, frozen=True):
-    """A saved rule with its canonical text. ``created`` is its time of creation (ISO 8601)."""
+    """A saved filter rule with its canonical text. ``created`` is its time of creation (ISO 8601)."""
 
     created: str = ""
 
@@ -27,8 +27,8 @@ class AddRuleOutcome(NamedTuple):
     """The result of :meth:`StoredRules.add` for one rule.
 
     Attributes:
-        saved: The rule as it is stored now, or None if it was not stored: in a dry run, or because another rule of
-            the same call was a duplicate.
+        saved: The rule as it is stored now. None if it was not stored, because of a dry run, or because a duplicate
+            prevented all rules of the call.
         is_duplicate: Whether the same rule was stored before, or occurs earlier in the same call.
     """
 
@@ -36,18 +36,15 @@ class AddRuleOutcome(NamedTuple):
     is_duplicate: bool
 
 
-class StoredRules:
-    """Changes and reads saved rules. Two rules of a user never have the same text and tag.
+class StoredRules(Noun):
+    """Adds, removes and reads the filter rules that a user saves. A user never has two rules with equal text and tag.
 
     A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
-    the log, by which the user's streams change.
+    the log. When the user's streams reach this entry, they switch to the new rules.
     """
 
-    def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
-
     async def get_all(self, uid: str) -> tuple[list[StoredRule], Position]:
-        """Return a user's rules, oldest first, and the head of the log at the same moment."""
+        """Return a user's rules, oldest first, and the position of the log's last entry at the same moment."""
         rows, entry_id, n = await self._scripts.call("saved_rules_get", keys.META, uid)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
         return sorted(saved, key=lambda rule: int(rule.id)), make_position(entry_id, n)
@@ -61,10 +58,11 @@ class StoredRules:
         all_or_nothing: bool = False,
         dry_run: bool = False,
     ) -> list[AddRuleOutcome]:
-        """Save rules, given as (canonical text, tag). Returns an outcome for each, in the same order.
+        """Save rules, given as (canonical text, tag). Returns an outcome for each rule, in the same order.
 
-        A rule that is already stored stays as it is. With ``all_or_nothing``, one such duplicate prevents all others
-        from being stored; with ``dry_run``, no rule is stored. Raises TooLarge ``too_many``.
+        A rule that is already stored stays as it is. With ``all_or_nothing``, one such rule prevents the call from
+        storing any rule. With ``dry_run``, the call stores no rule. Raises TooLarge ``too_many`` for more than
+        `MAX_RULES_PER_USER`.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))
@@ -76,25 +74,25 @@ class StoredRules:
     async def remove(
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
     ) -> list[str]:
-        """Remove rules by id. Returns the ids that existed. With ``dry_run``, no rule is removed."""
+        """Remove saved rules by id. Returns the ids that existed. With ``dry_run``, removes no rule."""
         reply = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
         return _parse_outcome_words(reply.value)[1]
 
     async def remove_one(self, uid: str, rule_id: str, idempotency_key: IdempotencyKey) -> None:
-        """Remove one rule. Raises NotFound if the user has no rule with this id."""
+        """Remove one saved rule. Raises NotFound if the user has no rule with this id."""
         if not await self.remove(uid, [rule_id], idempotency_key):
             raise NotFound("unknown rule", param="id")
 
 
 def _parse_outcome_words(value: bytes) -> tuple[bool, list[str]]:
-    """Return whether a write changed nothing, and the words of its reply behind the position."""
+    """Parse a reply (``unchanged`` or a position, then words). Return whether no rule changed, and the words."""
     first_word, *words = value.decode().split()
     unchanged = first_word == "unchanged"
     return unchanged, words if unchanged else words[1:]
 
 
 def _make_outcome(word: str, rule: tuple[str, str], not_created: Collection[str]) -> AddRuleOutcome:
-    """Return the outcome of one rule from its word in the reply: ``+<id>`` if it is new, ``=<id>`` if a duplicate."""
+    # A word is ``+<id>`` for a new rule and ``=<id>`` for a duplicate.
     is_duplicate, rule_id = word.startswith("="), word[1:]
     if rule_id in not_created:
         return AddRuleOutcome(None, is_duplicate)

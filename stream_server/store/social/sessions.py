@@ -11,13 +11,12 @@ import msgspec
 from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.social.noun import Noun
 from stream_server.store.social.users import USER_FIELDS, UserRow
 
 
 class TokenStatus(NamedTuple):
-    """Whether a token's user exists, whether the token was revoked, and whether the user is suspended."""
+    """Whether an access token's user exists, whether the token was revoked, and whether the user is suspended."""
 
     user_exists: bool
     revoked: bool
@@ -25,30 +24,26 @@ class TokenStatus(NamedTuple):
 
 
 class UsedRefreshToken(NamedTuple):
-    """The user of a refresh token that was just used, and whether its session had been revoked before."""
+    """The user of a refresh token that was just used, and whether the user had revoked the token's login session."""
 
     uid: str
     session_revoked: bool
 
 
-class Sessions:
-    """Revokes access tokens, and stores and uses refresh tokens."""
-
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
-        self._redis = redis
-        self._scripts = scripts
+class Sessions(Noun):
+    """Revokes and checks access tokens. Stores refresh tokens, each of which can be used once."""
 
     async def get_token_status(self, uid: str, jti: str) -> TokenStatus:
-        """Return the status of the user's token whose id is ``jti``, in one round trip."""
+        """Return whether the access token with id ``jti`` is revoked, and whether its user exists and is suspended."""
         (user_id, suspended), revoked = await self._redis.execute(
             ("HMGET", keys.key_for("user", uid), "id", "suspended"), ("EXISTS", keys.key_for("revoked", uid, jti))
         )
         return TokenStatus(user_id is not None, bool(revoked), suspended == b"1")
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
-        """Revoke a token. Its entry on the log ends the token's streams on all workers.
+        """Revoke an access token. The log entry of the revocation ends the token's streams on all workers.
 
-        ``expires_ms`` is the token's own expiry in milliseconds since 1970; Redis forgets the revocation then.
+        ``expires_ms`` is the token's own expiry in milliseconds since 1970. Redis forgets the revocation at this time.
         """
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
         await self._scripts.write("token_revoke", idempotency_key, uid, jti, expires_ms, body)
@@ -56,7 +51,8 @@ class Sessions:
     async def store_refresh_token(self, digest: str, uid: str, ttl_seconds: int) -> bytes:
         """Store the SHA-256 of a user's refresh token, which can be used once within ``ttl_seconds``.
 
-        Returns the user as JSON for the user alone. Raises NotFound for an unknown user; the token is useless then.
+        Returns the user as JSON, with the e-mail address. Raises NotFound for an unknown user. Redis stores the
+        token even then, but a token without a user is useless.
         """
         row, _ = await self._redis.execute_write(
             ("HMGET", keys.key_for("user", uid), *USER_FIELDS),
@@ -69,10 +65,11 @@ class Sessions:
     async def use_refresh_token(
         self, digest: str, jti: str, idempotency_key: IdempotencyKey
     ) -> UsedRefreshToken | None:
-        """Use a refresh token up. Returns its user, or None if the token is unknown, used or expired.
+        """Use up a refresh token. Returns its user, or None if the token is unknown, used or expired.
 
-        ``jti`` is the id of the access token of its session. Raises Forbidden ``suspended`` for a suspended user and
-        keeps the token, because the user may be reinstated.
+        ``digest`` is the token's SHA-256. ``jti`` is the id of the access token of the same login session. The result
+        says whether this access token was revoked. Raises Forbidden ``suspended`` for a suspended user. The refresh
+        token then stays valid, because the user may be reinstated.
         """
         reply = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
         if not reply.value:
@@ -81,24 +78,21 @@ class Sessions:
         return UsedRefreshToken(uid, bool(revoked))
 
 
-class Tickets:
-    """One-time tickets that a browser page shows in place of its token."""
-
-    def __init__(self, redis: RedisClient) -> None:
-        self._redis = redis
+class Tickets(Noun):
+    """One-time tickets. A browser page opens one stream with a ticket instead of an access token."""
 
     async def store(self, digest: str, claims: bytes, ttl_seconds: int) -> None:
-        """Store the SHA-256 of a ticket with the claims of its token. It can be used once within ``ttl_seconds``.
+        """Store the SHA-256 of a ticket with the claims of a token. The ticket works once within ``ttl_seconds``.
 
-        Raises OutcomeUnknown if Redis's reply was lost. A ticket that was stored but never handed out does no harm.
+        Raises OutcomeUnknown if Redis's reply was lost. If Redis stored the ticket nevertheless, it expires unused.
         """
         await self._redis.execute_write(("SET", keys.key_for("ticket", digest), claims, "EX", ttl_seconds))
 
     async def redeem(self, digest: str) -> bytes | None:
-        """Use a ticket up. Returns its claims, or None if the ticket is unknown, used or expired.
+        """Use up a ticket. Returns the token claims stored with it, or None if the ticket is unknown, used or expired.
 
-        Raises OutcomeUnknown if Redis's reply was lost. The ticket may be used up then, so the client must ask for a
-        new one.
+        ``digest`` is the ticket's SHA-256. Raises OutcomeUnknown if Redis's reply was lost. The ticket may be used up,
+        so the client must ask for a new ticket.
         """
         (claims,) = await self._redis.execute_write(("GETDEL", keys.key_for("ticket", digest)))
         return None if claims is None else bytes(claims)

@@ -1,33 +1,43 @@
-"""JSON in the reply of a script, in a hash, or in an entry of the log, which Python passes on as it is."""
+"""How Python passes texts, flags, JSON and mentions to scripts, and how it reads JSON from log entries."""
 
 import msgspec
 
+from filters.entities import Entities
 from stream_server.events.position import Position
+from stream_server.events.status_json import entity_pieces
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import WriteReply
 
-_encode = msgspec.json.encode
+encode_json = msgspec.json.encode
 
 
 class _WireMembers(msgspec.Struct):
     wire: dict[str, msgspec.Raw]
 
 
+def flag_text(value: bool) -> str:  # noqa: FBT001 - the only parameter
+    """Return a flag as the text that Redis hashes contain: "1" for True and "0" for False."""
+    return "1" if value else "0"
+
+
 def hash_fields_with_json(**texts: str) -> list[str | bytes]:
-    """Return fields and values for a hash: each text as it is, and again as JSON in the field ``<name>_json``."""
-    return [item for name, text in texts.items() for item in (name, text, f"{name}_json", _encode(text))]
+    """Return names and values for a Redis hash: two per text, ``<name>`` (the text) and ``<name>_json`` (its JSON)."""
+    return [item for name, text in texts.items() for item in (name, text, f"{name}_json", encode_json(text))]
 
 
-def json_of_reply(reply: WriteReply) -> bytes:
-    """Return the JSON object at the end of a write's reply. A repeated write returns the same bytes."""
-    return reply.value[reply.value.index(b"{") :]
+def mention_arguments(entities: Entities) -> list[str | bytes | int]:
+    """Return the mentions of a text as arguments for ``lua/parts/mentions.lua``, which looks up the mentioned users.
+
+    The arguments are the number of mentions, their logins in lower case, and the JSON of ``entities`` (mentions,
+    hashtags and so on), cut after each mentioned login. The script inserts the ids of the mentioned users at the cuts.
+    """
+    return [len(entities.mentions), *(mention.login.lower() for mention in entities.mentions), *entity_pieces(entities)]
 
 
 async def read_wire_member(redis: RedisClient, position: Position, member: str) -> bytes | None:
-    """Return one member of an entry's ``wire`` object as JSON, or None if the entry was trimmed from the log.
+    """Return one member of a log entry's ``wire`` (the event for clients) as JSON, or None if the entry was trimmed.
 
-    A repeated write answers with it, because these are the bytes of the first answer.
+    A write that repeats an idempotency key returns these bytes, so its answer equals the first answer.
     """
     (entries,) = await redis.execute(("XRANGE", keys.LOG, position.entry_id, position.entry_id))
     if not entries:

@@ -2,64 +2,50 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from stream_server.errors import BadRequest
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest, read_page
-from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts, position_of
-from stream_server.store.social.stored_json import json_of_reply
-
-_encode = msgspec.json.encode
+from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.redis.scripts import position_of
+from stream_server.store.social.noun import Noun, json_of_reply
+from stream_server.store.social.stored_json import encode_json
 
 
-class Talks:
-    """Opens talks, and sends and reads their messages.
-
-    Methods that name a talk raise NotFound for users who do not take part in it.
-    """
-
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
-        self._redis = redis
-        self._scripts = scripts
+class Talks(Noun):
+    """Opens talks (direct conversations), and sends and reads messages. Raises NotFound for users outside the talk."""
 
     async def open(
         self, uid: str, other_uids: Sequence[str], name: str | None, idempotency_key: IdempotencyKey
     ) -> tuple[bytes, bool]:
-        """Open a talk with other users. Returns its JSON and whether it is new.
+        """Open a talk (a direct conversation) with other users. Returns the talk as JSON, and whether it is new.
 
-        Two users have only one talk, and it has no name; opening it again returns the existing one.
-
-        Raises NotFound ``people`` if one of the others is unknown or suspended, or if a block exists in either
-        direction. Raises BadRequest ``people`` if the others include the user or are empty.
+        Two users have only one talk, without a name: a second call returns the same talk. Raises NotFound (``param`` is
+        ``people``) if one of the others is unknown or suspended, or if a block exists between one of them and the user.
+        Raises BadRequest if ``other_uids`` includes the user or is empty.
         """
         others = list(dict.fromkeys(other_uids))
         if uid in others or not others:
             raise BadRequest("must name at least one other user, and not yourself", param="people")
         talk_name = name if len(others) > 1 else None
-        reply = await self._scripts.write(
-            "talk_open", idempotency_key, uid, _encode(talk_name), talk_name or "", *others
-        )
+        names = (encode_json(talk_name), talk_name or "")
+        reply = await self._scripts.write("talk_open", idempotency_key, uid, *names, *others)
         return json_of_reply(reply), reply.value.startswith(b"opened ")
 
     async def get(self, viewer: str, talk: str) -> bytes:
         """Return a talk as JSON, with the last message that the viewer may see and the unread count (up to 100)."""
-        found: bytes = await self._scripts.call("talk_get", keys.META, viewer, talk)
-        return found
+        return await self._read("talk_get", viewer, talk)
 
     async def list_talks(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the talks of a user in the form of :meth:`get`, latest message first. Raises InvalidCursor."""
-        return await read_page(self._scripts, "talks_page", keys.key_for("talks", uid), page_request, uid)
+        """Return the talks of a user as JSON, latest message first."""
+        return await self._page("talks_page", "talks", uid, page_request, uid)
 
     async def send_message(self, uid: str, talk: str, message: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Send a message. Returns it as JSON, the same bytes as on the log.
+        """Send a message to a talk (a direct conversation). Returns it as JSON, with the bytes of the log entry.
 
-        Sending marks all earlier messages of the talk as read for the sender. In a talk of two users, raises NotFound
+        This also marks all earlier messages of the talk as read for the sender. In a talk of two users, raises NotFound
         if one of them blocks the other or is suspended.
         """
-        reply = await self._scripts.write("talk_send", idempotency_key, uid, talk, _encode(message), message)
+        reply = await self._scripts.write("talk_send", idempotency_key, uid, talk, encode_json(message), message)
         if not reply.is_repeat:
             json: bytes = reply.first_time_extra[0]
             return json
@@ -68,21 +54,16 @@ class Talks:
         return bytes(sent)
 
     async def get_message(self, viewer: str, talk: str, message_id: str) -> bytes:
-        """Return one message of a talk as JSON. Raises NotFound also if :meth:`list_messages` would leave it out."""
-        found: bytes = await self._scripts.call("talk_message_get", keys.META, viewer, talk, message_id)
-        return found
+        """Return a message of a talk as JSON. Raises NotFound also if a block or a suspension hides the message."""
+        return await self._read("talk_message_get", viewer, talk, message_id)
 
     async def list_messages(self, viewer: str, talk: str, page_request: PageRequest) -> Page:
-        """Return the messages of a talk, newest first, without those of suspended users and across blocks.
-
-        Raises InvalidCursor.
-        """
-        key = keys.key_for("messages", talk)
-        return await read_page(self._scripts, "talk_messages_page", key, page_request, viewer, talk)
+        """Return a talk's messages as JSON, newest first, except those of suspended, blocking or blocked users."""
+        return await self._page("talk_messages_page", "messages", talk, page_request, viewer, talk)
 
     async def mark_read(self, uid: str, talk: str, message_id: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Mark a talk as read up to a message. Returns ``{"read", "unread"}`` as JSON.
+        """Mark a talk as read up to a message. A message older than the mark changes nothing.
 
-        The mark never moves back: an older message changes nothing. Raises NotFound for an unknown message.
+        Returns ``read`` (the id of the last read message) and ``unread`` (the number of unread messages) as JSON.
         """
-        return json_of_reply(await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id))
+        return await self._write("talk_mark_read", idempotency_key, uid, talk, message_id)

@@ -12,10 +12,8 @@ from stream_server.errors import NotFound
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts
-
-_encode = msgspec.json.encode
+from stream_server.store.social.noun import Noun
+from stream_server.store.social.stored_json import encode_json, flag_text
 
 USERS_PER_CALL = 200
 """Users that one script call creates. The call takes a few milliseconds, in which Redis does nothing else."""
@@ -25,10 +23,7 @@ USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup
 
 
 class ProfileCard(msgspec.Struct, frozen=True):
-    """The part of a profile that its user writes.
-
-    The hash keeps it as JSON in the field ``card``, because scripts copy JSON but do not build it.
-    """
+    """The part of a profile that its user edits. Redis keeps it as JSON, which Lua scripts insert unchanged."""
 
     name: str
     bio: str | None = None
@@ -38,16 +33,12 @@ class ProfileCard(msgspec.Struct, frozen=True):
     protected: bool = False
 
     def json_members(self) -> bytes:
-        """Return the members as JSON without the braces around them."""
-        return _encode(self)[1:-1]
+        """Return the profile card as JSON members, without the braces around them."""
+        return encode_json(self)[1:-1]
 
 
 class UserRow(NamedTuple):
-    """The fields of a user's hash as Redis returns them.
-
-    ``email`` is None for a user without an e-mail address. ``lua/parts/users.lua`` builds the same JSON; a test
-    compares the two.
-    """
+    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/parts/users.lua``."""
 
     id: bytes
     login: bytes
@@ -59,7 +50,7 @@ class UserRow(NamedTuple):
     email: bytes | None
 
     def public_json(self) -> bytes:
-        """Return the user as JSON, as all other users see it."""
+        """Return the user as JSON for other users: without the e-mail address."""
         signup = format_iso_time(int(self.signup)).encode()
         return (
             b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"}'
@@ -67,13 +58,13 @@ class UserRow(NamedTuple):
         )  # fmt: skip
 
     def own_json(self) -> bytes:
-        """Return the user as JSON for the user alone: with ``email``, which may be null."""
+        """Return the public JSON of the user and ``email``, which may be null. Send it only to this user."""
         email = None if self.email is None else self.email.decode()
-        return self.public_json()[:-1] + b',"email":' + _encode(email) + b"}"
+        return self.public_json()[:-1] + b',"email":' + encode_json(email) + b"}"
 
 
 class CreatedUser(NamedTuple):
-    """One user of :meth:`Users.create_many`. ``is_new`` is False if the login existed before the call."""
+    """The user with a login given to :meth:`Users.create_many`. ``is_new`` is False if the user existed before."""
 
     id: str
     login: str
@@ -88,35 +79,26 @@ class Credentials(NamedTuple):
     suspended: bool
 
 
-class Users:
+class Users(Noun):
     """Creates, reads and changes users."""
-
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
-        self._redis = redis
-        self._scripts = scripts
 
     async def create(
         self, login: str, name: str, email: str, password_hash: str, idempotency_key: IdempotencyKey
     ) -> bytes:
-        """Create a user. Returns the JSON that the user sees of themselves.
-
-        Raises Conflict ``login_taken`` or ``email_taken``.
-        """
+        """Create a user. Returns the user as JSON with e-mail. Raises Conflict ``login_taken`` or ``email_taken``."""
         card = ProfileCard(name).json_members()
-        more_fields = ("name", name, "email", email, "password", password_hash)
-        reply = await self._scripts.write(
-            "user_create", idempotency_key, login, login.lower(), email.lower(), card, *more_fields
-        )  # fmt: skip
+        names = (login, login.lower(), email.lower())
+        fields = ("name", name, "email", email, "password", password_hash)
+        reply = await self._scripts.write("user_create", idempotency_key, *names, card, *fields)
         if reply.is_repeat:
             return await self.get_own(reply.value.decode())
         signup: bytes = reply.first_time_extra[0]
         return UserRow(reply.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own_json()
 
     async def create_many(self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey) -> list[CreatedUser]:
-        """Create users without password and e-mail address from (login, name) pairs.
+        """Create users without password and e-mail address from (login, name) pairs, in atomic steps of 200 users.
 
-        For a login that exists, the result names the existing user. Each chunk of :data:`USERS_PER_CALL` is one atomic
-        step with an idempotency key of its own, so a lost reply can be repeated safely.
+        If a login exists already, its result is the existing user.
         """
         created: list[CreatedUser] = []
         for start in range(0, len(users), USERS_PER_CALL):
@@ -125,10 +107,13 @@ class Users:
 
     async def get(self, viewer: str, uid: str) -> bytes:
         """Return a user as JSON. Raises NotFound if the user is unknown, suspended, or blocks the viewer."""
-        return await self._get_one(viewer, uid)
+        found = await self.get_many(viewer, [uid])
+        if not found:
+            raise NotFound("unknown user")
+        return found[0]
 
     async def get_own(self, uid: str) -> bytes:
-        """Return a user as JSON for the user alone, with the e-mail address. Raises NotFound."""
+        """Return a user as JSON with e-mail address. Send it only to this user. Raises NotFound for an unknown user."""
         row: list[Any]
         (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
         if row[0] is None:
@@ -138,28 +123,28 @@ class Users:
     async def update(
         self, uid: str, changes: Mapping[str, str | bool | None], idempotency_key: IdempotencyKey
     ) -> bytes:
-        """Change a user's profile. Returns the user as :meth:`get_own` does.
+        """Change a user's profile. Returns the user as JSON, with the e-mail address.
 
-        ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value. The log gets a
-        ``protect`` or ``unprotect`` entry first, if protection changes, and then a ``user_update`` entry for the rest.
-        Values that do not change make no entry.
+        ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value. If ``protected``
+        changes, the log gets a ``protect`` or ``unprotect`` entry first. All other changes make one ``user_update``
+        entry. Values that do not change make no entry.
         """
-        members = [_encode(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
+        members = [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
         fields = [part for name, value in changes.items() for part in (name, _to_hash_value(value))]
         reply = await self._scripts.write("user_update", idempotency_key, uid, *members, *fields)
         return await self.get_own(uid) if reply.is_repeat else UserRow(*reply.first_time_extra[0]).own_json()
 
     async def get_by_login(self, viewer: str, login: str) -> bytes:
-        """Return the user with this login as JSON. Raises NotFound as :meth:`get` does."""
-        return await self._get_one(viewer, f"@{login.lower()}")
+        """Return a user as JSON, by login. Raises NotFound if the user is unknown, suspended, or blocks the viewer."""
+        return await self.get(viewer, f"@{login.lower()}")
 
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
-        """Return these users as JSON, in this order, in one round trip. Leaves out those the viewer may not see."""
+        """Return the users with these ids as JSON, in this order, in one round trip. Hidden users are left out."""
         found: list[bytes] = await self._scripts.call("users_get", keys.META, viewer, *ids)
         return found
 
     async def check_available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
-        """Return for each given value, under ``login`` or ``email``, whether a new user could take it now."""
+        """Return whether ``login`` and ``email`` are free (no user has them). An argument of None gets no result."""
         wanted = {"login": (keys.LOGINS, login), "email": (keys.EMAILS, email)}
         given = [(name, key, value.lower()) for name, (key, value) in wanted.items() if value is not None]
         if not given:
@@ -168,9 +153,9 @@ class Users:
         return {name: not is_taken for (name, _, _), is_taken in zip(given, taken, strict=True)}
 
     async def find_credentials(self, login_or_email: str) -> Credentials | None:
-        """Return what a password is verified against, or None for an unknown user or a user without a password.
+        """Return a user's id, password hash and suspension, or None if the user is unknown or has no password.
 
-        Both cases take one round trip, so the response time does not reveal which users exist.
+        Each case takes one round trip, so the response time does not reveal which users exist.
         """
         by = "email" if "@" in login_or_email else "login"
         found = await self._scripts.call("user_credentials", keys.META, by, login_or_email.lower())
@@ -179,7 +164,7 @@ class Users:
         return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
 
     async def resolve_logins(self, logins: Iterable[str]) -> dict[str, str]:
-        """Return a map from login, in lower case, to user id. Unknown logins are left out."""
+        """Return a map from login (in lower case) to user id. Unknown logins are left out."""
         wanted = list(dict.fromkeys(login.lower() for login in logins))
         if not wanted:
             return {}
@@ -189,7 +174,6 @@ class Users:
     async def _create_chunk(
         self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey
     ) -> list[CreatedUser]:
-        """Create at most :data:`USERS_PER_CALL` users by one script call."""
         fields: list[str | bytes] = []
         for login, name in users:
             fields += (login, login.lower(), name, ProfileCard(name).json_members())
@@ -197,16 +181,7 @@ class Users:
         outcomes = reply.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
 
-    async def _get_one(self, viewer: str, id_or_login: str) -> bytes:
-        """Return one user as JSON, by id or by ``@login``. Raises NotFound."""
-        found = await self.get_many(viewer, [id_or_login])
-        if not found:
-            raise NotFound("unknown user")
-        return found[0]
-
 
 def _to_hash_value(value: str | bool | None) -> str:  # noqa: FBT001 - a value, not a switch
-    """Return a profile value as its hash field holds it: text, or "1" and "0"; empty to remove the field."""
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return value or ""
+    # The script removes a field whose value is empty.
+    return flag_text(value) if isinstance(value, bool) else value or ""

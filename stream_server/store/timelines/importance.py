@@ -22,14 +22,11 @@ RANK_STEPS_PER_DOUBLING = 1_000_000
 
 
 class RankingInputs(NamedTuple):
-    """The facts about a status that the formula uses.
+    """The facts about a status that decide its importance for a viewer.
 
     Attributes:
         posted_ms: Time of posting, in milliseconds since 1970.
-        likes: Likes of the status.
-        comments: Comments under the status.
-        reposts: Reposts and quotes of the status.
-        likes_given: How many of the viewer's newest likes went to the author.
+        likes_given: How many of the viewer's 100 newest likes went to statuses of the author.
         is_mutual: Whether viewer and author follow each other.
         is_own: Whether the viewer is the author.
     """
@@ -44,17 +41,16 @@ class RankingInputs(NamedTuple):
 
 
 def importance(inputs: RankingInputs, now_ms: int) -> float:
-    """Return the importance of a status at a time (ms since 1970), to compare with others at the same time."""
+    """Return the importance of a status at ``now_ms`` (ms since 1970). Compare only results with equal ``now_ms``."""
     return _weight_without_age(inputs) * exp2((inputs.posted_ms - now_ms) / HALF_LIFE_MS)
 
 
 def rank(inputs: RankingInputs) -> int:
-    """Return a number, zero or more, that orders statuses as :func:`importance` does at any time."""
+    """Return the rank of a status: a whole number, higher for a more important status. It does not change with time."""
     return round(RANK_STEPS_PER_DOUBLING * (log2(_weight_without_age(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
 
 
 def _weight_without_age(inputs: RankingInputs) -> float:
-    """Return interest times closeness."""
     interest = 1 + log2(1 + inputs.likes + 2 * inputs.comments + 3 * inputs.reposts)
     closeness = 1.0 if inputs.is_own else 1 + log2(1 + inputs.likes_given) + inputs.is_mutual
     return interest * closeness

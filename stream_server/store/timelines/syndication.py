@@ -1,7 +1,6 @@
 """Timelines after a write: the first pass of the job that the write has enqueued, before the caller is answered.
 
-The write is done and acknowledged, whatever happens here. If this pass fails, a job worker claims the job and repeats
-the pass.
+The write is acknowledged even if this pass fails. A job worker then claims the job and repeats the pass.
 """
 
 import logging
@@ -16,15 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 class TimelineChange(NamedTuple):
-    """An author's statuses enter or leave one timeline.
+    """A change of one timeline: an author's statuses are added (``mode`` is ``merge``) or removed (``remove``).
 
     Attributes:
         timeline_kind: ``home`` or ``list``.
         owner: Id of the home timeline's user, or of the list.
         author: Id of the author.
-        mode: ``merge`` to add the statuses, ``remove`` to remove them.
-        fence: Fence of the job that the write has enqueued; empty if it enqueued none, and the change is skipped.
-        newest_status_ids: The author's newest statuses.
+        fence: Fence of the change's job. If the write enqueued no job, the fence is empty and the change is skipped.
+        newest_status_ids: Ids of the author's newest statuses.
     """
 
     timeline_kind: str
@@ -36,7 +34,10 @@ class TimelineChange(NamedTuple):
 
 
 class Syndication:
-    """Runs first passes. ``failed_passes`` counts the passes that failed and were left to a job worker."""
+    """Updates one page of timelines after a write, before the server answers. Job workers update all other timelines.
+
+    ``failed_passes`` counts the updates by this class that failed. A job worker repeats each of them.
+    """
 
     def __init__(self, queue: JobQueue, runner: JobRunner, size_limits: SizeLimits) -> None:
         self._queue = queue
@@ -47,51 +48,46 @@ class Syndication:
     async def fan_out(
         self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """Add a status to the home timelines of its author and of the first followers, and to the first lists.
+        """Add a new status to the home timelines of its author and ``followers``, and to the timelines of ``lists``.
 
-        Lists are given only if ``followers`` holds all followers of the author.
+        ``followers`` is the first page of the author's followers. If it has all of them, ``lists`` has lists that
+        contain the author; otherwise ``lists`` is empty. A job worker does the rest, and repeats this if it fails.
         """
         await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, followers, lists))
 
     async def withdraw(
         self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """Remove a status from its first readers' timelines. If these are all, delete its likes and comments too."""
+        """Remove a deleted status from the timelines of its author, ``followers`` and ``lists``.
+
+        Arguments are as in :meth:`fan_out`. If they name all readers, also delete the status's likes and comments.
+        """
         await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, followers, lists))
 
     async def apply_changes(self, *changes: TimelineChange) -> None:
-        """Apply the changes that a write made to timelines, all in the same round trips."""
-        passes = [
-            (
-                ClaimedJob(f"{each.timeline_kind}-{each.owner}-{each.author}", each.fence.decode()),
-                JobPass(
-                    each.mode, "", each.timeline_kind, each.owner, each.author, "", [], list(each.newest_status_ids), []
-                ),
-            )
-            for each in changes
-            if each.fence
-        ]
+        """Make these timeline changes after a write, in shared round trips. If they fail, a job worker repeats them."""
+        passes = []
+        for each in changes:
+            kind, owner, author, newest = each.timeline_kind, each.owner, each.author, list(each.newest_status_ids)
+            if each.fence:
+                job = ClaimedJob(f"{kind}-{owner}-{author}", each.fence.decode())
+                passes.append((job, JobPass(each.mode, "", kind, owner, author, "", [], newest, [])))
         if passes:
             await self._run_and_log_failure(self._runner.merge_or_remove(passes, check_timeline=False))
 
     async def _run_first_pass(
         self, mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """Run the first pass of a status's job, and the rest of the job if the first page holds all followers.
-
-        More passes would keep the caller waiting, so job workers do them.
-        """
+        """Run the first pass (one page of readers) of a status's job, and the rest if the page has all followers."""
         job = ClaimedJob(f"status-{status_id}", fence.decode())
-        job_pass = JobPass(
-            mode, "", "", status_id, uid, "", member_score_pairs(followers), [], member_score_pairs(lists)
-        )
+        people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
+        job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)
         is_only_page = len(job_pass.people) < self._size_limits.fanout_batch_size
         outcome = await self._runner.update_reader_timelines(job, job_pass, hold_ms=JOB_GRACE_MS if is_only_page else 0)
-        if is_only_page and not outcome.is_final:
+        if is_only_page and not outcome.is_final:  # otherwise, the caller would wait too long for the rest
             await self._runner.run_pass(job)
 
     async def _run_and_log_failure(self, work: Awaitable[object]) -> None:
-        """Await a pass. A failure is only counted and logged, because the caller's write is done."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the write is done, so any failure here is left to a job worker

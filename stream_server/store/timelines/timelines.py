@@ -1,8 +1,8 @@
-"""Pages of all timelines, each status as the viewer may see it.
+"""Pages of all timelines, without statuses that the viewer may not see.
 
 Home and list timelines are derived data. The store first reads ids, then one script returns the statuses that the
-viewer may see. It reads on until the page is full, because some ids belong to deleted or hidden statuses. All other
-timelines are core data and take one round trip.
+viewer may see. The store reads on until the page is full, because some ids belong to deleted or hidden statuses. All
+other timelines are core data and take one round trip.
 """
 
 from collections import Counter
@@ -12,16 +12,8 @@ from filters.entities import extract_entities
 from filters.tokens import fold
 from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.events.visibility import Visibility
-from stream_server.store import keys
-from stream_server.store.pagination import (
-    ListPosition,
-    Page,
-    PageRequest,
-    PositionedItem,
-    make_page,
-    parse_page_start,
-    read_page,
-)
+from stream_server.store import keys, pagination
+from stream_server.store.pagination import ListPosition, Page, PageRequest, make_page, parse_page_start, read_page
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import ScriptArgument, Scripts
 from stream_server.store.timelines.importance import RankingInputs, rank
@@ -36,7 +28,8 @@ SPARE_IDS = 16
 class Timelines:
     """Reads timelines. Every method takes the viewer first and returns a page of statuses as JSON, newest first.
 
-    All methods raise InvalidCursor. They raise NotFound if the timeline's owner is unknown or hidden from the viewer.
+    The page omits statuses that the viewer may not see. All methods raise InvalidCursor for another timeline's cursor.
+    They raise NotFound if the timeline's owner (user, list, group or status) is unknown or hidden from the viewer.
     """
 
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
@@ -48,11 +41,11 @@ class Timelines:
         return await self._read_derived_timeline(viewer, "", keys.home_timeline(viewer), page_request)
 
     async def read_list(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
-        """Return the timeline of a list: statuses by its members."""
+        """Return the timeline of a list (of users): the statuses by its members."""
         return await self._read_derived_timeline(viewer, list_id, keys.list_timeline(list_id), page_request)
 
     async def read_home_by_importance(self, viewer: str, page_request: PageRequest) -> Page:
-        """Return the home timeline, most important first; see :mod:`stream_server.store.timelines.importance`."""
+        """Return the home timeline, most important status first, by the formula in ``timelines/importance.py``."""
         name = "importance:" + viewer
         start, backwards = parse_page_start(page_request, name)
         # A client can forge a cursor, because its digest is not a signature.
@@ -61,99 +54,88 @@ class Timelines:
         (ids,) = await self._redis.execute(("ZRANGE", keys.home_timeline(viewer), 0, -1))
         ranked = await self._rank(viewer, ids)
         if start is not None:
-            ranked = [
-                each for each in ranked if (_ranking_key(each) > _ranking_key(start)) == backwards and each != start
-            ]
+            at = _ranking_key(start)
+            ranked = [each for each in ranked if (_ranking_key(each) > at) == backwards and each != start]
         if backwards:
             ranked.reverse()
-        skip = 0 if page_request.page is None else (page_request.page - 1) * page_request.count
-        wanted = ranked[skip : skip + page_request.count + 1]
-        bodies = await self._read_bodies(viewer, [each.member for each in wanted])
+        wanted = ranked[page_request.skip : page_request.skip + page_request.count + 1]
+        shown, _ = await self._show(viewer, "", len(wanted), 0, [each.member for each in wanted]) if wanted else ([], 0)
+        bodies = dict(shown)
         found = [(each, bodies[each.member]) for each in wanted if each.member in bodies]
         return make_page(found, page_request, name, backwards=backwards, started_at_cursor=start is not None)
 
     async def read_profile(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the statuses that a user wrote outside groups, even if the viewer mutes this user."""
-        return await self._read_core_timeline("profile", uid, page_request, viewer, Visibility.ON_REQUEST, "user")
+        """Return the statuses that a user wrote outside groups, also if the viewer mutes this user."""
+        return await self._read_core_timeline(viewer, "profile", uid, page_request, "user", Visibility.ON_REQUEST)
 
     async def read_group(self, viewer: str, group_id: str, page_request: PageRequest) -> Page:
-        """Return the statuses that were posted in a group."""
-        return await self._read_core_timeline("grouped", group_id, page_request, viewer, Visibility.VISIBLE, "group")
+        """Return the statuses that were posted in a group of users."""
+        return await self._read_core_timeline(viewer, "grouped", group_id, page_request, "group")
 
     async def read_tag(self, viewer: str, tag: str, page_request: PageRequest) -> Page:
         """Return the statuses with a hashtag, given with or without ``#``. Raises BadRequest for an invalid hashtag."""
-        return await self._read_core_timeline("tag", fold_tag(tag), page_request, viewer, Visibility.VISIBLE, "")
+        return await self._read_core_timeline(viewer, "tag", fold_tag(tag), page_request)
 
     async def read_mentions(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the statuses that mention the viewer."""
-        return await self._read_core_timeline("mentions", viewer, page_request, viewer, Visibility.VISIBLE, "")
+        return await self._read_core_timeline(viewer, "mentions", viewer, page_request)
 
     async def read_reposts(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         """Return the reposts and quotes of a status."""
-        return await self._read_core_timeline("reposts", status_id, page_request, viewer, Visibility.VISIBLE, "status")
+        return await self._read_core_timeline(viewer, "reposts", status_id, page_request, "status")
 
     async def read_replies(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         """Return the direct replies to a status."""
-        return await self._read_core_timeline("replies", status_id, page_request, viewer, Visibility.VISIBLE, "status")
+        return await self._read_core_timeline(viewer, "replies", status_id, page_request, "status")
 
     async def read_conversation(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         """Return the whole thread of a status, oldest first. Cursors are valid only with the same ``status_id``."""
-        key = keys.key_for("thread", status_id)  # the script replaces it by the thread of the root status
-        return await read_page(
-            self._scripts,
-            "statuses_page",
-            key,
-            page_request,
-            viewer,
-            int(Visibility.VISIBLE),
-            "thread",
-            status_id,
-            oldest_first=True,
-        )
+        # The script replaces the key by the thread of the root status.
+        return await self._read_core_timeline(viewer, "thread", status_id, page_request, "thread", oldest_first=True)
 
     async def read_liked(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the statuses that a user likes, newest like first.
 
         The page is empty if the user is protected and the viewer does not follow them.
         """
-        return await self._read_core_timeline("liked", uid, page_request, viewer, Visibility.ON_REQUEST, "person")
+        return await self._read_core_timeline(viewer, "liked", uid, page_request, "person", Visibility.ON_REQUEST)
 
     async def read_favorites(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the viewer's favorites, last added first."""
-        return await self._read_core_timeline("favorites", viewer, page_request, viewer, Visibility.ON_REQUEST, "")
+        return await self._read_core_timeline(viewer, "favorites", viewer, page_request, "", Visibility.ON_REQUEST)
 
     async def _read_core_timeline(
         self,
+        viewer: str,
         key_name: str,
         owner: str,
         page_request: PageRequest,
-        viewer: str,
-        min_visibility: Visibility,
-        owner_kind: str,
+        owner_kind: str = "",
+        min_visibility: Visibility = Visibility.VISIBLE,
+        *,
+        oldest_first: bool = False,
     ) -> Page:
-        """Return a page of a timeline that is core data, in one round trip.
+        """Return a page of any timeline except home and list timelines, in one round trip.
 
-        ``owner_kind`` says what ``owner`` is (``user``, ``person``, ``status``, ``group``, or empty), so that the
-        script can check whether the viewer may see it.
+        ``owner_kind`` tells the script how to check that the viewer may see the timeline of ``owner``: ``user``,
+        ``person`` (likes of a user), ``status``, ``thread`` (thread of a status), ``group``, or empty (no check).
         """
-        key = keys.key_for(key_name, owner)
-        return await read_page(
-            self._scripts, "statuses_page", key, page_request, viewer, int(min_visibility), owner_kind, owner
+        key, arguments = keys.key_for(key_name, owner), (viewer, int(min_visibility), owner_kind, owner)
+        page, _ = await read_page(
+            self._scripts, "statuses_page", key, page_request, *arguments, oldest_first=oldest_first
         )
+        return page
 
     async def _read_derived_timeline(self, viewer: str, list_id: str, key: str, page_request: PageRequest) -> Page:
-        """Return a page of a home or list timeline. Reads ids until enough statuses are visible or the ids end."""
+        """Return a page of a home or list timeline. Statuses may be hidden, so read ids until the page is full."""
         start, backwards = parse_page_start(page_request, key)
         max_items = page_request.count + 1
-        skip = 0 if page_request.page is None else (page_request.page - 1) * page_request.count
-        found: list[PositionedItem] = []
-        after, batch = start, max_items + skip + SPARE_IDS
+        found: list[pagination.PositionedItem] = []
+        skip, after, batch = page_request.skip, start, max_items + page_request.skip + SPARE_IDS
         while True:
             ids = await self._read_ids(key, after, batch, backwards=backwards)
-            shown, _, skipped = await self._scripts.call(
-                "statuses_show", keys.META, viewer, int(Visibility.VISIBLE), list_id, max_items - len(found), skip, *ids
-            )
-            found += [(ListPosition(int(shown[i]), shown[i].decode()), shown[i + 1]) for i in range(0, len(shown), 2)]
+            shown, skipped = await self._show(viewer, list_id, max_items - len(found), skip, ids)
+            found += [(ListPosition(int(status_id), status_id), body) for status_id, body in shown]
             if len(found) >= max_items or len(ids) < batch:
                 return make_page(found, page_request, key, backwards=backwards, started_at_cursor=start is not None)
             after = ListPosition(int(ids[-1]), ids[-1].decode())
@@ -162,8 +144,8 @@ class Timelines:
     async def _read_ids(
         self, key: str, after: ListPosition | None, max_ids: int, *, backwards: bool
     ) -> Sequence[bytes]:
-        """Return up to ``max_ids`` ids after a position. The score of a status is its id, so scores have no ties."""
-        if backwards:
+        """Return up to ``max_ids`` ids below ``after``, highest first, or (``backwards``) above it, lowest first."""
+        if backwards:  # each id is its own score, so scores are unique
             assert after is not None  # a page that goes backwards starts at a cursor
             command = ("ZRANGE", key, f"({after.score}", "+inf", "BYSCORE", "LIMIT", 0, max_ids)
             (found,) = await self._redis.execute(command)
@@ -174,7 +156,7 @@ class Timelines:
         return ids
 
     async def _rank(self, viewer: str, ids: Sequence[bytes]) -> list[ListPosition]:
-        """Return the statuses that the viewer may see, most important first; the score of each is its rank."""
+        """Return positions of the visible statuses, most important first. A position's score is the status's rank."""
         if not ids:
             return []
         chunks = [
@@ -194,18 +176,17 @@ class Timelines:
         ]
         return sorted(ranked, key=_ranking_key, reverse=True)
 
-    async def _read_bodies(self, viewer: str, ids: list[str]) -> dict[str, bytes]:
-        """Return the JSON of the statuses that the viewer may see, by id."""
-        if not ids:
-            return {}
-        shown, _, _ = await self._scripts.call(
-            "statuses_show", keys.META, viewer, int(Visibility.VISIBLE), "", len(ids), 0, *ids
-        )
-        return {shown[i].decode(): shown[i + 1] for i in range(0, len(shown), 2)}
+    async def _show(
+        self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
+    ) -> tuple[list[tuple[str, bytes]], int]:
+        """Return (id, JSON) of the visible ``ids`` without the first ``skip`` of them, and how many were skipped."""
+        limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
+        flat, _, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
+        return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)], skipped
 
 
 def fold_tag(tag: str) -> str:
-    """Return a hashtag in the form of its key. Raises BadRequest for text that cannot be a hashtag of a status."""
+    """Return a hashtag without ``#``, normalized as in Redis keys. Raises BadRequest if the text is not a hashtag."""
     text = tag.removeprefix("#").removeprefix("\uff03")
     if [found.text for found in extract_entities("#" + text).hashtags] != [text]:
         raise BadRequest("a hashtag: letters, digits and _, not digits alone", param="tag")
@@ -213,11 +194,9 @@ def fold_tag(tag: str) -> str:
 
 
 def _make_ranking_inputs(numbers: Sequence[bytes], likes_given: int, *, is_own: bool) -> RankingInputs:
-    """Return the inputs of the formula from the numbers of a script's row."""
     posted_ms, likes, comments, reposts, mutual = map(int, numbers)
     return RankingInputs(posted_ms, likes, comments, reposts, likes_given, bool(mutual), is_own)
 
 
 def _ranking_key(position: ListPosition) -> tuple[int, int]:
-    """Return the sort key of a position: its rank, then its id, so the younger of two equal statuses comes first."""
     return position.score, int(position.member)

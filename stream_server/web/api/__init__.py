@@ -1,10 +1,10 @@
-"""Handlers of the native API: one noun a file, with the shapes of its bodies, queries and answers.
+"""Handlers of the native API, one file for each noun, with the shapes of their bodies, queries and answers.
 
 The one decision: **requests are closed, answers are open**. The server refuses an unknown member of a body or a query,
 and names it. An answer may gain members, but never loses or renames one. The OpenAPI document is made from the shapes,
 so each class here is a promise to clients. The word *caller* means the user whose token the request carries.
 
-A handler checks the request, makes one call of ``store`` or ``hub``, and passes on the bytes that it gets.
+A handler checks the request, makes one call of ``store`` or ``hub``, and returns the JSON bytes of that call's result.
 
 ``users``         sign-up, look-up, changes, lists of users; accounts that an administrator creates in bulk
 ``sessions``      log-in, refresh and log-out
@@ -24,6 +24,5 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and passes
 ``suspensions``   suspending and reinstating users
 ``rules``         saved rules of the rule language; explaining and previewing a rule
 ``rule_trial``    the status on which a rule is tried
-``rule_preview``  what a rule would have matched in the last minutes
 ``server``        index, health, metrics and the OpenAPI document
 """

@@ -7,20 +7,17 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.web.api.statuses import StatusEntities, check_message_text
-from stream_server.web.http import paging, query, validation
+from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
-from stream_server.web.http.fields import Cursor, Id, Login, Timestamp, check_text
-from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.fields import Body, Id, Login, Timestamp
+from stream_server.web.http.idempotency import answer_write, read_keyed_body
 from stream_server.web.http.responses import created_response, json_response
 
 
-class NewComment(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/statuses/{id}/comments``; its text has the same limits as that of a status."""
+class NewComment(Body):
+    """The body of ``POST /v1/statuses/{id}/comments``. ``message`` has the same limits as that of a status."""
 
     message: Annotated[str, Meta(min_length=1)]
-
-    def __post_init__(self) -> None:
-        check_text("message", self.message, allowed_controls="\n\t")
 
 
 class Comment(msgspec.Struct):
@@ -35,20 +32,17 @@ class Comment(msgspec.Struct):
     entities: StatusEntities
 
 
-class CommentPage(msgspec.Struct):
-    """A page of comments, oldest first. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end."""
+class CommentPage(paging.PageAnswer):
+    """A page of comments, oldest first."""
 
     comments: list[Comment]
-    next: Cursor | None
-    prev: Cursor | None
 
 
 async def post(request: web.Request) -> web.Response:
-    """``POST /v1/statuses/{id}/comments``: comment on a status; the log has the comment before the answer."""
+    """``POST /v1/statuses/{id}/comments``: comment on a status; the server answers after the comment is on the log."""
     status_id = query.read_path_id(request)
-    new_comment, body = await validation.read_body_as(NewComment, request)
+    new_comment, key = await read_keyed_body(NewComment, request)
     check_message_text(new_comment.message, request.app[CONFIG].message_max_chars)
-    key = read_idempotency_key(request, body)
     comment = await request.app[STORE].comments.create(request[CLAIMS].sub, status_id, new_comment.message, key)
     return created_response(comment, "/v1/comments/")
 
@@ -64,7 +58,5 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def delete(request: web.Request) -> web.Response:
-    """``DELETE /v1/comments/{id}``: delete a comment; its author may, and the author of the status."""
-    comment_id, key = query.read_path_id(request), read_idempotency_key(request)
-    await request.app[STORE].comments.delete(request[CLAIMS].sub, comment_id, key)
-    return web.Response(status=204)
+    """``DELETE /v1/comments/{id}``: delete a comment, as the author of the comment or of the status."""
+    return await answer_write(request, request.app[STORE].comments.delete)

@@ -1,4 +1,4 @@
-"""Following users, and requests to follow protected users. Unfollowing withdraws a request."""
+"""Following users, and requests to follow protected users. Unfollowing also withdraws an open request."""
 
 from typing import Annotated, Literal
 
@@ -7,65 +7,64 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest, TooLarge
-from stream_server.web.http import paging, query, validation
+from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import Id
-from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.idempotency import answer_write, read_idempotency_key, read_keyed_body
 from stream_server.web.http.responses import encode_response, json_response
 
 MAX_FOLLOW_BATCH = 200
-"""Most ids that one batch may follow and unfollow together."""
 
 
 class FollowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A list of the caller's whose timeline the follow or unfollow also changes."""
+    """The query of a follow or unfollow. A follow also adds the user to ``list``, an unfollow also removes the user."""
 
     list: Annotated[Id, Meta(description="a list that the caller owns")] | None = None
 
 
 class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/users/me/following``: at most 200 ids in both lists together."""
+    """The body of ``POST /v1/users/me/following``: ids of users to follow and to unfollow, at most 200 together."""
 
     follow: list[Id] = []
     unfollow: list[Id] = []
 
 
 class FollowState(msgspec.Struct):
-    """Whether the caller follows the user now; ``requested`` means that a protected user has not answered yet."""
+    """Whether the caller follows the user now. ``requested`` means that the protected user has not answered yet."""
 
     following: bool
     requested: bool
 
 
 class FollowResult(msgspec.Struct):
-    """The outcome for one id of a batch."""
+    """The outcome for one id to follow or unfollow."""
 
     id: Id
     outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "unavailable"]
 
 
 class FollowResults(msgspec.Struct):
-    """One result for each id of both lists, in the order of the request."""
+    """One result for each id to follow or unfollow, in the order of the request."""
 
     results: list[FollowResult]
 
 
 class FollowRequestState(msgspec.Struct):
-    """Whether the requesting user follows the caller now, and whether the request is still open."""
+    """Whether the user who sent the request follows the caller now, and whether the request is still open."""
 
     followed_by: bool
     requested_by: bool
 
 
 async def follow(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/following/{id}``: follow a user, or request to if the user is protected; may be repeated."""
+    """``PUT /v1/users/me/following/{id}``: follow a user, or send a request if protected; repeating has no effect."""
     list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
     key = read_idempotency_key(request)
     return json_response(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def unfollow(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/following/{id}``: unfollow a user, or withdraw the request to follow; may be repeated."""
+    """``DELETE /v1/users/me/following/{id}``: unfollow a user, or withdraw the request; repeating has no effect."""
     list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
     key = read_idempotency_key(request)
     return json_response(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
@@ -73,15 +72,14 @@ async def unfollow(request: web.Request) -> web.Response:
 
 async def follow_many(request: web.Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
-    batch, body = await validation.read_body_as(FollowBatch, request)
+    batch, key = await read_keyed_body(FollowBatch, request)
     _check_batch(batch)
-    key = read_idempotency_key(request, body)
     results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
     return encode_response({"results": [result._asdict() for result in results]})
 
 
 def _check_batch(batch: FollowBatch) -> None:
-    """Raise TooLarge or BadRequest unless the batch has 1 to 200 ids, none of them in both lists."""
+    """Raise TooLarge for more than 200 ids. Raise BadRequest for an empty batch, or for an id in both lists."""
     count = len(batch.follow) + len(batch.unfollow)
     if count > MAX_FOLLOW_BATCH:
         raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
@@ -92,12 +90,12 @@ def _check_batch(batch: FollowBatch) -> None:
 
 
 async def list_followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/followers``: list the followers of a user, newest first, each with ``since``."""
+    """``GET /v1/users/{id}/followers``: list the followers of a user, newest follow first; ``since`` is its time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_followers)
 
 
 async def list_following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/following``: list the users that a user follows, newest first, each with ``since``."""
+    """``GET /v1/users/{id}/following``: list the users a user follows, newest follow first; ``since`` is its time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_following)
 
 
@@ -113,13 +111,9 @@ async def list_sent_requests(request: web.Request) -> web.Response:
 
 async def approve_request(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/requests/{id}``: approve a request to follow the caller; 404 if there is no such request."""
-    source, key = query.read_path_id(request), read_idempotency_key(request)
-    await request.app[STORE].follow_requests.approve(request[CLAIMS].sub, source, key)
-    return encode_response({"followed_by": True, "requested_by": False})
+    return await answer_write(request, request.app[STORE].follow_requests.approve, followed_by=True, requested_by=False)
 
 
 async def refuse_request(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/requests/{id}``: refuse a request to follow the caller; 404 if there is no such request."""
-    source, key = query.read_path_id(request), read_idempotency_key(request)
-    await request.app[STORE].follow_requests.refuse(request[CLAIMS].sub, source, key)
-    return encode_response({"followed_by": False, "requested_by": False})
+    return await answer_write(request, request.app[STORE].follow_requests.refuse, followed_by=False, requested_by=False)

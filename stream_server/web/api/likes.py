@@ -6,7 +6,7 @@ from aiohttp import web
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import NonNegativeInt
-from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.idempotency import answer_write, write_by_path_id
 from stream_server.web.http.responses import encode_response
 
 
@@ -31,14 +31,12 @@ class FavoriteState(msgspec.Struct):
 
 async def like(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/likes/{id}``: like a status; repeating has no effect."""
-    status_id, key = query.read_path_id(request), read_idempotency_key(request)
-    return encode_response(LikeCount(*await request.app[STORE].likes.like(request[CLAIMS].sub, status_id, key)))
+    return encode_response(LikeCount(*await write_by_path_id(request, request.app[STORE].likes.like)))
 
 
 async def unlike(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/likes/{id}``: remove the caller's like of a status; repeating has no effect."""
-    status_id, key = query.read_path_id(request), read_idempotency_key(request)
-    return encode_response(LikeCount(*await request.app[STORE].likes.unlike(request[CLAIMS].sub, status_id, key)))
+    return encode_response(LikeCount(*await write_by_path_id(request, request.app[STORE].likes.unlike)))
 
 
 async def get_like(request: web.Request) -> web.Response:
@@ -48,22 +46,18 @@ async def get_like(request: web.Request) -> web.Response:
 
 
 async def list_likers(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}/likes``: list the users who like a status, newest first, each with ``since``."""
+    """``GET /v1/statuses/{id}/likes``: list the users who like a status, newest like first; ``since`` is its time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].likes.list_likers)
 
 
 async def add_favorite(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/favorites/{id}``: add a status to the caller's favorites; other users do not see it."""
-    status_id, key = query.read_path_id(request), read_idempotency_key(request)
-    await request.app[STORE].favorites.add(request[CLAIMS].sub, status_id, key)
-    return encode_response({"favorite": True})
+    return await answer_write(request, request.app[STORE].favorites.add, favorite=True)
 
 
 async def remove_favorite(request: web.Request) -> web.Response:
     """``DELETE /v1/users/me/favorites/{id}``: remove a status from the caller's favorites, even a deleted status."""
-    status_id, key = query.read_path_id(request), read_idempotency_key(request)
-    await request.app[STORE].favorites.remove(request[CLAIMS].sub, status_id, key)
-    return encode_response({"favorite": False})
+    return await answer_write(request, request.app[STORE].favorites.remove, favorite=False)
 
 
 async def get_favorite(request: web.Request) -> web.Response:

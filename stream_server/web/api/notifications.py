@@ -9,19 +9,17 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.web.api.comments import Comment
 from stream_server.web.api.statuses import Status
 from stream_server.web.api.users import User
-from stream_server.web.http import query, validation
+from stream_server.web.http import paging
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.fields import Cursor, Id, NonNegativeInt, Timestamp
-from stream_server.web.http.idempotency import read_idempotency_key
-from stream_server.web.http.paging import PageQuery
+from stream_server.web.http.fields import Body, Id, NonNegativeInt, Timestamp
+from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.responses import encode_response
 
-UnreadNumber = Annotated[
-    NonNegativeInt, Meta(description="notifications above the read mark; beyond 100, hidden ones count too")
-]
+_UNREAD = "notifications above the read mark; beyond 100, hidden ones count too"
+UnreadNumber = Annotated[NonNegativeInt, Meta(description=_UNREAD)]
 
 
-class ReadMark(msgspec.Struct, forbid_unknown_fields=True):
+class ReadMark(Body):
     """The body of ``PUT /v1/notifications/read``: the id of the newest notification that the caller has read."""
 
     id: Id
@@ -34,7 +32,7 @@ class UnreadCount(msgspec.Struct):
 
 
 class Notification(msgspec.Struct):
-    """An act of another user. ``status`` and ``comment`` are present if the kind concerns one."""
+    """An act of another user that concerns the caller, with its ``status`` or ``comment``, if any."""
 
     id: Id
     kind: Literal["mention", "reply", "like", "comment", "repost", "quote", "follow", "request", "approve"]
@@ -45,27 +43,23 @@ class Notification(msgspec.Struct):
     comment: Comment | UnsetType = UNSET
 
 
-class NotificationPage(msgspec.Struct):
-    """A page of notifications. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end."""
+class NotificationPage(paging.PageAnswer):
+    """A page of notifications."""
 
     notifications: list[Notification]
-    next: Cursor | None
-    prev: Cursor | None
     unread: UnreadNumber
 
 
 async def list_notifications(request: web.Request) -> web.Response:
     """``GET /v1/notifications``: list the caller's notifications, newest first, and count the unread ones."""
-    page_request, uid = query.parsed_query(request, PageQuery).page_request(), request[CLAIMS].sub
-    page, unread = await request.app[STORE].notifications.list_with_unread_count(uid, page_request)
+    list_page = request.app[STORE].notifications.list_with_unread_count
+    page, unread = await list_page(request[CLAIMS].sub, paging.read_page_request(request))
     items = [msgspec.Raw(item) for item in page.items]
     return encode_response({"notifications": items, "next": page.next, "prev": page.prev, "unread": unread})
 
 
 async def mark_read(request: web.Request) -> web.Response:
-    """``PUT /v1/notifications/read``: mark notifications as read, up to an id; the mark never moves back."""
-    mark, body = await validation.read_body_as(ReadMark, request)
-    key = read_idempotency_key(request, body)
-    return encode_response(
-        {"unread": await request.app[STORE].notifications.mark_read(request[CLAIMS].sub, mark.id, key)}
-    )
+    """``PUT /v1/notifications/read``: mark all up to an id as read; an id below the read mark changes nothing."""
+    mark, key = await read_keyed_body(ReadMark, request)
+    unread = await request.app[STORE].notifications.mark_read(request[CLAIMS].sub, mark.id, key)
+    return encode_response({"unread": unread})

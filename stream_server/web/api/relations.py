@@ -6,16 +6,18 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.http import query
+from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import encode_response, page_response
 
 PrivateFlag = Annotated[bool, Meta(description="present only if the caller is one of the two users")]
 
 
 class RelationshipState(msgspec.Struct):
-    """The relationship of ``{id}`` to ``{other}``. ``blocking`` and ``muting`` say what the caller does."""
+    """How the user ``{id}`` relates to the user ``{other}``: ``following`` means that ``{id}`` follows ``{other}``.
+
+    If the caller is one of them, ``blocking`` and ``muting`` say whether the caller blocks or mutes the other user.
+    """
 
     following: bool
     followed_by: bool
@@ -27,36 +29,35 @@ class RelationshipState(msgspec.Struct):
 
 
 async def get_relationship(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/relationship/{other}``: tell who of two users follows the other.
+    """``GET /v1/users/{id}/relationship/{other}``: tell whether each of two users follows the other.
 
-    If the caller is one of the two, the answer also has requests, blocks and mutes.
+    If the caller is one of the two users, the answer also has their follow requests, and the caller's block and mute.
     """
-    uid, other = query.read_path_id(request), query.read_path_id(request, "other")
+    uid, other = _two_users(request)
     relationship = await request.app[STORE].relations.get_relationship(request[CLAIMS].sub, uid, other)
     known = {name: value for name, value in relationship._asdict().items() if value is not None}
     return encode_response({**known, "mutual": relationship.is_mutual})
 
 
 async def list_common_following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/common-following/{other}``: list the users that both follow.
+    """``GET /v1/users/{id}/common-following/{other}``: list the users whom both ``{id}`` and ``{other}`` follow.
 
-    The order is newest first, by the time at which ``{id}`` began to follow.
+    The order is newest first, by the time at which ``{id}`` began to follow each of them.
     """
-    page, uid, other = query.parsed_query(request, PageQuery).page_request(), *_two_users(request)
-    relations = request.app[STORE].relations
-    return page_response("users", *await relations.list_common_following(request[CLAIMS].sub, uid, other, page))
+    page, users = paging.read_page_request(request), _two_users(request)
+    list_common = request.app[STORE].relations.list_common_following
+    return page_response("users", *await list_common(request[CLAIMS].sub, *users, page))
 
 
 async def list_common_followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/common-followers/{other}``: list the users who follow both.
+    """``GET /v1/users/{id}/common-followers/{other}``: list the users who follow both ``{id}`` and ``{other}``.
 
-    The order is newest first, by the time at which they began to follow ``{id}``.
+    The order is newest first, by the time at which each of them began to follow ``{id}``.
     """
-    page, uid, other = query.parsed_query(request, PageQuery).page_request(), *_two_users(request)
-    relations = request.app[STORE].relations
-    return page_response("users", *await relations.list_common_followers(request[CLAIMS].sub, uid, other, page))
+    page, users = paging.read_page_request(request), _two_users(request)
+    list_common = request.app[STORE].relations.list_common_followers
+    return page_response("users", *await list_common(request[CLAIMS].sub, *users, page))
 
 
 def _two_users(request: web.Request) -> tuple[str, str]:
-    """Return the ids in the path: ``{id}`` and ``{other}``."""
     return query.read_path_id(request), query.read_path_id(request, "other")

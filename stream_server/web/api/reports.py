@@ -10,19 +10,18 @@ from stream_server.errors import BadRequest
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.statuses import Status
 from stream_server.web.api.users import User
-from stream_server.web.http import query, validation
+from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.fields import Cursor, Id, Timestamp, check_text
-from stream_server.web.http.idempotency import read_idempotency_key
-from stream_server.web.http.paging import PageQuery
+from stream_server.web.http.fields import Body, Id, Timestamp
+from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.responses import created_response, json_response, page_response
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
 ReportNote = Annotated[str, Meta(max_length=500, description="no control characters other than line feed and tab")]
 
 
-class NewReport(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/reports``: it names either a user or a status."""
+class NewReport(Body):
+    """The body of ``POST /v1/reports``. It names either a user or a status, not both."""
 
     reason: ReportReason
     user: Id | None = None
@@ -30,34 +29,29 @@ class NewReport(msgspec.Struct, forbid_unknown_fields=True):
     note: ReportNote = ""
 
     def __post_init__(self) -> None:
-        check_text("note", self.note, allowed_controls="\n\t")
+        """Raise ValueError for an invalid note. Raise BadRequest unless the body has exactly one of user and status."""
+        super().__post_init__()
         if self.user is None and self.status is None:
             raise BadRequest("give a user or a status", code="missing_parameter", param="user")
         if self.user is not None and self.status is not None:
             raise BadRequest("cannot be combined with user", code="conflicting_parameters", param="status")
 
 
-class Decision(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``PATCH /v1/admin/reports/{id}``.
-
-    The outcome ``removed`` deletes the status, ``suspended`` suspends its author.
-    """
+class Decision(Body):
+    """The body of ``PATCH /v1/admin/reports/{id}``. ``removed`` deletes the status, ``suspended`` suspends the user."""
 
     outcome: ReportOutcome
     note: Annotated[ReportNote, Meta(description="the reason, for other administrators")] = ""
 
-    def __post_init__(self) -> None:
-        check_text("note", self.note, allowed_controls="\n\t")
 
-
-class ReportsQuery(PageQuery, frozen=True, forbid_unknown_fields=True):
-    """A page of the open reports, or of the decided ones."""
+class ReportsQuery(paging.PageQuery, frozen=True, forbid_unknown_fields=True):
+    """The query of one page of reports. ``open`` reports wait for a decision, ``decided`` reports have one."""
 
     state: Literal["open", "decided"] = "open"
 
 
 class Report(msgspec.Struct):
-    """A report. ``user`` is the reported user, or the author of the reported status."""
+    """A report of a user or a status to the administrators. ``user`` is the reported user, or the status's author."""
 
     id: Id
     uid: Annotated[Id, Meta(description="the user who reports")]
@@ -71,38 +65,31 @@ class Report(msgspec.Struct):
 
 
 class ReportedContent(msgspec.Struct):
-    """The reported user and status as they are now; a deleted status is null."""
+    """The reported user and status as they are now. ``status`` is null if it is deleted or if a user was reported."""
 
     user: User
     status: Status | None
 
 
 class AdminReport(Report, kw_only=True):
-    """A report with the members that only administrators see."""
+    """A report with the additional members that only administrators see."""
 
     decided_by: Id | None
     remark: Annotated[str, Meta(description="the note of the decision")]
     reported: ReportedContent
 
 
-class AdminReportPage(msgspec.Struct):
-    """A page of reports. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end."""
+class AdminReportPage(paging.PageAnswer):
+    """A page of reports, for administrators."""
 
     reports: list[AdminReport]
-    next: Cursor | None
-    prev: Cursor | None
 
 
 async def create(request: web.Request) -> web.Response:
-    """``POST /v1/reports``: report a user or a status; an open report of the same thing comes back with status 200."""
-    new_report, body = await validation.read_body_as(NewReport, request)
+    """``POST /v1/reports``: report a user or a status; if the caller has an open report of it, return that with 200."""
+    new, key = await read_keyed_body(NewReport, request)
     report, is_new = await request.app[STORE].reports.create(
-        request[CLAIMS].sub,
-        user=new_report.user,
-        status=new_report.status,
-        reason=new_report.reason,
-        note=new_report.note,
-        idempotency_key=read_idempotency_key(request, body),
+        request[CLAIMS].sub, user=new.user, status=new.status, reason=new.reason, note=new.note, idempotency_key=key
     )
     return created_response(report, "/v1/reports/") if is_new else json_response(report)
 
@@ -113,19 +100,14 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def list_reports(request: web.Request) -> web.Response:
-    """``GET /v1/admin/reports``: list reports, newest first, each with what it reports even if that is private."""
+    """``GET /v1/admin/reports``: list reports, newest first, with the reported user and status, even hidden ones."""
     asked = query.parsed_query(request, ReportsQuery)
     return page_response("reports", *await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
 
 
 async def decide(request: web.Request) -> web.Response:
-    """``PATCH /v1/admin/reports/{id}``: decide a report and apply the outcome in one step.
-
-    The first decision is final.
-    """
+    """``PATCH /v1/admin/reports/{id}``: decide a report and apply the outcome at once; the first decision is final."""
     report_id = query.read_path_id(request)
-    decision, body = await validation.read_body_as(Decision, request)
-    key, admin = read_idempotency_key(request, body), request[CLAIMS].sub
-    return json_response(
-        await request.app[STORE].reports.decide(admin, report_id, decision.outcome, decision.note, key)
-    )
+    decision, key = await read_keyed_body(Decision, request)
+    decide_report = request.app[STORE].reports.decide
+    return json_response(await decide_report(request[CLAIMS].sub, report_id, decision.outcome, decision.note, key))

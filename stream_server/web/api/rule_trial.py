@@ -8,7 +8,7 @@ from filters.event import Event
 from stream_server.errors import NotFound
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.events.position import EPOCH_MS
-from stream_server.events.trial_status import make_trial_status, trial_event
+from stream_server.events.status_json import make_trial_status, trial_event
 from stream_server.store.store import Store
 from stream_server.web.api.statuses import NewStatus
 from stream_server.web.http.fields import Id, Login, NonNegativeInt
@@ -20,7 +20,7 @@ JSON_NULL = msgspec.Raw(b"null")
 
 
 class TrialAuthor(msgspec.Struct, forbid_unknown_fields=True):
-    """The author of a made-up status."""
+    """The author of a made-up status, on which a client tries a rule."""
 
     id: Id = "0"
     login: Login = "nobody"
@@ -31,13 +31,13 @@ class TrialAuthor(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TrialStatus(NewStatus, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A made-up status. The server does not post it."""
+    """A made-up status, on which a client tries a rule. The server does not post it."""
 
     author: TrialAuthor | None = None
 
 
 class _StatusSummary(msgspec.Struct):
-    """The members of a posted status that this module reads."""
+    """The members of a posted status that the trial of a rule needs."""
 
     id: str
     uid: str
@@ -49,9 +49,9 @@ class _StatusSummary(msgspec.Struct):
 
 
 async def load_trial_event(store: Store, viewer: str, status: str | TrialStatus) -> Event:
-    """Return the event that filters see for a status, given by its id or made up.
+    """Return the event that filters see for ``status``, which is a made-up status or the id of a posted one.
 
-    Raises NotFound if a status that it names does not exist or is hidden from the viewer.
+    Raises NotFound if the viewer cannot see the posted status, or a status that the made-up one answers or reposts.
     """
     if isinstance(status, str):
         return await _load_posted_event(store, viewer, status)
@@ -59,7 +59,7 @@ async def load_trial_event(store: Store, viewer: str, status: str | TrialStatus)
 
 
 async def _load_posted_event(store: Store, viewer: str, status_id: str) -> Event:
-    """Return the event of a posted status, with its author as at the time of posting; raise NotFound."""
+    """Return the event of a posted status. Raises NotFound if the viewer cannot see the status."""
     try:
         status = await store.statuses.get(viewer, status_id)
     except NotFound as error:
@@ -68,9 +68,9 @@ async def _load_posted_event(store: Store, viewer: str, status_id: str) -> Event
 
 
 async def _load_facts(store: Store, viewer: str, summary: _StatusSummary) -> EntryFacts:
-    """Return the facts that the log keeps for a status.
+    """Return the author of a status and the login of its parent's author, as they were when it was posted.
 
-    If the log no longer has the entry, the facts name the author as of now.
+    If the log no longer has the status, they are the present ones.
     """
     status_number = int(summary.id)
     entry = (await store.log.look_up((status_number >> 12) + EPOCH_MS, status_number & 4095)).entry
@@ -79,14 +79,12 @@ async def _load_facts(store: Store, viewer: str, summary: _StatusSummary) -> Ent
     ids = [uid for uid in (summary.uid, summary.in_reply_to_uid) if uid is not None]
     users = [msgspec.json.decode(user, type=AuthorSnapshot) for user in await store.users.get_many(viewer, ids)]
     users_by_id = {user.id: user for user in users}
-    parent_author = users_by_id.get(summary.in_reply_to_uid or "")
-    return EntryFacts(
-        author=users_by_id.get(summary.uid), reply_to_login=None if parent_author is None else parent_author.login
-    )
+    author, parent = users_by_id.get(summary.uid), users_by_id.get(summary.in_reply_to_uid or "")
+    return EntryFacts(author=author, reply_to_login=None if parent is None else parent.login)
 
 
 async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> Event:
-    """Return the event of a made-up status. The viewer must be able to see the statuses that it answers or reposts."""
+    """Return the event of a made-up status. Raises NotFound if the viewer cannot see its parent or its original."""
     ids = {status_id for status_id in (trial.in_reply_to, trial.origin) if status_id is not None}
     statuses = {_summarize(status).id: status for status in await store.statuses.get_many(viewer, [*ids])}
     members = {name: value for name in TRIAL_MEMBERS if (value := getattr(trial, name)) is not None}
@@ -99,28 +97,23 @@ async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> E
     original = _referenced_status(statuses, trial.origin, "origin")
     if original is not None:
         members["original"] = msgspec.Raw(_reposted_status(original))
-    facts = EntryFacts(author=_to_snapshot(trial.author), reply_to_login=None if parent is None else parent.login)
+    author = None if trial.author is None else AuthorSnapshot(**msgspec.structs.asdict(trial.author))
+    facts = EntryFacts(author=author, reply_to_login=None if parent is None else parent.login)
     return trial_event(make_trial_status(members, store.detect_language), facts)
 
 
 def _summarize(status: bytes) -> _StatusSummary:
-    """Decode the members of a status that this module reads."""
     return msgspec.json.decode(status, type=_StatusSummary)
 
 
 def _referenced_status(statuses: Mapping[str, bytes], status_id: str | None, param: str) -> bytes | None:
-    """Return the status with this id, or None for no id; raise NotFound, naming the member, if it is not there."""
+    """Return ``statuses[status_id]``, or None if the id is None. Raises NotFound, naming ``param``, if it is absent."""
     if status_id is not None and status_id not in statuses:
         raise NotFound("there is no such status", param=f"status.{param}")
     return None if status_id is None else statuses[status_id]
 
 
 def _reposted_status(status: bytes) -> bytes:
-    """Return the status that a repost of ``status`` repeats: its original, if ``status`` is itself a repost."""
+    """Return the status that a repost of ``status`` embeds: ``status``, or its original if ``status`` is a repost."""
     summary = _summarize(status)
     return status if summary.message or summary.original == JSON_NULL else bytes(summary.original)
-
-
-def _to_snapshot(author: TrialAuthor | None) -> AuthorSnapshot | None:
-    """Return a made-up author in the form that the log keeps."""
-    return None if author is None else AuthorSnapshot(**msgspec.structs.asdict(author))

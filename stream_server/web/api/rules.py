@@ -1,7 +1,7 @@
 """Rules that users save for their streams; explaining a rule and previewing its matches."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -11,48 +11,48 @@ from filters.rules.error import RuleError
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict
+from stream_server.events.position import Position, format_iso_time
+from stream_server.hub.delivery import Delivery
+from stream_server.hub.preview import PreviewResult, RulePreview
+from stream_server.store.log.event_log import EventLog
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
-from stream_server.web.api.rule_preview import run_preview
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
 from stream_server.web.api.statuses import Status, TextSpan
 from stream_server.web.http import query, validation
-from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.fields import Id, NonNegativeInt, Timestamp, check_text
-from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.fields import Body, Id, NonNegativeInt, Timestamp
+from stream_server.web.http.idempotency import answer_write, read_keyed_body
 from stream_server.web.http.responses import encode_response
+from stream_server.web.streaming.framing import NDJSON, select_framing
+from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 MAX_PREVIEW_MINUTES = 1440
 """Furthest that a preview looks back, in minutes: one day."""
 
-RuleText = Annotated[
-    str,
-    Meta(
-        description="an expression of the rule language, docs/filters.md",
-        extra_json_schema={"minLength": 1, "maxLength": MAX_RULE_CHARS},
-    ),
-]
-"""The text of a rule. The parser of the rule language checks the length, because its errors name the column."""
+MAX_SCANNED_ENTRIES = 50_000
+"""Most entries of the log that a preview scans. If the requested time has more, the preview scans the newest."""
 
-RuleTag = Annotated[
-    str, Meta(max_length=120, description="a label sent with each match of the rule; no control characters")
-]
+_RULE_CHARS = {"minLength": 1, "maxLength": MAX_RULE_CHARS}
+_RULE_MEANING = "an expression of the rule language, docs/filters.md"
+RuleText = Annotated[str, Meta(description=_RULE_MEANING, extra_json_schema=_RULE_CHARS)]
+"""The text of a rule. The rule parser, not msgspec, checks the length, because the parser's errors name the column."""
+
+_TAG_MEANING = "a label sent with each match of the rule; no control characters"
+RuleTag = Annotated[str, Meta(max_length=120, description=_TAG_MEANING)]
 
 DryRun = Annotated[bool, Meta(description="only report what would happen")]
 
 
-class NewRule(msgspec.Struct, forbid_unknown_fields=True):
-    """A rule to save."""
+class NewRule(Body):
+    """A rule to save, with an optional label (``tag``) that the server sends with each match."""
 
     rule: RuleText
     tag: RuleTag = ""
 
-    def __post_init__(self) -> None:
-        check_text("tag", self.tag)
 
-
-class NewRules(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/rules``. The server saves all rules or none; a user has at most 1,000."""
+class NewRules(Body):
+    """The body of ``POST /v1/rules``. The server saves all rules or none; a user has at most 1,000 rules."""
 
     rules: Annotated[list[NewRule], Meta(min_length=1, max_length=MAX_RULES_PER_USER)]
     dry_run: DryRun = False
@@ -86,7 +86,7 @@ class RulesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: Annotated[list[Id], Meta(max_length=MAX_RULES_PER_USER, description="ids, comma-joined")] = []
 
 
-class RuleDeletion(msgspec.Struct, forbid_unknown_fields=True):
+class RuleDeletion(Body):
     """The body of ``POST /v1/rules/delete``."""
 
     ids: Annotated[list[Id], Meta(min_length=1, max_length=MAX_RULES_PER_USER)]
@@ -94,24 +94,22 @@ class RuleDeletion(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DeletedRules(msgspec.Struct):
-    """The ids of the rules that were deleted, or would be by a dry run, and the ids that the caller has no rule for."""
+    """The ids of the deleted rules (after a dry run: of the rules to delete). ``not_deleted`` has the unknown ids."""
 
     deleted: list[Id]
     not_deleted: list[Id]
     dry_run: bool
 
 
-class ExplainBody(msgspec.Struct, forbid_unknown_fields=True):
+class ExplainBody(Body):
     """The body of ``POST /v1/rules/explain``: a rule, and a posted or made-up status."""
 
     rule: RuleText
-    status: Annotated[
-        Id | TrialStatus, Meta(description="the id of a status that the caller may see, or a made-up status")
-    ]
+    status: Annotated[Id | TrialStatus, Meta(description="id of a status that the caller may see, or a made-up one")]
 
 
 class ExplainedPart(msgspec.Struct):
-    """A part of a rule: whether it matches, and why. A group in parentheses has ``parts``."""
+    """A part of a rule: whether it matches a status, and why. A part that contains further parts has ``parts``."""
 
     text: str
     column: Annotated[int, Meta(ge=1, description="where the part begins in the rule as sent, in code points")]
@@ -129,7 +127,7 @@ class RuleExplanation(msgspec.Struct):
     parts: ExplainedPart
 
 
-class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
+class PreviewBody(Body):
     """The body of ``POST /v1/rules/preview``: a rule, and how many minutes to look back."""
 
     rule: RuleText
@@ -137,7 +135,7 @@ class PreviewBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MatchedPart(msgspec.Struct):
-    """A part of the rule that matches the example, and where it was found in the message."""
+    """A part of the rule that matches the status, and where the server found the part in the message."""
 
     part: str
     indices: list[TextSpan]
@@ -151,10 +149,9 @@ class PreviewExample(msgspec.Struct):
 
 
 class RulePreviewResult(msgspec.Struct):
-    """How many of the statuses that the caller may see the rule matches, from ``from`` to ``to``.
+    """How many of the statuses that the caller may see match a rule, from the time ``from`` to the time ``to``.
 
-    ``complete`` means that the server scanned the entire time asked for. ``examples`` has the latest matches, at most
-    ten.
+    ``complete`` means that the server scanned the whole requested time. ``examples`` has the latest ten matches.
     """
 
     matched: NonNegativeInt
@@ -175,29 +172,28 @@ async def list_saved(request: web.Request) -> web.Response:
 
 async def add(request: web.Request) -> web.Response:
     """``POST /v1/rules``: save rules, all or none; the caller's open streams use them at once."""
-    new_rules, body = await validation.read_body_as(NewRules, request)
-    texts = await _canonical_rules(request, new_rules)
-    key, dry_run = read_idempotency_key(request, body), new_rules.dry_run
+    new_rules, key = await read_keyed_body(NewRules, request)
+    texts, dry_run = await _canonical_rules(request, new_rules), new_rules.dry_run
     outcomes = await request.app[STORE].rules.add(request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run)
     _refuse_duplicates(outcomes)
-    answers = [RuleAnswer(text, tag) for text, tag in texts] if dry_run else [_created_rule(one) for one in outcomes]
+    saved = [_rule_answer(outcome.saved) for outcome in outcomes if outcome.saved is not None]
+    answers = [RuleAnswer(text, tag) for text, tag in texts] if dry_run else saved
     return encode_response(CreatedRules(answers, dry_run), status=200 if dry_run else 201)
 
 
 async def delete(request: web.Request) -> web.Response:
     """``DELETE /v1/rules/{id}``: delete one of the caller's rules."""
-    rule_id, key = query.read_path_id(request), read_idempotency_key(request)
-    await request.app[STORE].rules.remove_one(request[CLAIMS].sub, rule_id, key)
-    return web.Response(status=204)
+    return await answer_write(request, request.app[STORE].rules.remove_one)
 
 
 async def delete_many(request: web.Request) -> web.Response:
-    """``POST /v1/rules/delete``: delete several of the caller's rules; unknown ids are reported, not refused."""
-    deletion, body = await validation.read_body_as(RuleDeletion, request)
-    key, rules = read_idempotency_key(request, body), request.app[STORE].rules
-    deleted = await rules.remove(request[CLAIMS].sub, deletion.ids, key, dry_run=deletion.dry_run)
-    missing = [rule_id for rule_id in dict.fromkeys(deletion.ids) if rule_id not in set(deleted)]
-    return encode_response(DeletedRules(deleted, missing, deletion.dry_run))
+    """``POST /v1/rules/delete``: delete several of the caller's rules; ``not_deleted`` lists unknown ids."""
+    deletion, key = await read_keyed_body(RuleDeletion, request)
+    ids, dry_run = deletion.ids, deletion.dry_run
+    deleted = await request.app[STORE].rules.remove(request[CLAIMS].sub, ids, key, dry_run=dry_run)
+    found = frozenset(deleted)
+    missing = [rule_id for rule_id in dict.fromkeys(ids) if rule_id not in found]
+    return encode_response(DeletedRules(deleted, missing, dry_run))
 
 
 async def explain(request: web.Request) -> web.Response:
@@ -210,25 +206,22 @@ async def explain(request: web.Request) -> web.Response:
 
 
 async def preview(request: web.Request) -> web.Response:
-    """``POST /v1/rules/preview``: count what a rule would have matched in the last minutes, with examples."""
+    """``POST /v1/rules/preview``: count the statuses of the last minutes that a rule matches, with examples."""
     asked, _ = await validation.read_body_as(PreviewBody, request)
-    return encode_response(await run_preview(request, _parse_rule(request, asked.rule), asked.minutes))
+    return encode_response(await _run_preview(request, _parse_rule(request, asked.rule), asked.minutes))
 
 
 async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tuple[str, str]]:
-    """Return the canonical text and the tag of each rule.
-
-    Parsing a long rule takes milliseconds, so the loop yields to the event loop after each one.
-    """
+    """Return the canonical text and the tag of each new rule. Raises BadRequest for an invalid rule."""
     texts = []
     for index, new_rule in enumerate(new_rules.rules):
         texts.append((_parse_rule(request, new_rule.rule, f"rules[{index}].rule").text, new_rule.tag))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # parsing a long rule takes milliseconds
     return texts
 
 
 def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
-    """Return the parsed rule, without caching it; raise BadRequest with the member and the column of the error."""
+    """Parse a rule. Raises BadRequest for an invalid rule, with the column of the error and the name ``param``."""
     try:
         return Rule.parse(text, request.app[SUBSCRIPTION_PARSER].registry)
     except RuleError as error:
@@ -236,19 +229,70 @@ def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
 
 
 def _refuse_duplicates(outcomes: list[AddRuleOutcome]) -> None:
-    """Raise Conflict for the first rule that the caller has already, or that the body repeats."""
+    """Raise Conflict for the first rule that the caller has saved before, or that the request's body has twice."""
     for index, outcome in enumerate(outcomes):
         if outcome.is_duplicate:
             what = "is repeated in this body" if outcome.saved is None else f"already exists as {outcome.saved.id}"
             raise Conflict(f"a rule with this text and tag {what}", param=f"rules[{index}].rule")
 
 
-def _created_rule(outcome: AddRuleOutcome) -> RuleAnswer:
-    """Return the answer for a rule that the store has just saved."""
-    assert outcome.saved is not None  # the caller of this function has refused duplicates and dry runs
-    return _rule_answer(outcome.saved)
-
-
 def _rule_answer(rule: StoredRule) -> RuleAnswer:
-    """Return a stored rule as the API shows it."""
     return RuleAnswer(rule.rule, rule.tag, rule.id, rule.created)
+
+
+async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[str, Any]:
+    """Run a preview and return the members of its answer. Raises Unavailable if this server cannot read the log."""
+    hub = request.app[HUB]
+    parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{minutes}m"}
+    plan = await plan_stream(request, parameters, select_framing(NDJSON, chunked=True))
+    now_ms, head, wanted_start = hub.now_ms(), hub.head, plan.subscribe_request.position
+    start = await limit_start(request.app[STORE].log, wanted_start, head)
+    result = await RulePreview(hub, plan.subscribe_request._replace(position=start)).run()
+    from_ms = max(now_ms - minutes * 60_000, start.ms)
+    to_ms = result.started_ms if result.end_position >= head else max(from_ms, result.end_position.ms)
+    complete = result.is_complete and plan.known_gap is None and start == wanted_start
+    return preview_answer(result, result.end_position.n - start.n, TimeSpan(from_ms, to_ms), complete=complete)
+
+
+async def limit_start(log: EventLog, start: Position, head: Position) -> Position:
+    """Return ``start``, moved forward so that at most :data:`MAX_SCANNED_ENTRIES` entries remain up to ``head``."""
+    early, late, found = start.ms, head.ms, start
+    while head.n - start.n > MAX_SCANNED_ENTRIES and late - early > 1:
+        middle = (early + late) // 2
+        previous = (await log.look_up(middle, 0)).previous
+        if previous is not None and head.n - previous.n <= MAX_SCANNED_ENTRIES:
+            late, found = middle, previous
+        else:
+            early = middle
+    return found
+
+
+class TimeSpan(NamedTuple):
+    """The time that a preview covers, from its start to its end, in ms since 1970."""
+
+    from_ms: int
+    to_ms: int
+
+    @property
+    def minutes(self) -> float:
+        """The length of the time in minutes. It is never 0, so a count can be divided by it."""
+        return max(self.to_ms - self.from_ms, 1) / 60_000
+
+
+def preview_answer(result: PreviewResult, scanned_entries: int, span: TimeSpan, *, complete: bool) -> dict[str, Any]:
+    """Return the JSON members of a preview's answer, with the latest example first."""
+    return {
+        "matched": result.matched_count,
+        "scanned": scanned_entries,
+        "from": format_iso_time(span.from_ms),
+        "to": format_iso_time(span.to_ms),
+        "complete": complete,
+        "per_minute": round(result.matched_count / span.minutes, 2),
+        "examples": [_example(delivery) for delivery in reversed(result.examples)],
+    }
+
+
+def _example(delivery: Delivery) -> dict[str, Any]:
+    (match,) = msgspec.json.decode(delivery.matched_json or b"", type=list[dict[str, msgspec.Raw]])
+    status = msgspec.json.decode(delivery.entry.wire, type=dict[str, msgspec.Raw])["status"]
+    return {"status": status, "parts": match["parts"]}

@@ -15,13 +15,13 @@ from stream_server.web.openapi.document import encoded_document
 
 
 class LivenessAnswer(msgspec.Struct):
-    """The process answers."""
+    """The answer of ``GET /healthz``, which says that the process runs."""
 
     alive: bool
 
 
 class ReadinessAnswer(msgspec.Struct):
-    """Whether a stream would receive an event that is written now; ``error`` says why not."""
+    """Whether this server receives new events for its streams. If not, ``error`` has the reason."""
 
     ready: bool
     lag_ms: Annotated[NonNegativeInt, Meta(description="how far this server is behind the log, in milliseconds")]
@@ -62,7 +62,7 @@ async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a ha
 
 
 async def readiness(request: web.Request) -> web.Response:
-    """``GET /readyz``: tell whether events arrive; answer 503 during an interruption and while the server stops."""
+    """``GET /readyz``: answer 200 if this server receives new events, 503 during an interruption and while it stops."""
     is_ready, detail = request.app[READINESS_CHECK]()
     if is_ready:
         return encode_response({"ready": True, **detail})
@@ -88,5 +88,5 @@ async def index(request: web.Request) -> web.Response:  # noqa: ARG001 - a handl
 
 
 async def openapi_document(request: web.Request) -> web.Response:
-    """``GET /openapi.json``: read this description of all routes except those of the dialects."""
+    """``GET /openapi.json``: read the OpenAPI document of all routes except those of Twitter's protocols."""
     return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))

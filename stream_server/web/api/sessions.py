@@ -1,12 +1,11 @@
 """Sessions: log in with a password or a refresh token, and log out.
 
-A refresh token is ``<jti>.<32 random bytes>`` and works once. The store keeps only its SHA-256. The ``jti`` is that of
-the access token issued with it, so logging out ends both.
+A refresh token is ``<jti>.<32 random bytes>`` and works once. ``jti`` is the id of the access token issued with it, so
+revoking this id also ends the refresh token.
 """
 
 import secrets
 import time
-from hashlib import sha256
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.api.users import OwnUser
 from stream_server.web.http import validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
+from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Secret
 from stream_server.web.http.responses import encode_response
 
@@ -35,7 +35,7 @@ class NewSession(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Session(msgspec.Struct):
-    """An access token, and the refresh token that gets the next one."""
+    """An access token, and a refresh token that a client exchanges once for a new pair of tokens."""
 
     token: Annotated[str, Meta(description="for `Authorization: Bearer`")]
     token_type: Literal["Bearer"]
@@ -54,20 +54,17 @@ async def log_in(request: web.Request) -> web.Response:
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: end this request's token, its refresh token and its streams.
-
-    The store keeps the revocation for as long as the refresh token can live, because both have the same ``jti``.
-    """
-    claims = request[CLAIMS]
+    """``DELETE /v1/sessions``: revoke the request's access token and its refresh token; the token's streams end."""
+    claims = request[CLAIMS]  # the refresh token has the same jti, so the revocation must last as long as it
     expires_at = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
     await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(expires_at * 1000), IdempotencyKey.generate())
     return web.Response(status=204)
 
 
 def _read_login_name(credentials: NewSession) -> str:
-    """Return the login or e-mail address, or "" for a refresh token.
+    """Return the login or e-mail address, or an empty string if the body has a refresh token instead.
 
-    Raises BadRequest unless the body has exactly one of the three forms.
+    Raises BadRequest if the body has none of the three or combines them, or if the password is missing.
     """
     if credentials.refresh_token is not None:
         _refuse_combination(credentials, "refresh_token", ("login", "email", "password"))
@@ -83,17 +80,16 @@ def _read_login_name(credentials: NewSession) -> str:
 
 
 def _refuse_combination(credentials: NewSession, present: str, others: tuple[str, ...]) -> None:
-    """Raise BadRequest if any of the ``others`` stands in the body beside ``present``."""
     for other in others:
         if getattr(credentials, other) is not None:
             raise BadRequest(f"cannot be combined with {present}", code="conflicting_parameters", param=other)
 
 
 async def _user_by_password(request: web.Request, login_or_email: str, password: str) -> str:
-    """Return the id of the user with this name and password.
+    """Return the id of the user with this login or e-mail address and password.
 
-    An unknown name costs the same work and gets the same answer as a wrong password: Unauthorized. Only a client that
-    knows the password learns that the account is suspended.
+    Raises Unauthorized for an unknown name or a wrong password. Both cases do the same work, so that a client cannot
+    tell them apart. Raises Forbidden if the password is right but the account is suspended.
     """
     found = await request.app[STORE].users.find_credentials(login_or_email)
     matches = await request.app[PASSWORDS].verify(None if found is None else found.password_hash, password)
@@ -105,13 +101,9 @@ async def _user_by_password(request: web.Request, login_or_email: str, password:
 
 
 async def _user_by_refresh_token(request: web.Request, token: str) -> str:
-    """Use up a refresh token and return the id of its user.
-
-    Raises Unauthorized for an invalid token. The store raises Forbidden ``suspended`` for a suspended user; the token
-    then stays valid for later.
-    """
+    """Use up a refresh token and return its user's id. Raises Unauthorized for an invalid token or an ended session."""
     jti = token.partition(".")[0]
-    refreshed = await request.app[STORE].sessions.use_refresh_token(_digest(token), jti, IdempotencyKey.generate())
+    refreshed = await request.app[STORE].sessions.use_refresh_token(token_digest(token), jti, IdempotencyKey.generate())
     if refreshed is None:
         raise Unauthorized("the refresh token is unknown, used or expired")
     if refreshed.session_revoked:
@@ -125,16 +117,8 @@ async def _start_session(request: web.Request, uid: str) -> web.Response:
     token, claims = request.app[AUTH].issue(uid, LOGIN_SCOPES, config.token_ttl_seconds, time.time())
     refresh_token = f"{claims.jti}.{secrets.token_urlsafe(32)}"
     try:
-        user = await store.sessions.store_refresh_token(_digest(refresh_token), uid, config.refresh_ttl_seconds)
+        user = await store.sessions.store_refresh_token(token_digest(refresh_token), uid, config.refresh_ttl_seconds)
     except NotFound:
         raise Unauthorized("the user does not exist") from None
-    answer = {
-        "token": token, "token_type": "Bearer", "expires_in": config.token_ttl_seconds,
-        "refresh_token": refresh_token, "user": msgspec.Raw(user),
-    }  # fmt: skip
-    return encode_response(answer, status=201)
-
-
-def _digest(token: str) -> str:
-    """Return the SHA-256 of a token, in hexadecimal digits."""
-    return sha256(token.encode()).hexdigest()
+    answer = {"token": token, "token_type": "Bearer", "expires_in": config.token_ttl_seconds}
+    return encode_response({**answer, "refresh_token": refresh_token, "user": msgspec.Raw(user)}, status=201)

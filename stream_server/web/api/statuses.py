@@ -8,47 +8,35 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest
 from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
-from stream_server.web.http import query, validation
+from stream_server.web.http import fields, query
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
-from stream_server.web.http.fields import (
-    HttpUrl,
-    Id,
-    Language,
-    Latitude,
-    Login,
-    Longitude,
-    NonNegativeInt,
-    Timestamp,
-    check_meta,
-    check_name,
-    check_text,
-)
-from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.fields import HttpUrl, Id, Language, Latitude, Login, Longitude, NonNegativeInt, Timestamp
+from stream_server.web.http.idempotency import answer_write, read_keyed_body
 from stream_server.web.http.paging import IdsQuery
 from stream_server.web.http.responses import created_response, json_response, list_response
 
 MAX_MEDIA = 4
-"""Most media links of one status."""
 
 
 class GeoPoint(StatusLocation, frozen=True, forbid_unknown_fields=True):
-    """A point, in degrees (WGS 84)."""
+    """A point on the Earth, longitude and latitude in degrees (WGS 84)."""
 
     lon: Longitude
     lat: Latitude
 
 
+CountryCode = Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="an ISO 3166-1 alpha-2 country code")]
+
+
 class NamedPlace(StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A named place. ``box`` is west, south, east, north in degrees; west > east crosses longitude 180."""
+    """A named place. ``box`` is west, south, east, north in degrees. If west > east, it crosses longitude 180."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
-    country: (
-        Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="an ISO 3166-1 alpha-2 country code")] | None
-    ) = None
+    country: CountryCode | None = None
     box: tuple[Longitude, Latitude, Longitude, Latitude] | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.name)
+        fields.check_name(self.name)
         if self.box is not None and (self.box[1] >= self.box[3] or self.box[0] == self.box[2]):
             raise ValueError("`box` must have south below north, and west different from east")
 
@@ -60,8 +48,11 @@ class MediaLink(StatusMedia, frozen=True, forbid_unknown_fields=True):
     type: Literal["image", "video", "gif", "audio"]
 
 
+GroupToPostIn = Annotated[Id, Meta(description="the group to post in; a reply always goes to the group of its parent")]
+
+
 class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of ``POST /v1/statuses``. An empty ``message`` needs an ``origin``, which makes the status a repost."""
+    """The body of ``POST /v1/statuses``: a ``message``, a repost (``origin`` alone), or a quote (both)."""
 
     message: str = ""
     location: GeoPoint | None = None
@@ -71,19 +62,16 @@ class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lang: Language | None = None
     media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = msgspec.field(default_factory=list)
     meta: dict[str, Any] | None = None
-    group: (
-        Annotated[Id, Meta(description="the group to post in; a reply always goes to the group of its parent")] | None
-    ) = None
+    group: GroupToPostIn | None = None
 
     def __post_init__(self) -> None:
-        check_text("message", self.message, allowed_controls="\n\t")
+        fields.check_text("message", self.message, allowed_controls="\n\t")
         if self.meta is not None:
-            check_meta(self.meta)
+            fields.check_meta(self.meta)
 
 
-TextSpan = Annotated[
-    tuple[NonNegativeInt, NonNegativeInt], Meta(description="start and end in the text, in code points")
-]
+_SPAN = "start and end in the text, in code points"
+TextSpan = Annotated[tuple[NonNegativeInt, NonNegativeInt], Meta(description=_SPAN)]
 
 
 class MentionEntity(msgspec.Struct):
@@ -120,7 +108,7 @@ class StatusEntities(msgspec.Struct):
 
 
 class EmbeddedStatus(msgspec.Struct):
-    """A status inside another one. It does not embed a further status."""
+    """A reposted or quoted status, as a member of the repost or quote. It does not embed its own original."""
 
     id: Id
     uid: Id
@@ -144,7 +132,7 @@ class EmbeddedStatus(msgspec.Struct):
 
 
 class Status(EmbeddedStatus, kw_only=True):
-    """A status. ``original`` is present if it reposts or quotes another; null if that is deleted or not visible."""
+    """A status. A repost or quote has ``original``: the other status, or null if that is deleted or not visible."""
 
     original: EmbeddedStatus | UnsetType | None = UNSET
 
@@ -157,17 +145,17 @@ class StatusesById(msgspec.Struct):
 
 async def post(request: web.Request) -> web.Response:
     """``POST /v1/statuses``: post a status; the log has the status before the server answers."""
-    new_status, body = await validation.read_body_as(NewStatus, request)
-    _check_status_message(new_status, request.app[CONFIG].message_max_chars)
-    key = read_idempotency_key(request, body)
+    new_status, key = await read_keyed_body(NewStatus, request)
+    check_message_text(new_status.message, request.app[CONFIG].message_max_chars)
+    if not new_status.message and new_status.origin is None:
+        raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")
     status = await request.app[STORE].statuses.create(request[CLAIMS].sub, new_status, key)
     return created_response(status, "/v1/statuses/")
 
 
 async def get(request: web.Request) -> web.Response:
     """``GET /v1/statuses/{id}``: read one status."""
-    status_id = query.read_path_id(request)
-    return json_response(await request.app[STORE].statuses.get(request[CLAIMS].sub, status_id))
+    return json_response(await request.app[STORE].statuses.get(request[CLAIMS].sub, query.read_path_id(request)))
 
 
 async def get_many(request: web.Request) -> web.Response:
@@ -178,24 +166,12 @@ async def get_many(request: web.Request) -> web.Response:
 
 async def delete(request: web.Request) -> web.Response:
     """``DELETE /v1/statuses/{id}``: delete one of the caller's own statuses."""
-    status_id = query.read_path_id(request)
-    await request.app[STORE].statuses.delete(request[CLAIMS].sub, status_id, read_idempotency_key(request))
-    return web.Response(status=204)
+    return await answer_write(request, request.app[STORE].statuses.delete)
 
 
 def check_message_text(message: str, max_chars: int) -> None:
-    """Raise BadRequest for the text of a status or a comment that is too long, or only white space.
-
-    ``max_chars`` counts code points; it is the setting ``message_max_chars``. An empty text passes.
-    """
+    """Raise BadRequest if a text has more than ``max_chars`` code points or only white space. Empty text is valid."""
     if len(message) > max_chars:
         raise BadRequest(f"at most {max_chars} code points", param="message")
     if message and not message.strip():
         raise BadRequest("must not be only white space", param="message")
-
-
-def _check_status_message(new_status: NewStatus, max_chars: int) -> None:
-    """Raise BadRequest for an invalid message. Only a repost may have an empty one."""
-    check_message_text(new_status.message, max_chars)
-    if not new_status.message and new_status.origin is None:
-        raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")

@@ -3,10 +3,9 @@
 import msgspec
 from aiohttp import web
 
-from stream_server.web.http import query
-from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.idempotency import read_idempotency_key
-from stream_server.web.http.paging import PageQuery
+from stream_server.web.http import paging
+from stream_server.web.http.app_keys import STORE
+from stream_server.web.http.idempotency import write_by_path_id
 from stream_server.web.http.responses import json_response, page_response
 
 
@@ -18,17 +17,15 @@ class SuspensionState(msgspec.Struct):
 
 async def suspend(request: web.Request) -> web.Response:
     """``PUT /v1/admin/suspensions/{id}``: suspend a user and end the user's streams; repeating has no effect."""
-    uid, key = query.read_path_id(request), read_idempotency_key(request)
-    return json_response(await request.app[STORE].suspensions.suspend(request[CLAIMS].sub, uid, key))
+    return json_response(await write_by_path_id(request, request.app[STORE].suspensions.suspend))
 
 
 async def reinstate(request: web.Request) -> web.Response:
     """``DELETE /v1/admin/suspensions/{id}``: end the suspension of a user; repeating has no effect."""
-    uid, key = query.read_path_id(request), read_idempotency_key(request)
-    return json_response(await request.app[STORE].suspensions.reinstate(request[CLAIMS].sub, uid, key))
+    return json_response(await write_by_path_id(request, request.app[STORE].suspensions.reinstate))
 
 
 async def list_suspended(request: web.Request) -> web.Response:
-    """``GET /v1/admin/suspensions``: list the suspended users, newest first, each with ``since``."""
-    page = query.parsed_query(request, PageQuery).page_request()
+    """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, each with ``since``."""
+    page = paging.read_page_request(request)
     return page_response("users", *await request.app[STORE].suspensions.list_suspended(page))

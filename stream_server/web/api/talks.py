@@ -1,4 +1,4 @@
-"""Talks: private conversations among fixed users, and their messages."""
+"""Talks: private conversations among a fixed set of users, and their messages."""
 
 from typing import Annotated
 
@@ -6,44 +6,40 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.web.http import paging, query, validation
+from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.fields import Cursor, DisplayName, Id, Login, Timestamp, check_name, check_text
-from stream_server.web.http.idempotency import read_idempotency_key
+from stream_server.web.http.fields import Body, DisplayName, Id, Login, Timestamp, check_text
+from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.responses import created_response, json_response
 
 MAX_OTHERS = 49
-"""Most users that a talk has beside the one who opens it."""
-
 MAX_MESSAGE_CHARS = 2000
-"""Longest message, in code points."""
-
-UnreadMessageCount = Annotated[
-    int, Meta(ge=0, le=100, description="messages after the read mark; counting stops at 100")
-]
+_UNREAD = "messages after the read mark; counting stops at 100"
+UnreadMessageCount = Annotated[int, Meta(ge=0, le=100, description=_UNREAD)]
 
 
-class NewTalk(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/talks``. Two users have one talk without a name; more users get a new talk each time."""
+class NewTalk(Body):
+    """The body of ``POST /v1/talks``: the other users, and a name if the talk has more than two users.
+
+    Two users have a single talk with each other, without a name. Opening it again returns the same talk. Three or more
+    users get a new talk with each request.
+    """
 
     people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, without the caller")]
     name: Annotated[DisplayName, Meta(description="only for a talk of more than two users")] | None = None
 
-    def __post_init__(self) -> None:
-        if self.name is not None:
-            check_name(self.name)
 
-
-class NewTalkMessage(msgspec.Struct, forbid_unknown_fields=True):
+class NewTalkMessage(Body):
     """The body of ``POST /v1/talks/{id}/messages``."""
 
     message: Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE_CHARS)]
 
     def __post_init__(self) -> None:
+        """Raise ValueError for a blank message, and for control characters other than line feed and tab."""
         check_text("message", self.message, allowed_controls="\n\t", may_be_blank=False)
 
 
-class TalkReadMark(msgspec.Struct, forbid_unknown_fields=True):
+class TalkReadMark(Body):
     """The body of ``PUT /v1/talks/{id}/read``: the id of the newest message that the caller has read."""
 
     id: Id
@@ -60,16 +56,14 @@ class TalkMessage(msgspec.Struct):
     posted: Timestamp
 
 
-class TalkMessagePage(msgspec.Struct):
-    """A page of messages. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end."""
+class TalkMessagePage(paging.PageAnswer):
+    """A page of the messages of a talk."""
 
     messages: list[TalkMessage]
-    next: Cursor | None
-    prev: Cursor | None
 
 
 class Talk(msgspec.Struct):
-    """A talk. ``last_message`` is omitted if the caller can see no message in it."""
+    """A private conversation. ``last_message`` is omitted if the caller can see no message in it."""
 
     id: Id
     people: Annotated[list[Id], Meta(description="all users in the talk, first the one who opened it")]
@@ -79,31 +73,28 @@ class Talk(msgspec.Struct):
     last_message: TalkMessage | UnsetType = UNSET
 
 
-class TalkPage(msgspec.Struct):
-    """A page of talks. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end."""
+class TalkPage(paging.PageAnswer):
+    """A page of talks."""
 
     talks: list[Talk]
-    next: Cursor | None
-    prev: Cursor | None
 
 
 class TalkReadState(msgspec.Struct):
-    """The newest message that the caller has read, and the number of unread messages."""
+    """The id of the newest message that the caller has read, and the number of unread messages."""
 
     read: Id
     unread: UnreadMessageCount
 
 
 async def open_talk(request: web.Request) -> web.Response:
-    """``POST /v1/talks``: open a talk; two users who have one already get it back with status 200."""
-    new_talk, body = await validation.read_body_as(NewTalk, request)
-    key = read_idempotency_key(request, body)
+    """``POST /v1/talks``: open a talk; for two users who have a talk already, return that talk with status 200."""
+    new_talk, key = await read_keyed_body(NewTalk, request)
     talk, is_new = await request.app[STORE].talks.open(request[CLAIMS].sub, new_talk.people, new_talk.name, key)
     return created_response(talk, "/v1/talks/") if is_new else json_response(talk)
 
 
 async def list_own(request: web.Request) -> web.Response:
-    """``GET /v1/talks``: list the caller's talks, those with the latest message first."""
+    """``GET /v1/talks``: list the caller's talks, the talk with the latest message first."""
     return await paging.page_of_caller(request, "talks", request.app[STORE].talks.list_talks)
 
 
@@ -115,8 +106,7 @@ async def get(request: web.Request) -> web.Response:
 async def send_message(request: web.Request) -> web.Response:
     """``POST /v1/talks/{id}/messages``: send a message; the log has the message before the server answers."""
     talk_id = query.read_path_id(request)
-    new_message, body = await validation.read_body_as(NewTalkMessage, request)
-    key = read_idempotency_key(request, body)
+    new_message, key = await read_keyed_body(NewTalkMessage, request)
     message = await request.app[STORE].talks.send_message(request[CLAIMS].sub, talk_id, new_message.message, key)
     return created_response(message, f"/v1/talks/{talk_id}/messages/")
 
@@ -133,8 +123,7 @@ async def list_messages(request: web.Request) -> web.Response:
 
 
 async def mark_read(request: web.Request) -> web.Response:
-    """``PUT /v1/talks/{id}/read``: mark messages as read, up to an id; the mark never moves back."""
+    """``PUT /v1/talks/{id}/read``: mark the messages up to an id as read; an id below the read mark changes nothing."""
     talk_id = query.read_path_id(request)
-    mark, body = await validation.read_body_as(TalkReadMark, request)
-    key = read_idempotency_key(request, body)
+    mark, key = await read_keyed_body(TalkReadMark, request)
     return json_response(await request.app[STORE].talks.mark_read(request[CLAIMS].sub, talk_id, mark.id, key))

@@ -1,8 +1,7 @@
 """Tickets: a ticket opens one stream within 30 seconds. It is the only credential that a URL may carry.
 
-A browser's EventSource cannot set headers. Its page requests a ticket with the token in a header, and opens the stream
-with the ticket in the URL. URLs end up in logs and histories, so a ticket works only once. The stream has the scopes of
-the token, and ends with it. ``web.http.authentication`` reads and redeems tickets.
+A browser's EventSource cannot set headers, so its page first requests a ticket, with the token in a header. URLs end
+up in logs and histories, so a ticket works only once. The stream has the token's scopes, and ends when the token ends.
 """
 
 import secrets
@@ -13,14 +12,11 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.authentication import ticket_digest
+from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.responses import encode_response
 
 TICKET_BYTES = 32
-"""Random bytes of a ticket."""
-
 TICKET_TTL_SECONDS = 30
-"""Lifetime of a ticket, in seconds."""
 
 
 class Ticket(msgspec.Struct):
@@ -31,7 +27,7 @@ class Ticket(msgspec.Struct):
 
 
 async def issue_ticket(request: web.Request) -> web.Response:
-    """``POST /v1/streams/ticket``: issue a ticket that opens one stream instead of the token, within 30 seconds."""
+    """``POST /v1/streams/ticket``: issue a ticket, which opens one stream without a token within 30 seconds."""
     ticket, claims = secrets.token_urlsafe(TICKET_BYTES), msgspec.json.encode(request[CLAIMS])
-    await request.app[STORE].tickets.store(ticket_digest(ticket), claims, TICKET_TTL_SECONDS)
+    await request.app[STORE].tickets.store(token_digest(ticket), claims, TICKET_TTL_SECONDS)
     return encode_response({"ticket": ticket, "expires_in": TICKET_TTL_SECONDS}, status=201)

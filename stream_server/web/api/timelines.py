@@ -2,37 +2,29 @@
 
 from typing import Annotated, Literal
 
-import msgspec
 from aiohttp import web
 from msgspec import Meta
 
 from stream_server.web.api.statuses import Status
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.fields import Cursor
-from stream_server.web.http.paging import NumberedPageQuery
+from stream_server.web.http.paging import NumberedPageQuery, PageAnswer
 from stream_server.web.http.responses import page_response
 
-TimelineOrder = Annotated[
-    Literal["time", "importance"],
-    Meta(
-        description="newest first, or by the reactions of other users; a cursor of one order is invalid for the other"
-    ),
-]
+_ORDERS = "newest first, or by the reactions of other users; a cursor of one order is invalid for the other"
+TimelineOrder = Annotated[Literal["time", "importance"], Meta(description=_ORDERS)]
 
 
 class HomeTimelineQuery(NumberedPageQuery, frozen=True, forbid_unknown_fields=True):
-    """A page of the home timeline."""
+    """The query of one page of the home timeline, with the order of the statuses."""
 
     order: TimelineOrder = "time"
 
 
-class StatusPage(msgspec.Struct):
-    """A page of statuses. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end of the list."""
+class StatusPage(PageAnswer):
+    """A page of statuses."""
 
     statuses: list[Status]
-    next: Cursor | None
-    prev: Cursor | None
 
 
 async def home_timeline(request: web.Request) -> web.Response:
@@ -59,7 +51,7 @@ async def mention_timeline(request: web.Request) -> web.Response:
 
 
 async def favorite_statuses(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/favorites``: list the caller's favorites that are still visible, the latest favorite first."""
+    """``GET /v1/users/me/favorites``: list the caller's favorites that are still visible, last added first."""
     return await paging.page_of_caller(request, "statuses", request.app[STORE].timelines.read_favorites)
 
 
@@ -80,9 +72,8 @@ async def list_conversation(request: web.Request) -> web.Response:
 
 async def hashtag_timeline(request: web.Request) -> web.Response:
     """``GET /v1/tags/{tag}/statuses``: list the recent statuses with a hashtag, newest first."""
-    asked, tag = query.parsed_query(request, NumberedPageQuery), request.match_info["tag"]
-    page = await request.app[STORE].timelines.read_tag(request[CLAIMS].sub, tag, asked.page_request())
-    return page_response("statuses", *page)
+    read_tag, tag = request.app[STORE].timelines.read_tag, request.match_info["tag"]
+    return page_response("statuses", *await read_tag(request[CLAIMS].sub, tag, paging.read_page_request(request)))
 
 
 async def list_timeline(request: web.Request) -> web.Response:

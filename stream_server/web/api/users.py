@@ -8,48 +8,26 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.http import query, validation
+from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import CLAIMS, PASSWORDS, STORE
-from stream_server.web.http.fields import (
-    LOGIN_PATTERN,
-    Cursor,
-    DisplayName,
-    Email,
-    HttpUrl,
-    Id,
-    Language,
-    Login,
-    NonNegativeInt,
-    Password,
-    PatchBody,
-    Timestamp,
-    check_name,
-    check_text,
-)
-from stream_server.web.http.idempotency import read_idempotency_key
-from stream_server.web.http.paging import IdsQuery
+from stream_server.web.http.fields import Body, DisplayName, Email, Id, Language, Login, NonNegativeInt, Timestamp
+from stream_server.web.http.idempotency import read_keyed_body
+from stream_server.web.http.paging import IdsQuery, PageAnswer
 from stream_server.web.http.responses import created_response, encode_response, json_response, list_response
 
 MAX_ACCOUNTS = 1000
-"""Most accounts that an administrator creates with one request."""
-
-Bio = Annotated[
-    str,
-    Meta(min_length=1, max_length=500, description="1 to 500 code points, no control characters other than line feed"),
-]
+_BIO_LIMITS = "1 to 500 code points, no control characters other than line feed"
+Bio = Annotated[str, Meta(min_length=1, max_length=500, description=_BIO_LIMITS)]
 PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
 
 
-class NewUser(msgspec.Struct, forbid_unknown_fields=True):
+class NewUser(Body):
     """The body of ``POST /v1/users``."""
 
     login: Login
     name: DisplayName
     email: Email
-    password: Password
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
+    password: fields.Password
 
 
 class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,29 +38,21 @@ class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Availability(msgspec.Struct):
-    """Whether a new user could take the login and the e-mail address; only those in the query are answered."""
+    """Whether a new user could take the login and the e-mail address. A member that the query lacks is omitted."""
 
     login: bool | UnsetType = UNSET
     email: bool | UnsetType = UNSET
 
 
-class UserChanges(PatchBody):
+class UserChanges(fields.PatchBody):
     """The body of ``PATCH /v1/users/me``. Omitted members stay unchanged; null clears an optional member."""
 
     name: DisplayName | UnsetType = UNSET
     bio: Bio | UnsetType | None = UNSET
-    url: HttpUrl | UnsetType | None = UNSET
+    url: fields.HttpUrl | UnsetType | None = UNSET
     place: PlaceText | UnsetType | None = UNSET
     lang: Language | UnsetType | None = UNSET
     protected: bool | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        if self.name is not UNSET:
-            check_name(self.name)
-        if isinstance(self.bio, str):
-            check_text("bio", self.bio, allowed_controls="\n", may_be_blank=False)
-        if isinstance(self.place, str):
-            check_text("place", self.place, may_be_blank=False)
 
 
 class User(msgspec.Struct):
@@ -103,13 +73,13 @@ class User(msgspec.Struct):
 
 
 class OwnUser(User, kw_only=True):
-    """The caller's own user, with the e-mail address. It is null for an account created without one."""
+    """The caller's own user, with the e-mail address, which is null for an account created without one."""
 
     email: str | None
 
 
 class ListedUser(User, kw_only=True):
-    """A user in a list of users; ``since`` is when the user was added, for example began to follow."""
+    """A user in a list of users. ``since`` is when the user came into the list, for example began to follow."""
 
     since: Annotated[Timestamp, Meta(description="omitted if the list does not record it")] | UnsetType = UNSET
 
@@ -120,32 +90,27 @@ class UsersById(msgspec.Struct):
     users: list[User]
 
 
-class UserPage(msgspec.Struct):
-    """A page of users. Pass ``next`` as ``before``, ``prev`` as ``after``; null at the end of the list."""
+class UserPage(PageAnswer):
+    """A page of users."""
 
     users: list[ListedUser]
-    next: Cursor | None
-    prev: Cursor | None
 
 
-class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
+class NewAccount(Body):
     """One user that an administrator creates. The account has no password, so it cannot log in."""
 
     login: Login
     name: DisplayName
 
-    def __post_init__(self) -> None:
-        check_name(self.name)
 
-
-class NewAccounts(msgspec.Struct, forbid_unknown_fields=True):
+class NewAccounts(Body):
     """The body of ``POST /v1/admin/users``: 1 to 1,000 accounts."""
 
     users: Annotated[list[NewAccount], Meta(min_length=1)]
 
 
 class AccountResult(msgspec.Struct):
-    """The user that has the login now; ``created`` is false if the user existed before the request."""
+    """The user with the requested login. ``created`` is false if the user existed before the request."""
 
     id: Id
     login: Login
@@ -161,8 +126,7 @@ class AccountResults(msgspec.Struct):
 async def sign_up(request: web.Request) -> web.Response:
     """``POST /v1/users``: create a user; the answer includes the e-mail address.
 
-    An Idempotency-Key has no effect, because keys belong to users and this user does not exist yet. A client that
-    repeats the request gets the error ``login_taken``.
+    An Idempotency-Key has no effect, because a key belongs to an existing user. A repetition gets ``login_taken``.
     """
     new_user, _ = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
@@ -194,7 +158,7 @@ async def get(request: web.Request) -> web.Response:
 async def get_by_login(request: web.Request) -> web.Response:
     """``GET /v1/users/by-login/{login}``: read one user by login; letter case does not matter."""
     login = request.match_info["login"]
-    if not LOGIN_PATTERN.fullmatch(login):
+    if not fields.LOGIN_PATTERN.fullmatch(login):
         raise NotFound("there is no such user")
     return json_response(await request.app[STORE].users.get_by_login(request[CLAIMS].sub, login))
 
@@ -205,31 +169,22 @@ async def get_me(request: web.Request) -> web.Response:
 
 
 async def update(request: web.Request) -> web.Response:
-    """``PATCH /v1/users/me``: change the caller's profile, or whether only approved followers may read the caller."""
-    changes, body = await validation.read_body_as(UserChanges, request)
-    key = read_idempotency_key(request, body)
+    """``PATCH /v1/users/me``: change the caller's profile; ``protected`` shows statuses to approved followers only."""
+    changes, key = await read_keyed_body(UserChanges, request)
     return json_response(await request.app[STORE].users.update(request[CLAIMS].sub, changes.present_members(), key))
 
 
 async def create_accounts(request: web.Request) -> web.Response:
-    """``POST /v1/admin/users``: create users without passwords, for example to replay a recording.
-
-    If a login exists already, the answer names its user.
-    """
-    asked, body = await validation.read_body_as(NewAccounts, request)
+    """``POST /v1/admin/users``: create users without passwords, or find those whose login exists already."""
+    asked, key = await read_keyed_body(NewAccounts, request)
     if len(asked.users) > MAX_ACCOUNTS:
         raise TooLarge(f"at most {MAX_ACCOUNTS} users", code="too_many", param="users")
-    key = read_idempotency_key(request, body)
     results = await request.app[STORE].users.create_many([(user.login, user.name) for user in asked.users], key)
     return encode_response(AccountResults([AccountResult(*result) for result in results]))
 
 
 def _refuse_taken(availability: dict[str, bool]) -> None:
-    """Raise Conflict for a login or an e-mail address that is taken.
-
-    The check comes before the costly password hash. The store decides again when it creates the user, so two
-    simultaneous requests cannot both take a login.
-    """
+    """Raise Conflict for a taken login or e-mail address, to save the costly password hash. The store checks again."""
     for name, is_free in availability.items():
         if not is_free:
             raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)

@@ -6,17 +6,13 @@ serves the stream like any other, and a framing encodes each message in the dial
 ``status_text``      the text and the place of a status, as both dialects need them
 ``connect_limit``    limits how often a user connects
 ``v1``               handlers of the v1.1 streams
-``v1_oauth``         finds the token of OAuth 1.0a
-``v1_parameters``    reads the parameters of v1.1
+``v1_parameters``    reads the token and the parameters of v1.1
 ``v1_framing``       encodes messages in v1.1 format
-``v1_status``        renders a status in v1.1 format
-``v1_user``          renders a user in v1.1 format
+``v1_status``        renders statuses and users in v1.1 format
 ``v2``               handlers of the v2 streams
-``v2_query``         reads the query of a v2 request
-``v2_fields``        reads which members of Tweets, users, places and media a client wants
+``v2_parameters``    reads the query of a v2 request, and which members of Tweets a client wants
 ``v2_problem``       renders errors in v2 format
 ``v2_framing``       encodes messages in v2 format
 ``v2_status``        renders a status as a Tweet of v2
-``v2_rules``         handlers for saved rules
-``v2_rule_answers``  renders the answers about saved rules
+``v2_rules``         handlers for saved rules, and their answers
 """

@@ -1,7 +1,4 @@
-"""The text and the place of a status, as the dialects render them.
-
-In a dialect the text of a repost is that of its original behind ``RT @login: ``, and a place has an id.
-"""
+"""The text and the place of a status, as the dialects render them. A repost's text begins with ``RT @login: ``."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -13,44 +10,33 @@ Json = dict[str, Any]
 REPOST_PREFIX = "RT @{}: "
 """Begins the text of a repost; filled with the login of the original's author."""
 
-REPOST_MENTION_START = len("RT ")
-"""Index of the mention in the prefix."""
-
 
 class StatusText(NamedTuple):
-    """A text and its entities, whose indices count code points."""
+    """A status's text and its entities (mentions, hashtags, cashtags, links). Their indices count code points."""
 
     text: str
     entities: Json
 
 
 def status_text(status: Json) -> StatusText:
-    """Return the text of a status. For a repost it is the original's text, with the prefix and shifted entities."""
+    """Return the text and entities of a status. A repost has ``RT @login: `` and then the original's text."""
     original = status.get("original")
     if not original or status["message"]:
         return StatusText(status["message"], status["entities"])
     prefix = REPOST_PREFIX.format(original["login"])
-    entities = {
-        kind: [_shift_entity(entity, len(prefix)) for entity in found] for kind, found in original["entities"].items()
-    }
-    author = {
-        "login": original["login"],
-        "id": original["uid"],
-        "indices": [REPOST_MENTION_START, len(prefix) - len(": ")],
-    }
+    shift, found = len(prefix), original["entities"].items()
+    entities = {kind: [_shift_entity(entity, shift) for entity in members] for kind, members in found}
+    mention_span = [len("RT "), shift - len(": ")]
+    author = {"login": original["login"], "id": original["uid"], "indices": mention_span}
     return StatusText(prefix + original["message"], {**entities, "mentions": [author, *entities["mentions"]]})
 
 
 def _shift_entity(entity: Json, by: int) -> Json:
-    """Return the entity with its indices moved by ``by`` code points."""
     start, end = entity["indices"]
     return {**entity, "indices": [start + by, end + by]}
 
 
 def place_id(place: Json) -> str:
-    """Return an id of sixteen hexadecimal digits, in the format of Twitter's ids.
-
-    This server's places have no ids, so the id is a hash. Places with the same name, country and box get the same id.
-    """
+    """Return a place's id in Twitter's format, sixteen hexadecimal digits: a hash of its name, country and box."""
     content = msgspec.json.encode([place["name"], place.get("country"), place.get("box")])
     return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -1,7 +1,6 @@
-"""Handlers of the v1.1 streams: ``/1.1/statuses/filter.json``, ``sample.json`` and ``firehose.json``.
+"""Handlers of Twitter's v1.1 streams: ``/1.1/statuses/filter.json``, ``sample.json`` and ``firehose.json``.
 
-What a stream sends depends on its parameters, never on the user. An error is a short text with the status that v1.1
-gives it. The token is a bearer token, or stands in a request of OAuth 1.0a.
+What a stream sends depends on its parameters, never on the user. An error is a short text with v1.1's HTTP status.
 """
 
 import math
@@ -12,17 +11,10 @@ from filters.kind import Kinds
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unauthorized
 from stream_server.hub.framing import Framing
-from stream_server.web.dialects import v1_oauth
+from stream_server.web.dialects import v1_parameters
 from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
-from stream_server.web.dialects.v1_parameters import (
-    common_filters,
-    excludes_all_statuses,
-    read_count,
-    read_framing_options,
-    read_predicates,
-    read_v1_parameters,
-)
+from stream_server.web.dialects.v1_parameters import find_token, read_v1_parameters
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
@@ -33,17 +25,17 @@ SAMPLE_PERCENT = "1"
 """Percentage of the public statuses that ``statuses/sample`` sends."""
 
 V1_STATUS_CODES = {400: 406, 405: 405, 415: 406, 429: 420}
-"""v1.1's status for each of this server's that differs."""
+"""For each of this server's error statuses that v1.1 does not use, the status that v1.1 uses instead. 405 stays."""
 
 REASON_420 = "Enhance Your Calm"
 """Reason phrase of status 420, which HTTP does not define."""
 
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
-    """Serve ``statuses/filter``: statuses that match any of track, follow and locations, and match language."""
+    """Serve ``statuses/filter``: statuses in ``language`` that match ``track``, ``follow`` or ``locations``."""
     await count_connect(request)
     parameters = await read_v1_parameters(request)
-    return await _plan_and_open(request, "statuses/filter", read_predicates(parameters))
+    return await _plan_and_open(request, "statuses/filter", v1_parameters.read_predicates(parameters))
 
 
 async def sample_stream(request: web.Request) -> web.StreamResponse:
@@ -59,16 +51,16 @@ async def firehose_stream(request: web.Request) -> web.StreamResponse:
 
 
 async def read_token(request: web.Request) -> str:
-    """Return the token from any place where v1.1 allows one; raise Unauthorized if there is none."""
+    """Return the token in the Authorization header, else in ``oauth_token``. Raises Unauthorized if both are absent."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    token = v1_oauth.find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
+    token = find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
     if len(headers) > 1 or token is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
     return token
 
 
 def error_response(error: ApiError) -> web.Response:
-    """Return the answer for ``error``: its message as plain text, with v1.1's status."""
+    """Return the HTTP response for ``error``: its message as plain text, with the status that v1.1 uses for it."""
     status = 416 if error.param == "count" else V1_STATUS_CODES.get(error.status, error.status)
     response = web.Response(text=f"{error.message}\n", status=status, reason=REASON_420 if status == 420 else None)
     response.headers[hdrs.CACHE_CONTROL] = "no-store"
@@ -80,25 +72,20 @@ def error_response(error: ApiError) -> web.Response:
 
 
 V1_DIALECT = Dialect(error_response, read_token)
-"""The error format and the token reader of all v1.1 routes."""
 
 
 async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, str]) -> web.StreamResponse:
-    """Check all parameters and open the stream. Every error comes before the first byte of the answer."""
     parameters = await read_v1_parameters(request)
-    count = read_count(parameters, request[CLAIMS].scopes)
-    no_statuses = excludes_all_statuses(parameters)
-    filters |= common_filters(parameters)
-    plan = await _plan(request, filters, select_v1_framing(read_framing_options(request, stream, parameters)), count)
+    count = v1_parameters.read_count(parameters, request[CLAIMS].scopes)
+    no_statuses = v1_parameters.excludes_all_statuses(parameters)
+    filters |= v1_parameters.common_filters(parameters)
+    options = v1_parameters.read_framing_options(request, stream, parameters)
+    plan = await _plan(request, filters, select_v1_framing(options), count)
     return await open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """Return the plan of a stream.
-
-    A ``backfill_count`` of 0 starts at the head. Another one starts so many statuses earlier; a negative one also ends
-    the stream at the head.
-    """
+    """Plan a stream from ``abs(backfill_count)`` posts before the head. A count below 0 ends the stream at the head."""
     if not backfill_count:
         return await plan_stream(request, filters, framing, impersonal=True)
     head = request.app[HUB].head
@@ -108,6 +95,6 @@ async def _plan(request: web.Request, filters: dict[str, str], framing: Framing,
 
 
 def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:
-    """Return the plan without any statuses, for a ``filter_level`` that no status here reaches."""
+    """Return the plan with a filter that matches nothing. Call it only if ``filter_level`` excludes all statuses."""
     nothing = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
     return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=nothing))

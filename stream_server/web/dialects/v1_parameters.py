@@ -1,4 +1,4 @@
-"""Reads the parameters of v1.1 and translates them into those of ``/v1/stream``.
+"""Reads the token and the parameters of v1.1, and translates the parameters into those of ``/v1/stream``.
 
 Errors have the texts and statuses of v1.1. Unknown names are ignored, because some clients misspell names. An empty
 value counts as absent.
@@ -7,6 +7,7 @@ value counts as absent.
 import math
 import re
 from collections.abc import Collection, Mapping
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -32,14 +33,21 @@ MAX_BACKFILL_COUNT = 150_000
 """Most earlier statuses that a client may request with ``count``."""
 
 PUBLIC_KINDS = {"kinds": "post,delete"}
-"""The kinds of entries that public v1.1 streams send."""
+"""The kinds of entries that Twitter's public v1.1 streams send."""
 
+TOKEN_PARAMETER = "oauth_token"  # noqa: S105 - the name of a parameter
+"""Parameter of OAuth 1.0a (RFC 5849 §3.5) that carries an access token of this server, which is sufficient proof.
+
+The server ignores the signature, because it never issues the two secrets that a signature proves.
+"""
+
+_HEADER_PARAMETER = re.compile(r'([a-z_]{1,40})\s*=\s*"([^"]*)"')
 _COUNT = re.compile(r"-?[0-9]{1,9}")
 _IDS = re.compile(r"[0-9,\s]+")
 
 
 async def read_v1_parameters(request: web.Request) -> dict[str, str]:
-    """Return the non-empty parameters of the query and the form; repeated lists are joined."""
+    """Return the nonempty parameters of query and form. Values of a repeated list like ``track`` are comma-joined."""
     if V1_PARAMETERS not in request:
         max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
         pairs = await read_stream_parameters(request, max_bytes, LIST_SEPARATORS)
@@ -48,17 +56,14 @@ async def read_v1_parameters(request: web.Request) -> dict[str, str]:
 
 
 def read_framing_options(request: web.Request, stream: str, parameters: Mapping[str, str]) -> V1FramingOptions:
-    """Return the framing that the client requests. An undocumented value counts as off."""
-    return V1FramingOptions(
-        stream,
-        delimited=parameters.get("delimited", "").lower() == "length",
-        stall_warnings=parameters.get("stall_warnings", "").lower() == "true",
-        chunked=supports_chunked(request),
-    )
+    """Return the message format that the client requests. An option with an unknown value counts as off."""
+    delimited = parameters.get("delimited", "").lower() == "length"
+    stall_warnings = parameters.get("stall_warnings", "").lower() == "true"
+    return V1FramingOptions(stream, delimited, stall_warnings, supports_chunked(request))
 
 
 def read_predicates(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters of ``statuses/filter``; raise NotAcceptable if there is none, or if a value is invalid."""
+    """Return the filters track, follow and locations. Raises NotAcceptable if all are absent or one is invalid."""
     filters = {name: parameters[name] for name in FILTER_PARAMETERS if name in parameters}
     if not filters:
         raise NotAcceptable("No filter parameters found. Expect at least one parameter: follow track locations")
@@ -69,12 +74,12 @@ def read_predicates(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def common_filters(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters that every v1.1 stream has: the public kinds, and ``language`` if it is present."""
+    """Return the filters of every v1.1 stream: the kinds ``post`` and ``delete``, and ``language`` if requested."""
     return PUBLIC_KINDS | ({"language": parameters["language"]} if "language" in parameters else {})
 
 
 def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
-    """Return whether ``filter_level`` is above that of every status here; raise NotAcceptable for an invalid one."""
+    """Return whether ``filter_level`` excludes all statuses of this server. Raises NotAcceptable if it is unknown."""
     level = parameters.get("filter_level", "none").lower()
     if level not in FILTER_LEVELS:
         raise NotAcceptable(f"filter_level must be one of {', '.join(FILTER_LEVELS)}", param="filter_level")
@@ -82,10 +87,9 @@ def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
 
 
 def read_count(parameters: Mapping[str, str], scopes: Collection[str]) -> int:
-    """Return how many earlier statuses the client wants first; 0 for none.
+    """Return ``count``, or 0 if it is absent. The stream starts ``abs(count)`` posts before the head.
 
-    A negative number means that the stream ends behind them. Raises BadRequest for an invalid number, or if the token
-    lacks the scope ``firehose``.
+    A negative count ends the stream at the head. Raises BadRequest if out of bounds or sent without scope ``firehose``.
     """
     text = parameters.get("count")
     if text is None:
@@ -94,17 +98,13 @@ def read_count(parameters: Mapping[str, str], scopes: Collection[str]) -> int:
         raise BadRequest("count needs the scope firehose", param="count")
     count = int(text) if _COUNT.fullmatch(text) else 0
     if not 1 <= abs(count) <= MAX_BACKFILL_COUNT:
-        raise BadRequest(
-            f"count must be a number from 1 to {MAX_BACKFILL_COUNT}, or from -1 to -{MAX_BACKFILL_COUNT}", param="count"
-        )
+        bounds = f"from 1 to {MAX_BACKFILL_COUNT}, or from -1 to -{MAX_BACKFILL_COUNT}"
+        raise BadRequest(f"count must be a number {bounds}", param="count")
     return count
 
 
 def _check_boxes(numbers: list[str]) -> None:
-    """Raise NotAcceptable for a box outside the valid degrees or, as in v1.1, one that crosses longitude 180.
-
-    The filter ``locations`` finds all other errors.
-    """
+    """Raise NotAcceptable, as v1.1 does, if a box of ``locations`` has invalid degrees or crosses longitude 180."""
     if len(numbers) % 4 or len(numbers) > 4 * MAX_BOXES or not all(map(_is_number, numbers)):
         return
     for start in range(0, len(numbers), 4):
@@ -118,8 +118,23 @@ def _check_boxes(numbers: list[str]) -> None:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether Python reads the text as a finite number. The filter accepts less, and refuses the rest itself."""
     try:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def find_token(authorization: str, parameters: Mapping[str, str]) -> str | None:
+    """Return the token in the Authorization header or, if that is absent, ``oauth_token``. None if both are absent."""
+    scheme, _, credentials = authorization.strip().partition(" ")
+    if scheme.lower() == "bearer":
+        return credentials.strip() or None
+    if scheme.lower() == "oauth":
+        return _token_in_header(credentials) or None
+    return None if scheme else parameters.get(TOKEN_PARAMETER) or None
+
+
+def _token_in_header(credentials: str) -> str | None:
+    """Return ``oauth_token`` from the ``name="value"`` pairs of an OAuth Authorization header, or None if absent."""
+    pairs = _HEADER_PARAMETER.findall(credentials)
+    return next((unquote(value) for name, value in pairs if name == TOKEN_PARAMETER), None)

@@ -1,14 +1,18 @@
-"""Renders a status in v1.1 format, and the message that a status was deleted.
+"""Renders statuses and users in Twitter's v1.1 format, and the message that a status was deleted.
 
-All functions are pure: they use only what the log entry has. Texts stay as written: ``&`` is not escaped and no text
-is truncated. Indices count code points. A repost's text begins with ``RT @login:``.
+Texts stay as written: ``&`` is not escaped and no text is truncated. Indices count code points. Members of users that
+this server does not know have Twitter's defaults: no picture, no time zone, the initial colours, and 0 for counts.
 """
 
 import hashlib
+from datetime import datetime
+from functools import lru_cache
+from time import gmtime
 
+from filters.entities import Url, extract_entities
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.position import created_ms
 from stream_server.web.dialects.status_text import Json, StatusText, place_id, status_text
-from stream_server.web.dialects.v1_user import format_timestamp, parse_iso_ms, render_user
 
 SOURCE = "web"
 """The app that posted a status. This server does not record it."""
@@ -17,24 +21,38 @@ FILTER_LEVEL = "low"
 """``filter_level`` of every status, because this server does not rate statuses."""
 
 MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
-"""v1.1's name of each media type. It has none for audio."""
-
 MEDIA_SIZES = ("thumb", "small", "medium", "large")
-"""Sizes that v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
+"""Sizes that Twitter's v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+MAX_CACHED_BIOS = 1024
+"""Descriptions whose links are cached, because authors post repeatedly."""
+
+DEFAULT_USER_MEMBERS: Json = {
+    "listed_count": 0, "favourites_count": 0,
+    "utc_offset": None, "time_zone": None, "geo_enabled": True, "verified": False,
+    "contributors_enabled": False, "is_translator": False, "is_translation_enabled": False,
+    "profile_background_color": "C0DEED", "profile_background_image_url": "",
+    "profile_background_image_url_https": "", "profile_background_tile": False,
+    "profile_image_url": "", "profile_image_url_https": "", "profile_link_color": "1DA1F2",
+    "profile_sidebar_border_color": "C0DEED", "profile_sidebar_fill_color": "DDEEF6",
+    "profile_text_color": "333333", "profile_use_background_image": True,
+    "default_profile": True, "default_profile_image": True,
+    "following": None, "follow_request_sent": None, "notifications": None,
+}  # fmt: skip
+"""Members that are equal for all users. Twitter's last three depend on the viewer; here all clients share the bytes."""
 
 
 def render_tweet(status: Json, facts: EntryFacts) -> Json:
-    """Return the status of a ``post`` entry in v1.1 format; ``status`` is its JSON in the native API."""
+    """Return a posted status in v1.1 format. ``status`` is its native JSON, ``facts`` has the authors' profiles."""
     tweet = _render_status(status, facts.author, facts.reply_to_login)
     original = status.get("original")
     if original and not status["message"]:
         tweet["retweeted_status"] = _render_status(original, facts.original_author, None)
     elif status["origin"] is not None:
-        tweet |= {
-            "is_quote_status": True,
-            "quoted_status_id": int(status["origin"]),
-            "quoted_status_id_str": status["origin"],
-        }
+        tweet |= {"is_quote_status": True, **_id_members("quoted_status_id", status["origin"])}
         if original:
             tweet["quoted_status"] = _render_status(original, facts.original_author, None)
     tweet["timestamp_ms"] = str(parse_iso_ms(status["posted"]))
@@ -42,23 +60,17 @@ def render_tweet(status: Json, facts: EntryFacts) -> Json:
 
 
 def render_delete(status: Json, deleted_ms: int) -> Json:
-    """Return v1.1's ``delete`` message, which has ids only; ``deleted_ms`` is the time in ms since 1970."""
-    ids = {
-        "id": int(status["id"]),
-        "id_str": status["id"],
-        "user_id": int(status["uid"]),
-        "user_id_str": status["uid"],
-    }
+    """Return v1.1's ``delete`` message, which has ids only. ``deleted_ms`` is the time of deletion (ms since 1970)."""
+    ids = {**_id_members("id", status["id"]), **_id_members("user_id", status["uid"])}
     return {"delete": {"status": ids, "timestamp_ms": str(deleted_ms)}}
 
 
 def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
-    """Return one status without embedded ones; ``reply_to_login`` is the login of the user it answers, if known."""
+    """Return a status in v1.1 format without its original. ``reply_to_login`` is the login of the parent's author."""
     words = status_text(status)
     return {
         "created_at": format_timestamp(parse_iso_ms(status["posted"])),
-        "id": int(status["id"]),
-        "id_str": status["id"],
+        **_id_members("id", status["id"]),
         "text": words.text,
         "source": SOURCE,
         "truncated": False,
@@ -78,7 +90,7 @@ def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: 
 
 
 def _reply_members(status: Json, reply_to_login: str | None) -> Json:
-    """Return the five reply members. A status that begins with a mention also counts as a reply to that user."""
+    """Return the five ``in_reply_to_…`` members. A status that begins with a mention counts as a reply to that user."""
     mentions = status["entities"]["mentions"]
     uid = status["in_reply_to_uid"]
     if uid is None and mentions and not status["message"][: mentions[0]["indices"][0]].strip():
@@ -86,24 +98,19 @@ def _reply_members(status: Json, reply_to_login: str | None) -> Json:
     if uid is not None and reply_to_login is None:
         reply_to_login = next((mention["login"] for mention in mentions if mention.get("id") == uid), None)
     return {
-        "in_reply_to_status_id": _to_int(status["in_reply_to"]),
-        "in_reply_to_status_id_str": status["in_reply_to"],
-        "in_reply_to_user_id": _to_int(uid),
-        "in_reply_to_user_id_str": uid,
+        **_id_members("in_reply_to_status_id", status["in_reply_to"]),
+        **_id_members("in_reply_to_user_id", uid),
         "in_reply_to_screen_name": reply_to_login,
     }
 
 
-def _to_int(text: str | None) -> int | None:
-    """Return an id as a number; None stays None."""
-    return None if text is None else int(text)
+def _id_members(name: str, text: str | None) -> Json:
+    """Return Twitter v1.1's two members for an id: ``name`` has the id as a number, ``name_str`` as text."""
+    return {name: None if text is None else int(text), f"{name}_str": text}
 
 
 def _geo_members(status: Json) -> Json:
-    """Return where a status was posted.
-
-    The older member ``geo`` is latitude, longitude. The newer member ``coordinates`` is longitude, latitude.
-    """
+    """Return where a status was posted: ``geo`` has latitude, longitude; ``coordinates`` has longitude, latitude."""
     geo = coordinates = None
     if status["location"]:
         lon, lat = status["location"]["lon"], status["location"]["lat"]
@@ -114,7 +121,6 @@ def _geo_members(status: Json) -> Json:
 
 
 def _render_place(place: Json) -> Json:
-    """Return a place in v1.1 format. The corners of its box go anticlockwise from the south-west."""
     country, box, region = place.get("country") or "", place.get("box"), None
     if box is not None:
         west, south, east, north = box
@@ -134,13 +140,8 @@ def _render_place(place: Json) -> Json:
 
 
 def _render_entities(status: Json, status_words: StatusText) -> Json:
-    """Return the entities of a status.
-
-    Mentions of unknown logins are left out. The indices of media point behind the text, because the text has no link
-    to them.
-    """
-    found = status_words.entities
-    text_length = len(status_words.text)
+    """Return the entities and media of a status. Mentions of logins that no user has are left out."""
+    found, text_length = status_words.entities, len(status_words.text)
     media = [_render_media(medium, text_length) for medium in status["media"] if medium["type"] in MEDIA_TYPES]
     entities: Json = {
         "hashtags": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["hashtags"]],
@@ -158,29 +159,76 @@ def _render_entities(status: Json, status_words: StatusText) -> Json:
 
 
 def _render_mention(mention: Json) -> Json:
-    """Return a mention in v1.1 format. The entry does not have the user's name, so the login replaces it."""
-    uid, login = mention["id"], mention["login"]
-    return {"screen_name": login, "name": login, "id": int(uid), "id_str": uid, "indices": mention["indices"]}
+    """Return a mention in v1.1 format. Log entries have no names of mentioned users, so ``name`` is the login."""
+    login, indices = mention["login"], mention["indices"]
+    return {"screen_name": login, "name": login, **_id_members("id", mention["id"]), "indices": indices}
 
 
 def _render_media(medium: Json, text_length: int) -> Json:
-    """Return a media link in v1.1 format, placed behind a text of ``text_length`` code points."""
+    """Return a media link in v1.1 format. Both indices are the text's length, because the text lacks the link."""
     url = medium["url"]
-    number = _media_id(url)
     return {
-        "id": number,
-        "id_str": str(number),
+        **_id_members("id", str(_media_id(url))),
         "indices": [text_length, text_length],
-        "media_url": url,
-        "media_url_https": url,
-        "url": url,
+        **dict.fromkeys(("media_url", "media_url_https", "url", "expanded_url"), url),
         "display_url": url.partition("://")[2],
-        "expanded_url": url,
         "type": MEDIA_TYPES[medium["type"]],
         "sizes": {size: {"w": 0, "h": 0, "resize": "fit"} for size in MEDIA_SIZES},
     }
 
 
 def _media_id(url: str) -> int:
-    """Return an id for a media link: a hash of the URL, of 53 bits, the most that JavaScript numbers hold exactly."""
+    """Return an id for a media URL: 53 bits of its hash, because JavaScript numbers hold only 53 bits exactly."""
     return int.from_bytes(hashlib.blake2b(url.encode(errors="surrogatepass"), digest_size=8).digest()) >> 11
+
+
+def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
+    """Return a user in v1.1 format. ``person`` is the user's profile at the time of the post, or None if unknown."""
+    known = AuthorSnapshot(uid, login, login) if person is None else person
+    return {
+        **_id_members("id", uid),
+        "name": known.name,
+        "screen_name": login,
+        "location": known.place or "",
+        "description": known.bio or "",
+        "url": known.url,
+        "entities": _user_entities(known),
+        "protected": known.protected,
+        "followers_count": known.followers,
+        "friends_count": known.following,
+        "statuses_count": known.posts,
+        "lang": known.lang,
+        "created_at": format_timestamp(parse_iso_ms(known.signup) if known.signup else created_ms(int(uid))),
+        **DEFAULT_USER_MEMBERS,
+    }
+
+
+def format_timestamp(ms: int) -> str:
+    """Return a time in ms since 1970 as ``Wed Aug 27 13:08:45 +0000 2008``, in English for every locale."""
+    utc = gmtime(ms // 1000)
+    clock = f"{utc.tm_hour:02}:{utc.tm_min:02}:{utc.tm_sec:02}"
+    return f"{DAYS[utc.tm_wday]} {MONTHS[utc.tm_mon - 1]} {utc.tm_mday:02} {clock} +0000 {utc.tm_year}"
+
+
+def parse_iso_ms(iso: str) -> int:
+    """Return the time ``iso`` (ISO 8601) in ms since 1970."""
+    return round(datetime.fromisoformat(iso).timestamp() * 1000)
+
+
+def _render_link(link: Url) -> Json:
+    members = {"url": link.url, "expanded_url": link.expanded_url, "display_url": link.display_url}
+    return {**members, "indices": list(link.indices)}
+
+
+def _user_entities(person: AuthorSnapshot) -> Json:
+    entities: Json = {"description": {"urls": [_render_link(link) for link in _bio_links(person.bio or "")]}}
+    if person.url is not None:
+        shown = person.url.partition("://")[2].removeprefix("www.").rstrip("/")
+        own = Url(person.url, shown, person.url, (0, len(person.url)))
+        entities["url"] = {"urls": [_render_link(own)]}
+    return entities
+
+
+@lru_cache(MAX_CACHED_BIOS)
+def _bio_links(bio: str) -> tuple[Url, ...]:
+    return extract_entities(bio).urls

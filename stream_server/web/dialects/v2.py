@@ -1,7 +1,7 @@
 """Handlers of the v2 streams: ``/2/tweets/search/stream`` and ``/2/tweets/sample/stream``.
 
-The search stream uses the rules that its user has saved, and follows their changes. Both streams send public posts
-only, and do not depend on the viewer.
+The search stream uses the rules that its user has saved. Both streams send public posts, without regard to the blocks
+and mutes of the user.
 """
 
 import re
@@ -13,17 +13,11 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
+from stream_server.web.dialects import v2_problem
 from stream_server.web.dialects.connect_limit import CONNECT_ALLOWANCE, count_connect
-from stream_server.web.dialects.v2_fields import read_fields
 from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
-from stream_server.web.dialects.v2_problem import (
-    NO_RULES_PROBLEM,
-    InvalidValue,
-    error_response,
-    problem_response,
-    rate_limit_headers,
-)
-from stream_server.web.dialects.v2_query import read_int, read_v2_query
+from stream_server.web.dialects.v2_parameters import read_fields, read_int, read_v2_query
+from stream_server.web.dialects.v2_problem import InvalidValue, error_response, rate_limit_headers
 from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.route import Dialect
@@ -32,8 +26,6 @@ from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wai
 from stream_server.web.streaming.stream_start import resolve_start
 
 MAX_BACKFILL_MINUTES = 5
-"""Largest ``backfill_minutes``."""
-
 SAMPLE_PERCENT = "1"
 """Percentage of the public posts that the sample stream sends."""
 
@@ -46,7 +38,6 @@ async def read_token(request: web.Request) -> str:
 
 
 V2_DIALECT = Dialect(error_response, read_token)
-"""The error format and the token reader of all v2 routes."""
 
 
 async def search_stream(request: web.Request) -> web.StreamResponse:
@@ -60,7 +51,6 @@ async def sample_stream(request: web.Request) -> web.StreamResponse:
 
 
 async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
-    """Check the query, count the connect and open the stream. Every error comes before the first byte of the answer."""
     v2_query = read_v2_query(request)
     framing = select_v2_framing(read_fields(v2_query), chunked=supports_chunked(request))
     parameters = {**filters, **_start_parameters(v2_query)}
@@ -69,39 +59,34 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
         plan = await plan_stream(request, parameters, framing, impersonal=True)
     saved = plan.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
-        return problem_response(NO_RULES_PROBLEM, 409)
+        return v2_problem.problem_response(v2_problem.NO_RULES_PROBLEM, 409)
     headers = {} if CONNECT_ALLOWANCE not in request else rate_limit_headers(request[CONNECT_ALLOWANCE])
     return await open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE, headers)
 
 
 def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return ``since`` for ``start_time`` or ``backfill_minutes``, or {} to start now."""
+    """Translate ``start_time`` or ``backfill_minutes`` into ``since``. Return {} (start now) if both are absent."""
     minutes = read_int(query_parameters, "backfill_minutes", 0, 0, MAX_BACKFILL_MINUTES)
     if "start_time" in query_parameters:
         return {"since": _read_time(query_parameters, "start_time")}
     return {"since": f"-{minutes}m"} if minutes else {}
 
 
-async def _with_end_time(
-    request: web.Request, stream_plan: StreamPlan, query_parameters: Mapping[str, str]
-) -> StreamPlan:
-    """Return the plan, ending at ``end_time`` if the query has one.
-
-    Raises InvalidValue for a time that is invalid, in the future, or before the start of the stream.
-    """
+async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:
+    """End the plan at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
     if "end_time" not in query_parameters:
-        return stream_plan
+        return plan
     log = request.app[STORE].log
     with _refuse_future_time(query_parameters, "end_time"):
         end = await resolve_start(_read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")
-    if end.position.n < stream_plan.subscribe_request.position.n:
+    if end.position.n < plan.subscribe_request.position.n:
         raise InvalidValue("end_time", query_parameters["end_time"], "is before the start of the stream")
     await wait_for_head(request.app[HUB], end.position)
-    return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(until=end.position))
+    return plan._replace(subscribe_request=plan.subscribe_request._replace(until=end.position))
 
 
 def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
-    """Return the time in the parameter ``name``; raise InvalidValue unless it is an ISO 8601 time in UTC."""
+    """Return the time in the parameter ``name``. Raises InvalidValue unless it is an ISO 8601 time in UTC."""
     text = query_parameters[name]
     try:
         datetime.fromisoformat(text if _TIME_PATTERN.fullmatch(text) else "no time")
@@ -112,10 +97,7 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """Rename the error for a time in the future: raise InvalidValue for ``name`` instead of BadRequest for ``since``.
-
-    The clock of the log decides what is in the future.
-    """
+    """Raise InvalidValue (``name`` is in the future) if the with-block raises BadRequest for ``since``."""
     try:
         yield
     except BadRequest as refused:

@@ -1,7 +1,6 @@
-"""Encodes messages in v2 format: one JSON object and a line end. A heartbeat is a line end alone.
+"""Encodes messages in Twitter's v2 format: one JSON object and a line end. A heartbeat is a line end alone.
 
-Clients that want the same members share one framing and its bytes. The streams send Tweets but no deletes, as in X: a
-client learns elsewhere that a Tweet was deleted.
+As at Twitter, the streams send Tweets but not the deletion of Tweets, which other APIs of Twitter report.
 """
 
 import logging
@@ -14,7 +13,7 @@ from stream_server.events.entry import Entry
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 from stream_server.web.dialects.status_text import Json
-from stream_server.web.dialects.v2_fields import FieldSelection
+from stream_server.web.dialects.v2_parameters import FieldSelection
 from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
@@ -36,28 +35,23 @@ DISCONNECT_TYPES = {
     "suspended": "ForceDisconnect",
     "resync": "UpstreamOperationalDisconnect",
 }
-"""X's disconnect type for each goodbye code."""
-
 _encode = msgspec.json.encode
 
 
 @lru_cache(MAX_CACHED_FRAMINGS)
 def select_v2_framing(fields: FieldSelection, *, chunked: bool) -> Framing:
-    """Return the framing for these members; clients with equal selections and the same HTTP version share it."""
+    """Return the framing that encodes Tweets with the members in ``fields``. Equal arguments share one framing."""
     return Framing("v2", TweetEncoder(fields), encode_control, wrap_chunk if chunked else wrap_raw)
 
 
 @dataclass(frozen=True, slots=True)
 class TweetEncoder:
-    """Encodes a post: the Tweet as ``data``, the expansions as ``includes``, the matching rules as ``matching_rules``.
-
-    Everything except the rules is encoded once for all clients that want the same members.
-    """
+    """Encodes a post: the Tweet in ``data``, expanded objects in ``includes``, matching rules in ``matching_rules``."""
 
     fields: FieldSelection
 
     def __call__(self, entry: Entry, matched: bytes | None) -> bytes:
-        """Return a post as one line, b"" for other kinds; ``matched`` is the JSON list of the matching rules."""
+        """Encode a post as one line of JSON, other entries as b"". ``matched`` is the JSON list of matching rules."""
         if entry.kind != "post":
             return b""
         if matched is None:
@@ -66,7 +60,7 @@ class TweetEncoder:
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
 
     def _encode_shared(self, entry: Entry) -> bytes:
-        """Return a post without rules. An entry with an incomplete status is logged and gives b""."""
+        """Encode a post without ``matching_rules``. If its status is incomplete, log a warning and return b""."""
         try:
             return _encode(self._render(entry)) + LINE_END
         except (LookupError, TypeError, ValueError) as error:
@@ -74,7 +68,6 @@ class TweetEncoder:
             return b""
 
     def _render(self, entry: Entry) -> Json:
-        """Return the members ``data`` and, unless empty, ``includes``."""
         status, facts = msgspec.json.decode(entry.wire)["status"], entry.facts
         known_users = KnownUsers(facts.author, facts.original_author, facts.reply_to_login)
         data = {"data": render_tweet(status, self.fields.tweet)}
@@ -83,47 +76,39 @@ class TweetEncoder:
 
 
 def encode_control(message: ControlMessage) -> bytes:
-    """Return a line end for a heartbeat, an error for a problem, b"" for messages that only native clients know."""
+    """Return a line end for `hello` and `heartbeat`, an error for a problem such as a `gap`, else b"" (not sent)."""
     if message.kind in {"hello", "heartbeat"}:
         return LINE_END
-    if message.kind == "goodbye":
-        return _encode_goodbye(msgspec.json.decode(message.data))
-    if message.kind == "gap":
-        return _encode_gap(msgspec.json.decode(message.data))
-    if message.kind == "warning":
-        return _encode_warning(msgspec.json.decode(message.data))
-    return b""
+    encoders = {"goodbye": _encode_goodbye, "gap": _encode_gap, "warning": _encode_warning}
+    encode = encoders.get(message.kind)
+    return b"" if encode is None else encode(msgspec.json.decode(message.data))
 
 
 def _encode_goodbye(message: Json) -> bytes:
-    """Return X's error for a goodbye, or b"" for the end of a replay, which is not an error."""
+    """Encode a `goodbye` as Twitter's disconnect error, or as b"" if the stream reached its requested end."""
     kind = DISCONNECT_TYPES.get(message["code"])
     if kind is None:
         return b""
-    return _encode_error(
-        title="operational-disconnect", disconnect_type=kind, detail=message["reason"],
-        type=PROBLEM_TYPE_PREFIX + "operational-disconnect",
-    )  # fmt: skip
+    title = "operational-disconnect"
+    problem = PROBLEM_TYPE_PREFIX + title
+    return _encode_error(title=title, disconnect_type=kind, detail=message["reason"], type=problem)
 
 
 def _encode_gap(message: Json) -> bytes:
-    """Return an error for a gap. X has no such message, but clients show any error."""
+    """Encode a `gap` (lost events) as an error. Twitter has no such message, but clients show any error."""
     lost = "An unknown number of events" if message["count"] is None else f"{message['count']} events"
-    return _encode_error(
-        title="Gap", detail=f"{lost} could not be delivered ({message['reason']}).", type="about:blank"
-    )
+    detail = f"{lost} could not be delivered ({message['reason']})."
+    return _encode_error(title="Gap", detail=detail, type="about:blank")
 
 
 def _encode_warning(message: Json) -> bytes:
-    """Return an error if the server disabled a rule, because it no longer matches; b"" for other warnings."""
+    """Encode a `filter_disabled` warning (a rule or filter failed) as an error, other warnings as b""."""
     if message["code"] != "filter_disabled":
         return b""
     subject = f"The rule {message['rule']}" if message.get("rule") else f"The filter {message['filter']}"
-    return _encode_error(
-        title="Warning", detail=f"{subject} failed and matches nothing on this stream.", type="about:blank"
-    )
+    detail = f"{subject} failed and matches nothing on this stream."
+    return _encode_error(title="Warning", detail=detail, type="about:blank")
 
 
 def _encode_error(**members: str) -> bytes:
-    """Return one error with these members as a line."""
     return _encode({"errors": [members]}) + LINE_END

@@ -28,7 +28,7 @@ _INVALID_REQUEST_DETAIL = "One or more parameters to your request was invalid."
 
 
 class InvalidValue(BadRequest):
-    """An invalid query parameter. The answer repeats its name and its value, up to 64 characters."""
+    """Raised for an invalid query parameter. The message has its name and the first 64 characters of its value."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
         self.value = value[:64]
@@ -36,7 +36,7 @@ class InvalidValue(BadRequest):
 
 
 def error_response(error: ApiError) -> web.Response:
-    """Return the answer for ``error``. If the user connected too often, headers say when to retry."""
+    """Return the HTTP response for ``error`` in v2 format, with rate limit headers if ``error`` is TooManyConnects."""
     response = problem_response(render_problem(error), _v2_status(error))
     if error.status == 401:
         response.headers[hdrs.WWW_AUTHENTICATE] = f'Bearer realm="{SERVER_NAME}"'
@@ -48,23 +48,19 @@ def error_response(error: ApiError) -> web.Response:
 
 
 def problem_response(body: Json, status: int) -> web.Response:
-    """Return an answer with a problem as its body."""
-    return web.Response(
-        body=msgspec.json.encode(body), status=status, headers={**JSON_HEADERS, hdrs.CONTENT_TYPE: MEDIA_TYPE}
-    )
+    """Return an HTTP answer with a problem (RFC 9457) as its body."""
+    headers = {**JSON_HEADERS, hdrs.CONTENT_TYPE: MEDIA_TYPE}
+    return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
 
 
 def rate_limit_headers(allowance: ConnectAllowance) -> dict[str, str]:
-    """Return v2's rate limit headers: the limit, the connects left, and the time of the reset in seconds since 1970."""
-    return {
-        "x-rate-limit-limit": str(allowance.limit),
-        "x-rate-limit-remaining": str(allowance.remaining),
-        "x-rate-limit-reset": str(allowance.resets_at),
-    }
+    """Return Twitter's rate limit headers: the limit, the connects left, and the Unix time of the next reset."""
+    values = {"limit": allowance.limit, "remaining": allowance.remaining, "reset": allowance.resets_at}
+    return {f"x-rate-limit-{name}": str(value) for name, value in values.items()}
 
 
 def render_problem(error: ApiError) -> Json:
-    """Return the body of the answer for ``error``."""
+    """Return the JSON body for ``error``: a problem (RFC 9457) with the title and type that v2 clients expect."""
     if error.error_code == "too_many":
         return {"title": "RulesCapProblem", "detail": error.message, "type": PROBLEM_TYPE_PREFIX + "rule-cap"}
     if _v2_status(error) == 400:
@@ -74,17 +70,15 @@ def render_problem(error: ApiError) -> Json:
 
 
 def _v2_status(error: ApiError) -> int:
-    """Return v2's status for an error. v2 has no 406, 413 and 415; these become 400."""
-    return 400 if error.status in {406, 413, 415} else error.status
+    return 400 if error.status in {406, 413, 415} else error.status  # v2 does not have these three
 
 
 def _render_invalid_request(error: ApiError) -> Json:
-    """Return v2's problem for an invalid request, with the parameter and its value if they are known."""
+    """Return Twitter v2's problem for an invalid request, with the parameter and its value if they are known."""
     values = [error.value] if isinstance(error, InvalidValue) else []
     parameters = {} if error.param is None else {error.param: values}
-    return {
-        "errors": [{"parameters": parameters, "message": error.message}],
-        "title": "Invalid Request",
-        "detail": _INVALID_REQUEST_DETAIL,
-        "type": PROBLEM_TYPE_PREFIX + "invalid-request",
-    }
+    errors, problem_type = (
+        [{"parameters": parameters, "message": error.message}],
+        PROBLEM_TYPE_PREFIX + "invalid-request",
+    )
+    return {"errors": errors, "title": "Invalid Request", "detail": _INVALID_REQUEST_DETAIL, "type": problem_type}

@@ -1,8 +1,10 @@
 """Handlers of ``/2/tweets/search/stream/rules``: v2 clients list, add and delete the rules that a user has saved."""
 
 import asyncio
+import base64
+import binascii
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -11,16 +13,16 @@ from msgspec import Meta
 
 from filters.error import ParameterError
 from stream_server.errors import BadRequest
-from stream_server.events.position import Position
+from stream_server.events.position import Position, format_iso_time
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rules import RuleTag
-from stream_server.web.dialects import v2_rule_answers
-from stream_server.web.dialects.v2_query import read_bool, read_int, read_v2_query
-from stream_server.web.dialects.v2_rule_answers import RefusedRule
+from stream_server.web.dialects.status_text import Json
+from stream_server.web.dialects.v2_parameters import read_bool, read_int, read_v2_query
+from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX, InvalidValue
 from stream_server.web.http import validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
 from stream_server.web.http.body import read_json_body
-from stream_server.web.http.fields import check_text
+from stream_server.web.http.fields import Body
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -28,15 +30,26 @@ from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 RULES_BODY_FACTOR = 16
 """Size limit of a body, as a multiple of ``body_max_bytes``: 1,000 rules of 1,000 characters are a megabyte."""
 
+PAGE_TOKEN_BYTES = 10
+"""Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
 
-class V2NewRule(msgspec.Struct):
-    """A rule to add. The stream sends its tag with each match."""
+RuleTexts = list[tuple[str, str]]
+"""The canonical texts and the tags of rules."""
+
+
+class RefusedRule(NamedTuple):
+    """A rule that was not saved. ``detail`` says why it is invalid, or ``existing_id`` names an equal saved rule."""
+
+    value: str
+    detail: str = ""
+    existing_id: str | None = None
+
+
+class V2NewRule(Body, forbid_unknown_fields=False):
+    """A rule to add. The stream sends its ``tag`` with each post that the rule matches."""
 
     value: str
     tag: RuleTag = ""
-
-    def __post_init__(self) -> None:
-        check_text("tag", self.tag)
 
 
 class V2RuleDeletion(msgspec.Struct):
@@ -47,21 +60,14 @@ class V2RuleDeletion(msgspec.Struct):
 
 
 class V2RulesBody(msgspec.Struct):
-    """The body of a POST: ``add`` or ``delete``. It is empty if the query has ``delete_all``."""
+    """The body of a POST that changes rules: ``add`` or ``delete``. It is empty if the query has ``delete_all``."""
 
     add: Annotated[list[V2NewRule], Meta(min_length=1, max_length=MAX_RULES_PER_USER)] | None = None
     delete: V2RuleDeletion | None = None
 
 
 class RulesRequest(NamedTuple):
-    """A parsed POST.
-
-    Attributes:
-        rules_body: The decoded body.
-        raw_body: The body as received, for the idempotency key.
-        dry_run: Whether the server only reports what would happen.
-        delete_all: Whether to delete all rules of the user.
-    """
+    """A parsed POST that changes rules. ``raw_body`` is the received body, for the check of the Idempotency-Key."""
 
     rules_body: V2RulesBody
     raw_body: bytes
@@ -77,14 +83,14 @@ async def list_rules(request: web.Request) -> web.Response:
     if "ids" in v2_query:
         ids = frozenset(v2_query["ids"].split(","))
         saved = [rule for rule in saved if rule.id in ids]
-    page, next_token = v2_rule_answers.page_of_rules(saved, v2_query.get("pagination_token"), max_results)
-    return encode_response(v2_rule_answers.render_listed(page, next_token, _now_ms()))
+    page, next_token = page_of_rules(saved, v2_query.get("pagination_token"), max_results)
+    return encode_response(render_listed(page, next_token, _now_ms()))
 
 
 async def count_rules(request: web.Request) -> web.Response:
-    """``GET …/counts``: tell how many rules the caller has, and the limit."""
+    """``GET …/counts``: tell how many rules the caller has, and how many a user may have."""
     fields = read_v2_query(request).get("rules_count.fields", "").split(",")
-    return encode_response(v2_rule_answers.render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
+    return encode_response(render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
 
 
 async def change_rules(request: web.Request) -> web.Response:
@@ -96,14 +102,11 @@ async def change_rules(request: web.Request) -> web.Response:
 
 
 async def _read_rules_request(request: web.Request) -> RulesRequest:
-    """Return the parsed POST; raise BadRequest unless it asks for exactly one of add, delete and delete_all."""
+    """Parse a POST that changes rules. Raises BadRequest unless it has exactly one of add, delete and delete_all."""
     v2_query = read_v2_query(request)
     dry_run, delete_all = read_bool(v2_query, "dry_run"), read_bool(v2_query, "delete_all")
-    body = (
-        await read_json_body(request, RULES_BODY_FACTOR * request.app[CONFIG].body_max_bytes)
-        if request.body_exists
-        else b""
-    )
+    max_bytes = RULES_BODY_FACTOR * request.app[CONFIG].body_max_bytes
+    body = await read_json_body(request, max_bytes) if request.body_exists else b""
     rules_body = validation.decode_body(V2RulesBody, body) if body else V2RulesBody()
     if [rules_body.add is not None, rules_body.delete is not None, delete_all].count(True) != 1:
         raise BadRequest("Exactly one of `add`, `delete` and `delete_all` is required")
@@ -111,21 +114,17 @@ async def _read_rules_request(request: web.Request) -> RulesRequest:
 
 
 async def _add_rules(request: web.Request, rules_request: RulesRequest, new_rules: Sequence[V2NewRule]) -> web.Response:
-    """Save the valid rules, and report the others beside them."""
     valid, refused = await _parse_rules(request, new_rules)
     created: list[StoredRule] = []
     if valid:
-        key = read_idempotency_key(request, rules_request.raw_body)
-        rules = request.app[STORE].rules
-        outcomes = await rules.add(request[CLAIMS].sub, valid, key, dry_run=rules_request.dry_run)
+        key, add = read_idempotency_key(request, rules_request.raw_body), request.app[STORE].rules.add
+        outcomes = await add(request[CLAIMS].sub, valid, key, dry_run=rules_request.dry_run)
         created, duplicates = _split_outcomes(valid, outcomes)
         refused += duplicates
-    return encode_response(v2_rule_answers.render_added(created, refused, _now_ms()), status=201)
+    return encode_response(render_added(created, refused, _now_ms()), status=201)
 
 
-async def _parse_rules(
-    request: web.Request, new_rules: Iterable[V2NewRule]
-) -> tuple[list[tuple[str, str]], list[RefusedRule]]:
+async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> tuple[RuleTexts, list[RefusedRule]]:
     """Return the canonical text and the tag of each valid rule, and the invalid rules with their errors."""
     valid, refused = [], []
     for new_rule in new_rules:
@@ -137,20 +136,15 @@ async def _parse_rules(
 
 
 async def _canonical_text(request: web.Request, value: str) -> str:
-    """Return the canonical text of a rule; raise ParameterError for an invalid rule.
-
-    Parsing a long rule takes milliseconds, so the function first yields to the event loop.
-    """
-    await asyncio.sleep(0)
+    """Return the text of a rule in its canonical form. Raises ParameterError for an invalid rule."""
+    await asyncio.sleep(0)  # parsing a long rule takes milliseconds
     return request.app[SUBSCRIPTION_PARSER].parse_rule(value).text
 
 
-def _split_outcomes(
-    requested: Sequence[tuple[str, str]], outcomes: Sequence[AddRuleOutcome]
-) -> tuple[list[StoredRule], list[RefusedRule]]:
-    """Return the created rules and the duplicates. After a dry run a created rule gets a made-up id."""
+def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:
+    """Return the created rules, and the refused duplicates. A dry run saves no rule, so each gets a made-up id."""
     created, duplicates, now_ms = [], [], _now_ms()
-    for index, ((text, tag), outcome) in enumerate(zip(requested, outcomes, strict=True)):
+    for index, ((text, tag), outcome) in enumerate(zip(texts, outcomes, strict=True)):
         if outcome.is_duplicate and outcome.saved is not None:
             duplicates.append(RefusedRule(text, existing_id=outcome.saved.id))
         else:
@@ -160,20 +154,16 @@ def _split_outcomes(
 
 
 async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> web.Response:
-    """Delete the rules that the request names, and report those that were not found."""
     ids, unknown = await _ids_to_delete(request, rules_request)
     key = read_idempotency_key(request, rules_request.raw_body)
-    deleted = await request.app[STORE].rules.remove(request[CLAIMS].sub, ids, key, dry_run=rules_request.dry_run)
-    deleted_set = frozenset(deleted)
-    unknown += [("ids", rule_id) for rule_id in ids if rule_id not in deleted_set]
-    return encode_response(v2_rule_answers.render_deleted(deleted, unknown, _now_ms()))
+    remove = request.app[STORE].rules.remove
+    deleted = frozenset(await remove(request[CLAIMS].sub, ids, key, dry_run=rules_request.dry_run))
+    unknown += [("ids", rule_id) for rule_id in ids if rule_id not in deleted]
+    return encode_response(render_deleted(deleted, unknown, _now_ms()))
 
 
 async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the distinct ids of the rules to delete, and ``values`` with each text that no rule has.
-
-    One text may delete several rules, which differ by their tags.
-    """
+    """Return the distinct ids of the rules to delete, and a pair ("values", text) per text that no saved rule has."""
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
         return list(dict.fromkeys(deletion.ids)), []
@@ -185,7 +175,7 @@ async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> t
 
 
 async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
-    """Return the canonical text of a rule, or "" for an invalid rule, which no saved rule equals."""
+    """Return a rule's canonical text. Return "" if the rule is invalid, because no saved rule has this text."""
     try:
         return await _canonical_text(request, value)
     except ParameterError:
@@ -193,11 +183,94 @@ async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
 
 
 async def _load_rules(request: web.Request) -> list[StoredRule]:
-    """Return all rules of the caller, the oldest first."""
     saved, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
     return saved
 
 
 def _now_ms() -> int:
-    """Return the time in ms since 1970."""
     return int(time.time() * 1000)
+
+
+def render_added(created: Sequence[StoredRule], refused: Sequence[RefusedRule], now_ms: int) -> Json:
+    """Return the JSON answer to a request to add rules. Its summary counts duplicates as invalid, as Twitter does."""
+    summary = {"created": len(created), "not_created": len(refused), "valid": len(created), "invalid": len(refused)}
+    data, errors = [render_rule(rule) for rule in created], [_render_refusal(rule) for rule in refused]
+    return _without_empty(data, _render_meta(now_ms, summary=summary), errors)
+
+
+def render_deleted(deleted_ids: Collection[str], unknown: Sequence[tuple[str, str]], now_ms: int) -> Json:
+    """Return the JSON answer to a request to delete rules. ``unknown``: (parameter, value) of each rule not found."""
+    summary = {"deleted": len(deleted_ids), "not_deleted": len(unknown)}
+    return _without_empty([], _render_meta(now_ms, summary=summary), [_render_missing(*pair) for pair in unknown])
+
+
+def render_listed(rules: Sequence[StoredRule], next_token: str | None, now_ms: int) -> Json:
+    """Return the JSON answer with one page of rules, and with the token of the next page if there is one."""
+    meta = _render_meta(now_ms, result_count=len(rules))
+    if next_token is not None:
+        meta["next_token"] = next_token
+    return _without_empty([render_rule(rule) for rule in rules], meta, [])
+
+
+def render_counts(uid: str, rule_count: int, fields: Collection[str]) -> Json:
+    """Return the JSON answer with the user's number of rules and its limit. The user stands for a Twitter app."""
+    own, cap = {"rule_count": rule_count, "client_app_id": uid}, str(MAX_RULES_PER_USER)
+    caps: Json = {"cap_per_client_app": cap, "cap_per_project": cap}
+    data = {**caps, "client_app_rules_count": own, "project_rules_count": str(rule_count)}
+    return {"data": {**data, "all_project_client_apps": [own]} if "all_project_client_apps" in fields else data}
+
+
+def render_rule(saved: StoredRule) -> Json:
+    """Return a saved rule in Twitter's v2 format. ``tag`` is present even if empty, because clients expect it."""
+    return {"id": saved.id, "value": saved.rule, "tag": saved.tag}
+
+
+def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
+    """Return the rules after the page ``token``, and the next page's token. Raises InvalidValue for a bad token."""
+    last_id = 0 if token is None else _decode_page_token(token)
+    rest = [rule for rule in rules if int(rule.id) > last_id]
+    shown = rest[:max_results]
+    if len(rest) == len(shown):
+        return shown, None
+    return shown, base64.b32hexencode(int(shown[-1].id).to_bytes(PAGE_TOKEN_BYTES)).decode()
+
+
+def _decode_page_token(token: str) -> int:
+    """Return the rule id in a page token. Raises InvalidValue for an invalid token."""
+    try:
+        number = base64.b32hexdecode(token)
+    except (binascii.Error, ValueError):
+        number = b""
+    if len(number) != PAGE_TOKEN_BYTES:
+        raise InvalidValue("pagination_token", token, "is not a valid pagination token")
+    return int.from_bytes(number)
+
+
+def _without_empty(data: list[Json], meta: Json, errors: list[Json]) -> Json:
+    members = {"data": data, "meta": meta, "errors": errors}
+    return {name: value for name, value in members.items() if value}
+
+
+def _render_meta(now_ms: int, **more: object) -> Json:
+    return {"sent": format_iso_time(now_ms), **more}
+
+
+def _render_refusal(refused: RefusedRule) -> Json:
+    """Return Twitter's error for a rule that was not saved: a duplicate or an invalid text."""
+    if refused.existing_id is not None:
+        problem = {"title": "DuplicateRule", "type": PROBLEM_TYPE_PREFIX + "duplicate-rules"}
+        return {"value": refused.value, "id": refused.existing_id, **problem}
+    problem = {"title": "UnprocessableEntity", "type": PROBLEM_TYPE_PREFIX + "invalid-rules"}
+    return {"value": refused.value, "details": [refused.detail], **problem}
+
+
+def _render_missing(parameter: str, value: str) -> Json:
+    return {
+        "value": value,
+        "resource_id": value,
+        "parameter": parameter,
+        "resource_type": "rule",
+        "title": "Not Found Error",
+        "detail": f"Could not find rule with {parameter}: [{value}].",
+        "type": PROBLEM_TYPE_PREFIX + "resource-not-found",
+    }

@@ -1,7 +1,6 @@
 """Renders a status as a Tweet of v2, and the objects that its expansions include.
 
-All functions are pure: they use only what the log entry has. Null and empty members are left out, as in X. Indices
-count code points. Texts stay as written: ``&`` is not escaped.
+Null and empty members are left out, as at Twitter. Indices count code points. Texts stay as written, without escapes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 
 from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.web.dialects.status_text import Json, place_id, status_text
-from stream_server.web.dialects.v2_fields import FieldSelection
+from stream_server.web.dialects.v2_parameters import FieldSelection
 
 _MEDIA_TYPES = {
     "image": ("3", "photo"),
@@ -19,15 +18,11 @@ _MEDIA_TYPES = {
 }
 """For each media type the first number of X's media key, and X's type. X has none for audio, so it becomes video."""
 
+_URL_MEMBERS = ("url", "expanded_url", "display_url")
+
 
 class KnownUsers(NamedTuple):
-    """The users that a log entry describes.
-
-    Attributes:
-        author: The author of the status.
-        original: The author of the reposted or quoted status.
-        reply_to_login: The login of the user whom the status answers.
-    """
+    """Profiles of a status's author and of the author whom it reposts or quotes, and the replied-to user's login."""
 
     author: AuthorSnapshot | None = None
     original: AuthorSnapshot | None = None
@@ -35,28 +30,27 @@ class KnownUsers(NamedTuple):
 
 
 def render_tweet(status: Json, fields: frozenset[str]) -> Json:
-    """Return a status as a Tweet with the members in ``fields``; ``status`` is its JSON in the native API."""
+    """Return a status as a Tweet with the members in ``fields``. ``status`` is its JSON in the native API."""
     return _select_members(_TWEET_MEMBERS, status, fields)
 
 
 def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelection) -> dict[str, list[Json]]:
-    """Return the objects that the expansions include, as far as the log entry has them: each once, no empty lists."""
-    expansions, original = fields.expansions, status.get("original")
+    """Return the users, Tweets, places and media that the client's expansions request, as far as they are known."""
+    expansions, original, place = fields.expansions, status.get("original"), status["place"]
+    users: dict[str, Json] = {}
+    for user in _included_users(status, known_users, expansions):
+        users.setdefault(user[0], render_user(*user, fields.user))
     includes = {
-        "users": _unique_by(
-            "id", (render_user(*user, fields.user) for user in _included_users(status, known_users, expansions))
-        ),
+        "users": list(users.values()),
         "tweets": [render_tweet(original, fields.tweet)] if original and "referenced_tweets.id" in expansions else [],
-        "places": [render_place(status["place"], fields.place)]
-        if status["place"] and "geo.place_id" in expansions
-        else [],
+        "places": [render_place(place, fields.place)] if place and "geo.place_id" in expansions else [],
         "media": [render_media(*media, fields.media) for media in _included_media(status, expansions)],
     }
     return {name: objects for name, objects in includes.items() if objects}
 
 
 def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: frozenset[str]) -> Json:
-    """Return a user as of posting. If the entry does not describe the user, the login serves as the name."""
+    """Return a user, with the profile at the time of posting. If ``author`` is None, the login is also the name."""
     known: Json = {"id": uid, "name": login, "username": login}
     if author is not None:
         known["name"] = author.name or login
@@ -65,36 +59,25 @@ def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: fro
 
 
 def render_place(place_members: Json, fields: frozenset[str]) -> Json:
-    """Return the place of a status. ``name`` and ``full_name`` are both the name that its author wrote."""
+    """Return a place with the members in ``fields``. Both ``name`` and ``full_name`` are the name in the status."""
     return _select_members(_PLACE_MEMBERS, place_members, fields)
 
 
 def render_media(key: str, attached: Json, fields: frozenset[str]) -> Json:
-    """Return a media link: an image has a ``url``; a video, GIF or sound has one variant with the URL."""
+    """Return a media attachment. An image has a ``url``; a video, GIF or sound has one variant with the URL."""
     return _select_members(_MEDIA_MEMBERS, {**attached, "key": key}, fields)
 
 
 def _select_members(members: Mapping[str, Callable[[Any], object]], source: object, fields: frozenset[str]) -> Json:
-    """Return the members in ``fields``, computed from ``source``, without null and empty ones."""
+    """Return the ``members`` named in ``fields``, each computed from ``source``, without null and empty results."""
     values = {name: member(source) for name, member in members.items() if name in fields}
     return {name: value for name, value in values.items() if value not in (None, [], {})}
-
-
-def _unique_by(key: str, objects: Iterable[Json]) -> list[Json]:
-    """Return the first object for each value of the member ``key``."""
-    seen: dict[str, Json] = {}
-    for found in objects:
-        seen.setdefault(found[key], found)
-    return list(seen.values())
 
 
 def _included_users(
     status: Json, known_users: KnownUsers, expansions: frozenset[str]
 ) -> Iterable[tuple[str, str, AuthorSnapshot | None]]:
-    """Yield id, login and description of the users to include.
-
-    Users that the entry describes in full come first, because the caller keeps the first of duplicates.
-    """
+    """Yield id, login and profile of each user to include. If a user comes twice, the first item has the profile."""
     original, reply_to_login = status.get("original"), known_users.reply_to_login
     if "author_id" in expansions:
         yield status["uid"], status["login"], known_users.author
@@ -110,7 +93,7 @@ def _included_users(
 
 
 def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[str, Json]]:
-    """Yield the key and the JSON of each media link to include."""
+    """Yield the media key and the JSON of each media attachment that the expansions request."""
     if "attachments.media_keys" in expansions:
         yield from zip(_media_keys(status), status["media"], strict=True)
     original = status.get("original")
@@ -119,41 +102,33 @@ def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[
 
 
 def _media_keys(status: Json) -> list[str]:
-    """Return X's media keys: two numbers, the second made of the status id and the index of the media link."""
+    """Return Twitter's media keys: the number of the media type, ``_``, the status id, and the attachment's number."""
     return [f"{_MEDIA_TYPES[media['type']][0]}_{status['id']}{n}" for n, media in enumerate(status["media"], 1)]
 
 
 def _render_entities(status: Json) -> Json:
-    """Return the entities of a status, without empty lists."""
+    """Return the entities (mentions, hashtags, cashtags, links) of a status in v2 format, without empty lists."""
     found = status_text(status).entities
     entities = {
         "mentions": [
-            {**_render_span(mention), "username": mention["login"], **_mention_id(mention)}
-            for mention in found["mentions"]
+            _render_span(user, username=user["login"], **({"id": user["id"]} if "id" in user else {}))
+            for user in found["mentions"]
         ],
-        "hashtags": [{**_render_span(tag), "tag": tag["text"]} for tag in found["hashtags"]],
-        "cashtags": [{**_render_span(tag), "tag": tag["text"]} for tag in found["cashtags"]],
-        "urls": [
-            {**_render_span(url), **{name: url[name] for name in ("url", "expanded_url", "display_url")}}
-            for url in found["urls"]
-        ],
+        "hashtags": [_render_span(tag, tag=tag["text"]) for tag in found["hashtags"]],
+        "cashtags": [_render_span(tag, tag=tag["text"]) for tag in found["cashtags"]],
+        "urls": [_render_span(url, **{name: url[name] for name in _URL_MEMBERS}) for url in found["urls"]],
     }
     return {name: items for name, items in entities.items() if items}
 
 
-def _render_span(entity: Json) -> Json:
-    """Return the start and the end of an entity, in code points."""
+def _render_span(entity: Json, **members: str) -> Json:
+    """Return one entity in v2 format: its start and end in code points, and its other members from ``members``."""
     start, end = entity["indices"]
-    return {"start": start, "end": end}
-
-
-def _mention_id(mention: Json) -> Json:
-    """Return the user id of a mention, or {} for an unknown login."""
-    return {"id": mention["id"]} if "id" in mention else {}
+    return {"start": start, "end": end, **members}
 
 
 def _render_geo(status: Json) -> Json:
-    """Return the point and the place id of a status, as far as it has them."""
+    """Return the status's point and place id. A member is absent if the status does not have it."""
     geo: Json = {}
     if status["location"]:
         point = [status["location"]["lon"], status["location"]["lat"]]
@@ -164,7 +139,7 @@ def _render_geo(status: Json) -> Json:
 
 
 def _referenced_tweets(status: Json) -> list[Json]:
-    """Return the ids of the statuses that this one reposts, quotes or answers."""
+    """Return type and id of each status that this status reposts, quotes or replies to."""
     references = []
     if status["origin"]:
         references.append({"type": "quoted" if status["message"] else "retweeted", "id": status["origin"]})
@@ -173,41 +148,21 @@ def _referenced_tweets(status: Json) -> list[Json]:
     return references
 
 
-def _edit_controls(status: Json) -> Json:
-    """Return edit controls that permit no edit, because statuses cannot be changed."""
-    return {"edits_remaining": 0, "is_edit_eligible": False, "editable_until": status["posted"]}
-
-
 def _public_metrics(status: Json) -> Json:
-    """Return the counts of a status.
-
-    Reposts have both of X's names, the old and the new one, and include quotes. Clients expect all members, so
-    unknown counts are 0.
-    """
-    return {
-        "retweet_count": status["reposts"],
-        "repost_count": status["reposts"],
-        "reply_count": status["comments"],
-        "like_count": status["likes"],
-        "quote_count": 0,
-        "bookmark_count": 0,
-        "impression_count": 0,
-    }
+    """Return a status's counts. Reposts have two names in v2. Counts that the server does not keep are 0."""
+    reposts = {"retweet_count": status["reposts"], "repost_count": status["reposts"]}
+    known = {**reposts, "reply_count": status["comments"], "like_count": status["likes"]}
+    return {**known, "quote_count": 0, "bookmark_count": 0, "impression_count": 0}
 
 
 def _user_metrics(author: AuthorSnapshot) -> Json:
-    """Return the counts of a user; unknown ones are 0."""
-    return {
-        "followers_count": author.followers,
-        "following_count": author.following,
-        "tweet_count": author.posts,
-        "post_count": author.posts,
-        "listed_count": 0,
-    }
+    """Return a user's counts. Counts that the server does not keep are 0."""
+    follows = {"followers_count": author.followers, "following_count": author.following}
+    return {**follows, "tweet_count": author.posts, "post_count": author.posts, "listed_count": 0}
 
 
 def _render_box(place_members: Json) -> Json | None:
-    """Return the box of a place as GeoJSON. As in this server, west > east means that it crosses longitude 180."""
+    """Return the box of a place as GeoJSON. In a box across longitude 180 the west is greater than the east."""
     box = place_members.get("box")
     return None if box is None else {"type": "Feature", "bbox": list(box), "properties": {}}
 
@@ -221,7 +176,7 @@ _TWEET_MEMBERS: dict[str, Callable[[Json], object]] = {
     "conversation_id": lambda s: s["conversation"],
     "created_at": lambda s: s["posted"],
     "display_text_range": lambda s: [0, len(status_text(s).text)],
-    "edit_controls": _edit_controls,
+    "edit_controls": lambda s: {"edits_remaining": 0, "is_edit_eligible": False, "editable_until": s["posted"]},
     "entities": _render_entities,
     "geo": _render_geo,
     "in_reply_to_user_id": lambda s: s["in_reply_to_uid"],
@@ -230,7 +185,7 @@ _TWEET_MEMBERS: dict[str, Callable[[Json], object]] = {
     "referenced_tweets": _referenced_tweets,
     "reply_settings": lambda _: "everyone",
 }
-"""X's name of each Tweet member that this server knows, and the function that computes it."""
+"""Twitter's name of each Tweet member that this server knows, and the function that computes it."""
 
 _USER_MEMBERS: dict[str, Callable[[AuthorSnapshot], object]] = {
     "created_at": lambda a: a.signup or None,

@@ -7,7 +7,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
 ``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence, keep-alive probes
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
-``authentication``     from a bearer token or a ticket to checked claims
+``authentication``     checks a bearer token or a ticket, and returns its claims
 ``query``              parses a query string into a msgspec struct
 ``body``               reads a request body within limits of size, time and nesting
 ``fields``             types of body and answer members, with their limits

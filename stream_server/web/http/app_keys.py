@@ -16,37 +16,23 @@ from stream_server.store.store import Store
 from stream_server.web.route import Route
 
 CONFIG = web.AppKey("config", Config)
-"""The settings of this server."""
-
 STORE = web.AppKey("store", Store)
-"""Access to Redis."""
-
 HUB = web.AppKey("hub", Hub)
-"""The live clients and the matching of events."""
-
 AUTH = web.AppKey("auth", TokenAuthority)
-"""Signs and verifies access tokens."""
-
-KEY_SET = web.AppKey("key_set", RemoteKeySet)
-"""The key set at a URL. Present only if the settings name such a URL."""
-
 PASSWORDS = web.AppKey("passwords", Passwords)
-"""Hashes and verifies passwords."""
-
 METRICS = web.AppKey("metrics", Metrics)
-"""The counters and histograms that `/metrics` shows."""
+ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
+KEY_SET = web.AppKey("key_set", RemoteKeySet)
+"""Public keys that verify tokens, fetched from a URL. Present only if the settings name such a URL."""
 
 ReadinessCheck = Callable[[], tuple[bool, dict[str, object]]]
-"""A function that returns whether the server is ready, and details as JSON members."""
+"""A function that returns whether the server is ready, and details as members of a JSON object."""
 
 READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
-"""Returns whether an event written now would be delivered, and the details that `/readyz` shows."""
+"""A function that returns whether this server would deliver an event written now, and the details for `/readyz`."""
 
 SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
-"""Spreads the reconnect delays that clients get while the server shuts down."""
-
-ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
-"""The row of the URL table for each route that aiohttp knows."""
+"""Gives each client its own reconnect delay while the server shuts down, so that not all return at once."""
 
 CLAIMS = web.RequestKey("claims", Claims)
 """Claims of the request's token. Present on every route that needs a token."""

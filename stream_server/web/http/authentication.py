@@ -1,8 +1,4 @@
-"""Authentication: from a bearer token or a single-use ticket to checked claims.
-
-The store must confirm the claims on every request: the user exists, the token is not revoked, the account is not
-suspended. A browser's EventSource cannot set headers, so streams also accept a ticket in the URL.
-"""
+"""Authentication: checks a bearer token or, for a stream, a single-use ticket in the URL, and returns its claims."""
 
 import time
 from hashlib import sha256
@@ -17,17 +13,16 @@ from stream_server.web.http.query import query_pairs
 from stream_server.web.route import Route
 
 TICKET_PARAMETER = "ticket"
-"""Query parameter that carries a ticket. The handlers of streams ignore it, because the middleware has checked it."""
+"""Query parameter that carries a ticket. The middleware checks the ticket, so the handlers of streams ignore it."""
 
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
 
 async def authenticate(request: web.Request, route: Route) -> Claims:
-    """Return the claims of the request's token or ticket, if its user may act now.
+    """Return the claims of the request's token or ticket.
 
-    Raises:
-        Unauthorized: The token or ticket is missing, invalid, expired or revoked, or its user does not exist.
-        Forbidden: The account is suspended.
+    Raises Unauthorized if the token or ticket is missing, invalid, expired or revoked, or if its user does not exist.
+    Raises Forbidden if the account is suspended.
     """
     claims = await _read_claims(request, route)
     token_status = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
@@ -41,10 +36,7 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
 
 
 async def _read_claims(request: web.Request, route: Route) -> Claims:
-    """Return the claims of the ticket, if the route accepts one, else those of the verified token.
-
-    Does not check whether the token was revoked or its user suspended.
-    """
+    """Return the claims of the ticket or of the verified token. The caller must check whether the token was revoked."""
     ticket = read_ticket(request) if route.accepts_ticket else None
     if ticket is not None:
         return await redeem_ticket(request, ticket)
@@ -55,10 +47,7 @@ async def _read_claims(request: web.Request, route: Route) -> Claims:
 
 
 def read_bearer_token(request: web.Request) -> str:
-    """Return the token of the Authorization header (RFC 6750 §2.1), the only place where a token may stand.
-
-    Raises Unauthorized if the header is missing, repeated, or no bearer token.
-    """
+    """Return the token of the Authorization header (RFC 6750 §2.1). Raises Unauthorized unless there is exactly one."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
     scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not token.strip():
@@ -67,10 +56,7 @@ def read_bearer_token(request: web.Request) -> str:
 
 
 def read_ticket(request: web.Request) -> str | None:
-    """Return the ticket in the URL, or None if there is no ticket.
-
-    Raises BadRequest for two tickets, or for a ticket beside an Authorization header.
-    """
+    """Return the ticket in the URL, or None. Raises BadRequest for two tickets, or for a ticket and a token."""
     found = [value for name, value in query_pairs(request) if name == TICKET_PARAMETER]
     if not found:
         return None
@@ -83,11 +69,11 @@ def read_ticket(request: web.Request) -> str | None:
 
 
 async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
-    """Consume the ticket, and return the claims of the token for which the server issued it.
+    """Use up the ticket and return its claims.
 
-    Raises Unauthorized if the ticket is unknown, used or expired, or if its token has expired since (`token_expired`).
+    Raises Unauthorized if the ticket is unknown, used or expired, or if the token behind the ticket has expired.
     """
-    claims_json = await request.app[STORE].tickets.redeem(ticket_digest(ticket))
+    claims_json = await request.app[STORE].tickets.redeem(token_digest(ticket))
     if claims_json is None:
         raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET_PARAMETER)
     claims = _decode_claims(claims_json)
@@ -96,6 +82,6 @@ async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
     return claims
 
 
-def ticket_digest(ticket: str) -> str:
-    """Return the SHA-256 digest under which the store keeps a ticket, as hexadecimal text."""
-    return sha256(ticket.encode()).hexdigest()
+def token_digest(token: str) -> str:
+    """Return the SHA-256 of a ticket or a refresh token, in hexadecimal. The store keeps this digest, not the token."""
+    return sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Shutdown of a server: refuse new streams, say goodbye to open ones, and finish the requests in progress."""
+"""Shutdown of a server: refuse new streams, end open streams with a `goodbye`, and finish requests in progress."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, ti
     """Shut down in an order in which every client gets an answer. Takes at most about ``timeout_seconds``.
 
     1. The hub stops: `/readyz` fails, new streams are refused with a retry delay, open streams get a `goodbye`.
-    2. The listening socket stays open meanwhile. If it closed first, clients would see a reset without a reason.
+    2. Meanwhile the listening socket stays open. If it closed first, new clients would see a reset without a reason.
     3. The listening socket closes. Otherwise new requests could keep the server busy without an end. Connections
        made at this moment are reset, but the server has not acted on their requests.
     4. The requests in progress finish. Then the background tasks end and the remaining connections close.
@@ -30,12 +30,7 @@ async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, ti
 
 
 def reject_when_draining(request: web.Request) -> None:
-    """Raise Unavailable for a new stream or long poll while the server shuts down.
-
-    The stream would get a `goodbye` at once. The middleware calls this before it checks the token, because a ticket
-    can be used only once. The handler calls it again after its last `await`. The retry delays are spread like those of
-    the `goodbye` messages.
-    """
+    """Raise Unavailable for a new stream or long poll while the server shuts down, because shutdown would end it."""
     if request.app[HUB].is_stopping:
         message = "this server is shutting down; retry, another server will answer"
         raise Unavailable(message, retry_after=request.app[SHUTDOWN].next_retry_after())

@@ -13,76 +13,70 @@ import msgspec
 from msgspec import UNSET, Meta
 
 MAX_META_BYTES = 4096
-"""Largest ``meta`` of a status, in bytes of JSON."""
-
 MAX_META_DEPTH = 16
-"""Deepest nesting of ``meta``. Deep JSON is small to send, but costs stack in the decoder of every client."""
+"""Most levels of nesting in ``meta``. A short JSON can be deep, and depth costs stack in the decoder of each client."""
 
 LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
-"""A complete login; use it with ``fullmatch``."""
 
 # `$` also matches before a final line feed, so the patterns end with a look-ahead.
 Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,20}$(?!\n)", description="1 to 20 letters, digits or _")]
-DisplayName = Annotated[
-    str, Meta(min_length=1, max_length=50, description="1 to 50 code points, no control characters")
-]
-Description = Annotated[
-    str, Meta(max_length=200, description="up to 200 code points, no control characters other than line feed")
-]
-Email = Annotated[
-    str,
-    Meta(
-        max_length=254,
-        pattern=r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)",
-        description="an address such as ada@example.org",
-    ),
-]
+_NAME_LIMITS = "1 to 50 code points, no control characters"
+DisplayName = Annotated[str, Meta(min_length=1, max_length=50, description=_NAME_LIMITS)]
+_DESCRIPTION_LIMITS = "up to 200 code points, no control characters other than line feed"
+Description = Annotated[str, Meta(max_length=200, description=_DESCRIPTION_LIMITS)]
+_EMAIL_PATTERN = r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)"
+Email = Annotated[str, Meta(max_length=254, pattern=_EMAIL_PATTERN, description="an address such as ada@example.org")]
 Password = Annotated[str, Meta(min_length=8, max_length=256)]
 Id = Annotated[str, Meta(pattern=r"^[0-9]{1,20}$(?!\n)", description="a decimal number")]
-Language = Annotated[
-    str,
-    Meta(
-        max_length=35,
-        pattern=r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)",
-        description="a BCP 47 language tag such as en-GB",
-    ),
-]
+_TAG_PATTERN = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)"
+Language = Annotated[str, Meta(max_length=35, pattern=_TAG_PATTERN, description="a BCP 47 language tag such as en-GB")]
 Longitude = Annotated[float, Meta(ge=-180, le=180)]
 Latitude = Annotated[float, Meta(ge=-90, le=90)]
-HttpUrl = Annotated[
-    str,
-    Meta(
-        max_length=2048,
-        pattern=r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)",
-        description="a URL that begins with http:// or https://",
-    ),
-]
+_URL_PATTERN = r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)"
+_URL_KIND = "a URL that begins with http:// or https://"
+HttpUrl = Annotated[str, Meta(max_length=2048, pattern=_URL_PATTERN, description=_URL_KIND)]
 Secret = Annotated[str, Meta(min_length=1, max_length=512)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]
-Timestamp = Annotated[
-    str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601 in UTC, with milliseconds")
-]
+_TIME_FORMAT = {"format": "date-time"}
+Timestamp = Annotated[str, Meta(extra_json_schema=_TIME_FORMAT, description="ISO 8601 in UTC, with milliseconds")]
 Cursor = Annotated[str, Meta(description="opaque; valid only for the list that returned it")]
 
 _BIDI_CONTROLS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-"""Bidirectional control characters (Unicode Annex 9, section 2)."""
-
 _CONTROL_NAMES = {"": "", "\n": " other than line feed", "\n\t": " other than line feed and tab"}
 
+_TEXT_LIMITS = {
+    "message": ("\n\t", True),
+    "description": ("\n", True),
+    "bio": ("\n", False),
+    "place": ("", False),
+    "note": ("\n\t", True),
+    "tag": ("", True),
+}
+"""For each member with text: the control characters that it may have, and whether it may be blank."""
 
-class PatchBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Base of the bodies of PATCH. A member that the client omits is ``UNSET`` and stays unchanged."""
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """Base of the JSON bodies of requests. It refuses unknown members, and control characters in names and texts."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if ``name`` or a text member has invalid characters."""
+        if isinstance(name := getattr(self, "name", None), str):
+            check_name(name)
+        for member, (controls, may_be_blank) in _TEXT_LIMITS.items():
+            if isinstance(text := getattr(self, member, None), str):
+                check_text(member, text, allowed_controls=controls, may_be_blank=may_be_blank)
+
+
+class PatchBody(Body):
+    """Base of the bodies of PATCH requests. A member that the client omits is ``UNSET`` and stays unchanged."""
 
     def present_members(self) -> dict[str, Any]:
-        """Return the members that the client sent, by name."""
+        """Return the members that the client sent, as a dictionary by member name."""
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for a name without visible characters, or with control characters.
-
-    Bidirectional controls count as control characters, because they would reverse the text beside the name.
-    """
+    """Raise ValueError for a name that has no visible character, or has control characters (bidirectional ones too)."""
     if not any(unicodedata.category(c)[0] in "LNPS" for c in name):
         raise ValueError("`name` must not be blank")
     if any(unicodedata.bidirectional(c) in _BIDI_CONTROLS for c in name):
@@ -91,14 +85,7 @@ def check_name(name: str) -> None:
 
 
 def check_text(member: str, text: str, *, allowed_controls: str = "", may_be_blank: bool = True) -> None:
-    """Raise ValueError if ``text`` has control characters outside ``allowed_controls``, or is blank against the rule.
-
-    Args:
-        member: Name of the member, for the message.
-        text: The text to check.
-        allowed_controls: ``""``, line feed, or line feed and tab.
-        may_be_blank: Whether the text may consist of white space only.
-    """
+    """Raise ValueError for a control character outside ``allowed_controls``, or blank text unless ``may_be_blank``."""
     if not may_be_blank and not text.strip():
         raise ValueError(f"`{member}` must not be blank")
     if any(unicodedata.category(c) == "Cc" and c not in allowed_controls for c in text):
@@ -106,7 +93,7 @@ def check_text(member: str, text: str, *, allowed_controls: str = "", may_be_bla
 
 
 def check_meta(meta: dict[str, Any]) -> None:
-    """Raise ValueError for a ``meta`` that is too large or too deep."""
+    """Raise ValueError if ``meta`` exceeds :data:`MAX_META_BYTES` or :data:`MAX_META_DEPTH`."""
     if len(msgspec.json.encode(meta)) > MAX_META_BYTES:
         raise ValueError(f"`meta` must have at most {MAX_META_BYTES} bytes of JSON")
     if nesting_depth(meta) > MAX_META_DEPTH:
@@ -114,7 +101,7 @@ def check_meta(meta: dict[str, Any]) -> None:
 
 
 def nesting_depth(value: object) -> int:
-    """Return how many objects and lists are nested in ``value``. The loop goes level by level to save stack."""
+    """Return how many levels of objects and lists ``value`` has. Uses a loop, because recursion needs more stack."""
     level, depth = [value], 0
     while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1

@@ -1,8 +1,8 @@
-"""One HTTP connection: aiohttp's request handler with our error shape and with deadlines that aiohttp lacks.
+"""One HTTP connection: aiohttp's request handler with the server's JSON errors and with deadlines that aiohttp lacks.
 
-aiohttp answers a parse error outside of the middlewares, as text that repeats the request. Here the client gets our
-error shape, which repeats nothing. A connection that does not send a complete request head in time is closed (slowloris
-attack). A client that reads nothing of its answer for a whole deadline is dropped.
+To a request that is not valid HTTP, aiohttp answers with a text that repeats the request. This server answers with its
+JSON error, which repeats nothing. The server closes a connection that does not send a complete request head in time
+(slowloris attack). It drops a client that takes nothing of a pending answer during one write deadline.
 """
 
 import asyncio
@@ -21,70 +21,40 @@ from stream_server.web.http.responses import error_response, http_exception_to_a
 from stream_server.web.http.tcp_peer import TcpPeer
 
 HEADER_TIMEOUT_SECONDS = 15.0
-"""Seconds to receive a whole request head, counted from the connection or from the first byte of a later request."""
+"""Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
 
 KEEPALIVE_TIMEOUT_SECONDS = 75.0
-"""Seconds that an idle connection stays open. This is a little longer than usual load balancers keep theirs."""
+"""Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
 
 MAX_REQUEST_LINE_BYTES = 65_536
-"""Longest request line in bytes. The usual 8 KiB cannot hold 400 track phrases."""
+"""Longest request line in bytes. A stream's 400 track phrases do not fit into the usual 8 KiB."""
 
 MAX_HEADER_FIELD_BYTES = 16_384
-"""Longest header field in bytes: a token of 8 KiB, and as much again."""
+"""Longest header field in bytes: twice the longest token, which has 8 KiB."""
 
 WRITE_TIMEOUT_SECONDS = 30.0
-"""Seconds in which the client must take at least one byte of a pending answer.
-
-Otherwise the server drops the connection.
-"""
+"""Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
 
 KEEPALIVE_IDLE_SECONDS = 15.0
-"""Seconds of silence before the kernel probes the client's machine, equal to the default heartbeat interval of a
-stream.
-"""
+"""Seconds of silence before the kernel probes the client's machine, equal to a stream's default heartbeat interval."""
 
 LINGER_SECONDS = 2.0
-"""Seconds during which the server reads and drops the rest of a refused body, so that its sender can read the refusal.
-
-"""
+"""Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
 
 SHUTDOWN_SECONDS = 0.25
-"""Seconds that aiohttp waits at shutdown, once for handlers to end and once after it cancelled them.
-
-Short, because :meth:`HttpRunner.wait_until_idle` has waited for the requests before.
-"""
+"""Seconds of each of aiohttp's two waits at shutdown. Short, because :meth:`HttpRunner.wait_until_idle` waits first."""
 
 IDLE_CHECK_SECONDS = 0.01
-"""Seconds between two checks for requests in progress at shutdown."""
 
 
 class HttpConnection(web.RequestHandler):
     """One client connection with deadlines for request heads and for writing; a stream may take over its transport."""
 
-    __slots__ = (
-        "_handed_over",
-        "_header_seconds",
-        "_is_reading_head",
-        "_peer",
-        "_probe_seconds",
-        "_stall_timer",
-        "_write_seconds",
-    )
+    __slots__ = ("_handed_over", "_is_reading_head", "_peer", "_stall_timer", "_timeouts")
 
-    def __init__(
-        self,
-        manager: "HttpServer",
-        *,
-        header_seconds: float,
-        write_seconds: float,
-        probe_seconds: float,
-        **options: Any,
-    ) -> None:
-        """Store the deadlines, all in seconds; ``options`` go to aiohttp's request handler."""
+    def __init__(self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", **options: Any) -> None:
         super().__init__(manager, **options)
-        self._header_seconds = header_seconds
-        self._write_seconds = write_seconds
-        self._probe_seconds = probe_seconds
+        self._timeouts = timeouts
         self._is_reading_head = False
         self._handed_over = False
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -108,45 +78,40 @@ class HttpConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def _abort_if_stalled(self, transport: asyncio.Transport, previous_backlog: float) -> None:
-        """Drop the connection if its backlog did not shrink during one write deadline. A slow client stays connected.
+        """Drop the connection if its backlog (bytes that the client has not taken) did not shrink in a write deadline.
 
-        The backlog includes the bytes in the kernel's send buffer. Without them a slow client would seem to take
-        nothing, because the kernel accepts more bytes from us only when a third of its buffer is free.
+        A slow client stays connected. The backlog includes the kernel's send buffer. The kernel accepts more bytes only
+        when a third of that buffer is empty, so until then only the kernel's part of the backlog shrinks.
         """
-        backlog = transport.get_write_buffer_size() + (
-            self._peer.unacknowledged_bytes() if self._peer is not None else 0
-        )
+        unacknowledged_bytes = 0 if self._peer is None else self._peer.unacknowledged_bytes()
+        backlog = transport.get_write_buffer_size() + unacknowledged_bytes
         if backlog >= previous_backlog:
             transport.abort()
         else:
-            self._stall_timer = self._loop.call_later(self._write_seconds, self._abort_if_stalled, transport, backlog)
+            seconds = self._timeouts.write_seconds
+            self._stall_timer = self._loop.call_later(seconds, self._abort_if_stalled, transport, backlog)
 
     def _stop_stall_timer(self) -> None:
-        """Cancel the timer of the write deadline, if it runs."""
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether the connection has a request in progress or waiting."""
+        """Whether a request of this connection is in progress or waits for its turn."""
         return self._request_in_progress or bool(self._messages)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the deadline of the first request head, and enable TCP keep-alive probes.
-
-        The deadline also closes connections that send nothing. The probes detect a dead client machine during a long
-        poll, because the server sends nothing while the poll waits.
-        """
+        """Start the deadline of the first request head. Enable TCP probes, which find dead clients of a long poll."""
         super().connection_made(transport)
         self._peer = TcpPeer(transport)
-        self._peer.enable_keepalive(self._probe_seconds, self._write_seconds)
+        self._peer.enable_keepalive(self._timeouts.probe_seconds, self._timeouts.write_seconds)
         if self.transport is not None:
             self.transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._start_head_deadline()
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data to aiohttp. Start the head deadline for an incomplete request head, and fail a broken body."""
+        """Pass data to aiohttp. Start the deadline of an incomplete request head. Refuse a body with wrong framing."""
         super().data_received(data)
         self._fail_broken_body()
         if self._messages or self._waiter is None or self._waiter.done():
@@ -155,13 +120,11 @@ class HttpConnection(web.RequestHandler):
             self._start_head_deadline()
 
     def hand_over(self, make_successor: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
-        """Give the transport to another protocol and end this one as if the connection was lost.
+        """Give the transport to another protocol, such as a stream. End the HTTP protocol as if the client left.
 
-        aiohttp has no public method for this. aiohttp must not close the transport, and must not cancel the calling
-        handler, which still returns its response. Raising an exception instead would also work. But aiohttp's frames
-        keep the exception in a reference cycle, and with it the whole request until a garbage collection.
-
-        Raises ConnectionResetError if the client has disconnected.
+        aiohttp has no public method for this. The transport stays open. The calling handler is not cancelled, so it can
+        return its response. If it raised an exception instead, the request would stay in memory until a garbage
+        collection. Raises ConnectionResetError if the client has disconnected.
         """
         transport = self.transport
         if transport is None or transport.is_closing():
@@ -169,35 +132,32 @@ class HttpConnection(web.RequestHandler):
         successor = make_successor(transport)
         transport.set_protocol(successor)
         if self.writing_paused:
-            successor.pause_writing()  # it will tell the successor when to resume
+            successor.pause_writing()  # the transport tells the successor when to resume
         if not transport.is_reading():
-            transport.resume_reading()  # else nobody would notice the end of the connection
+            transport.resume_reading()  # else the server would not notice the end of the connection
         self.transport = None
         self._task_handler = None
         self._handed_over = True
         self.connection_lost(None)
 
     def _fail_broken_body(self) -> None:
-        """Raise in the handler that waits for a body whose framing is invalid. aiohttp only queues the parse error."""
+        """Raise an error in the handler that waits for a body with invalid framing. aiohttp alone would let it wait."""
         request = self._current_request
         broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
         if request is not None and broken and not request.content.is_eof():
             request.content.set_exception(web.RequestPayloadError("the body has invalid HTTP framing"))
 
     def log_exception(self, *args: Any, **more: Any) -> None:
-        """Log an exception, unless a body broke while the server dropped its rest: that is the client's fault."""
+        """Log an exception, except that of a body with invalid framing, because it is the client's fault."""
         if not isinstance(more.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **more)
 
     def _start_head_deadline(self) -> None:
-        """Set aiohttp's own keep-alive timer to the head deadline.
-
-        When it fires, it closes only connections waiting for a head.
-        """
+        """Start the deadline of a request head. aiohttp's keep-alive timer closes a connection that misses it."""
         self._is_reading_head = True
         if self._keepalive_handle is not None:
             self._keepalive_handle.cancel()
-        self._next_keepalive_close_time = self._loop.time() + self._header_seconds
+        self._next_keepalive_close_time = self._loop.time() + self._timeouts.header_seconds
         self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
 
     def handle_error(
@@ -207,10 +167,7 @@ class HttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - unused, because aiohttp's text repeats the request
     ) -> web.StreamResponse:
-        """Build the answer to an unparsable request, or to an error outside of the middlewares.
-
-        The answer closes the connection. Raises ConnectionResetError if the response has already started.
-        """
+        """Build the answer to an error outside the middlewares. Raises ConnectionResetError if an answer has begun."""
         if request.writer.output_size > 0:
             raise ConnectionResetError("the response had started; closing the connection")
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -222,13 +179,9 @@ class HttpConnection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the response. Errors that aiohttp raised outside of the middlewares get our error shape.
-
-        After :meth:`hand_over` the stream ends the connection itself, so this returns True, which aiohttp takes for a
-        disconnected client.
-        """
+        """Send the response. Turn an HTTP error that aiohttp itself raised into the server's JSON error."""
         if self._handed_over:
-            return resp, True
+            return resp, True  # the stream ends the connection; True makes aiohttp think that the client has left
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
@@ -236,7 +189,6 @@ class HttpConnection(web.RequestHandler):
 
 
 def _connection_error(status: int, error: BaseException | None) -> ApiError:
-    """Map an error of the HTTP parser, or an unhandled exception, to an ApiError."""
     if isinstance(error, LineTooLong):
         return TooLarge("the request line or a header field is too long")
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -245,49 +197,35 @@ def _connection_error(status: int, error: BaseException | None) -> ApiError:
 
 
 class ConnectionTimeouts(NamedTuple):
-    """Timeouts of one connection in seconds, read when the connection is made and constant afterwards.
-
-    Attributes:
-        write_seconds: Time in which the client must take at least one byte of a pending answer.
-        probe_seconds: Silence after which the kernel probes the client's machine.
-    """
+    """Deadlines for writing and for a request head, and the silence before the kernel probes the client, in seconds."""
 
     write_seconds: float = WRITE_TIMEOUT_SECONDS
     probe_seconds: float = KEEPALIVE_IDLE_SECONDS
+    header_seconds: float = HEADER_TIMEOUT_SECONDS
 
 
 class HttpServer(web.Server):
     """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings."""
 
     def __init__(self, handler: Any, *, timeouts: Callable[[], ConnectionTimeouts], **options: Any) -> None:
-        """Call ``timeouts`` for each new connection; the other arguments are those of aiohttp's server."""
         super().__init__(handler, **options)
         self._timeouts = timeouts
 
     def __call__(self) -> HttpConnection:
-        """Create the protocol of the next connection."""
-        return HttpConnection(self, loop=self._loop, **self._kwargs, **self._timeouts()._asdict())
+        return HttpConnection(self, loop=self._loop, **self._kwargs, timeouts=self._timeouts())
 
 
 class HttpRunner(web.AppRunner):
-    """aiohttp's app runner, which serves the app with :class:`HttpConnection`. It works with any aiohttp site."""
+    """aiohttp's app runner, which serves each connection with :class:`HttpConnection`. Any aiohttp site can use it."""
 
     def __init__(
         self,
         app: web.Application,
         *,
-        header_seconds: float = HEADER_TIMEOUT_SECONDS,
         timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
-        """Set the limits of all connections.
-
-        Args:
-            app: The app to serve.
-            header_seconds: Deadline for a whole request head.
-            timeouts: Returns the other timeouts; called for each new connection.
-            shutdown_seconds: What aiohttp waits at shutdown, twice.
-        """
+        """Serve ``app``. The runner calls ``timeouts`` to get the deadlines of each new connection."""
         super().__init__(
             app,
             access_log=None,
@@ -299,14 +237,12 @@ class HttpRunner(web.AppRunner):
             auto_decompress=False,
             shutdown_timeout=shutdown_seconds,
         )
-        self._header_seconds = header_seconds
         self._timeouts = timeouts
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.
 
-        Each check gives the event loop time to read what connections have already sent, so those requests are not
-        dropped. aiohttp's own wait stops reading as soon as it begins, so it would never receive the rest of a body.
+        The server also answers requests that it has received but not read yet. aiohttp's own wait would drop them.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
@@ -317,20 +253,15 @@ class HttpRunner(web.AppRunner):
             busy = any(isinstance(connection, HttpConnection) and connection.is_busy for connection in connections)
 
     async def _make_server(self) -> HttpServer:
-        """Create our server with the options of aiohttp's. aiohttp has no option for another server class."""
+        """Return a :class:`HttpServer` with the options of aiohttp's own server, which it replaces."""
         plain = await super()._make_server()
-        options = {**plain._kwargs, "header_seconds": self._header_seconds}  # noqa: SLF001 - aiohttp keeps them there only
-        return HttpServer(
-            plain.request_handler,
-            timeouts=self._timeouts,
-            request_factory=plain.request_factory,
-            handler_cancellation=plain.handler_cancellation,
-            loop=asyncio.get_running_loop(),
-            **options,
-        )
+        options = dict(plain._kwargs)  # noqa: SLF001 - aiohttp keeps them there only
+        options |= {"request_factory": plain.request_factory, "handler_cancellation": plain.handler_cancellation}
+        loop = asyncio.get_running_loop()
+        return HttpServer(plain.request_handler, timeouts=self._timeouts, loop=loop, **options)
 
 
 def make_runner(app: web.Application) -> HttpRunner:
-    """Create the runner that serves ``app``. Timeouts come from its settings, which a reload may change."""
+    """Create the runner that serves ``app``. Its timeouts come from the settings, which a reload may change."""
     config = app[CONFIG]
     return HttpRunner(app, timeouts=lambda: ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds))

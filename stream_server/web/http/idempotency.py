@@ -1,23 +1,32 @@
-"""The `Idempotency-Key` header, by which a repeated write takes effect once."""
+"""The `Idempotency-Key` header, which makes a repeated write take effect once, and how handlers of writes use it."""
 
 import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from aiohttp import web
 
 from stream_server.errors import BadRequest
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http.app_keys import CLAIMS
+from stream_server.web.http.query import read_path_id
+from stream_server.web.http.responses import encode_response
+from stream_server.web.http.validation import BodyType, read_body_as
 
 IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.:]{1,64}")
 
+Result = TypeVar("Result")
+Write = Callable[[str, str, IdempotencyKey], Awaitable[Result]]
+"""A method of the store that takes the caller's user id, the id of an object, and the idempotency key."""
+
 
 def read_idempotency_key(request: web.Request, body: bytes = b"") -> IdempotencyKey:
     """Return the key of the `Idempotency-Key` header, or a new random key if the request has no such header.
 
-    The client's key is bound to its user, and to the method, URL and body of the request. Raises BadRequest if the
-    header is invalid.
+    A client's key belongs to one request: Redis refuses the key if the same user sends it with another method, URL or
+    body. Raises BadRequest if the header is invalid.
     """
     key = request.headers.get(IDEMPOTENCY_KEY_HEADER)
     if key is None:
@@ -26,3 +35,20 @@ def read_idempotency_key(request: web.Request, body: bytes = b"") -> Idempotency
         raise BadRequest("1 to 64 letters, digits or _-.:", param=IDEMPOTENCY_KEY_HEADER)
     target = f"{request.method} {request.rel_url.raw_path_qs}\n".encode("utf-8", "surrogateescape")
     return IdempotencyKey.from_client(request[CLAIMS].sub, key, target + body)
+
+
+async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, IdempotencyKey]:
+    """Return the request's body as a ``body_type``, and its idempotency key. Raises ApiError if either is invalid."""
+    parsed, body = await read_body_as(body_type, request)
+    return parsed, read_idempotency_key(request, body)
+
+
+async def write_by_path_id(request: web.Request, write: Write[Result]) -> Result:
+    """Call ``write`` with the caller's user id, the id in the request's path and the request's idempotency key."""
+    return await write(request[CLAIMS].sub, read_path_id(request), read_idempotency_key(request))
+
+
+async def answer_write(request: web.Request, write: Write[object], **answer: bool) -> web.Response:
+    """Call :func:`write_by_path_id`. Return the ``answer`` keywords as a JSON object; without keywords, status 204."""
+    await write_by_path_id(request, write)
+    return encode_response(answer) if answer else web.Response(status=204)

@@ -12,26 +12,9 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.error import RuleError
-from stream_server.errors import (
-    STATUS_BY_CODE,
-    ApiError,
-    BadRequest,
-    Forbidden,
-    InternalError,
-    NotFound,
-    TooLarge,
-)
+from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, Forbidden, InternalError, NotFound, TooLarge
 from stream_server.store.redis import admission, timeout_budget
-from stream_server.web.http.app_keys import (
-    CLAIMS,
-    CONFIG,
-    HUB,
-    METRICS,
-    QUERY,
-    REQUEST_ID,
-    ROUTES,
-    STORE,
-)
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
@@ -41,29 +24,23 @@ from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 logger = logging.getLogger(__name__)
 
 X_REQUEST_ID = "X-Request-Id"
-"""Name of the header that carries the request id, in requests and responses."""
-
 COUNTED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Methods that metrics distinguish. Clients can invent any number of other methods, so those share one label."""
+"""Methods that metrics count separately. Clients can invent any number of other methods, so those share one label."""
 
 _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 async def _refuse_undeclared_route(request: web.Request) -> web.StreamResponse:
-    """Answer 404 for a route that is missing from the URL table."""
     raise NotFound(f"this path does not serve {request.method}")
 
 
 UNDECLARED_ROUTE = Route("*", "(undeclared)", _refuse_undeclared_route, scope="(nobody has this scope)")
-"""Stands for a route that is missing from the URL table. No token has its scope."""
+"""Stands for each route that is missing from the URL table. No token has its scope, so the request is refused."""
 
 
 @web.middleware
 async def handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give the request an id, turn every exception into an error answer, and record the metrics.
-
-    While the server shuts down, it closes the connection after the answer, so the client's next request goes elsewhere.
-    """
+    """Give the request an id, turn every exception into an error answer, and record the metrics."""
     started_at = time.monotonic()
     client_id = request.headers.get(X_REQUEST_ID, "")
     request[REQUEST_ID] = client_id if _REQUEST_ID_PATTERN.fullmatch(client_id) else secrets.token_hex(8)
@@ -86,9 +63,9 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
 async def check_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
-    The order matters: parameter names come first, because one of them may be a token in the URL. Parameter values come
-    after the token, so a client without access learns nothing else. For a stream, reads from Redis wait for admission.
-    For other routes, one timeout limits all Redis calls of the request together.
+    The middleware checks parameter names before the token, because a URL may contain a token by mistake. It checks
+    parameter values after the token, so a client without access sees no error about values. While a stream opens, its
+    Redis calls wait in a queue (admission). On other routes, one timeout limits all Redis calls of a request together.
     """
     if request.match_info.http_exception is not None:
         return await handler(request)
@@ -101,11 +78,10 @@ async def check_request(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 async def _check_and_handle(request: web.Request, route: Route, handler: Handler) -> web.StreamResponse:
-    """Do the checks of :func:`check_request` in order, then call the handler."""
     if route.dialect is None:
         check_parameter_names(request, route)
     if route.is_streaming:
-        reject_when_draining(request)
+        reject_when_draining(request)  # before the request uses up its ticket
     if route.scope != NO_TOKEN:
         request[CLAIMS] = await authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in request[CLAIMS].scopes:
@@ -116,14 +92,10 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
 
 
 MIDDLEWARES = (handle_errors, check_request)
-"""The middlewares in the order in which a request passes them."""
 
 
 def _error_answer(request: web.Request, error: Exception) -> web.Response:
-    """Build the answer to an exception, in the words of the route's dialect if it has one. Log an unexpected exception.
-
-    Raises ConnectionResetError if the response has already started.
-    """
+    """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
     refused = _to_api_error(request, error)
     if refused is None:
         logger.error("unhandled error in a request handler", exc_info=error, extra={"request_id": request[REQUEST_ID]})
@@ -145,25 +117,16 @@ def _to_api_error(request: web.Request, error: Exception) -> ApiError | None:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ParameterError):
-        return _parameter_error(error)
+        kind = TooLarge if STATUS_BY_CODE[error.code] == 413 else BadRequest
+        column = error.column if isinstance(error, RuleError) else None
+        return kind(error.message, code=error.code, param=error.param, column=column)
     if isinstance(error, web.HTTPException):
         return http_exception_to_api_error(request.method, error)
     return None
 
 
-def _parameter_error(error: ParameterError) -> ApiError:
-    """Map an error of the filters to an ApiError with the same code, parameter and column."""
-    kind = TooLarge if STATUS_BY_CODE[error.code] == 413 else BadRequest
-    column = error.column if isinstance(error, RuleError) else None
-    return kind(error.message, code=error.code, param=error.param, column=column)
-
-
 def _record_metrics(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
-    """Count the request, and measure its duration unless it is a stream.
-
-    Labels hold only values from the URL table and :data:`COUNTED_METHODS`. Values that a client chooses would create an
-    unbounded number of time series.
-    """
+    """Count the request, and measure its duration unless it is a stream. Each label has a limited set of values."""
     metrics = request.app[METRICS]
     route = request.app[ROUTES].get(request.match_info.route)
     path = "(unmatched)" if route is None else route.path

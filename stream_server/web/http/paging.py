@@ -1,4 +1,4 @@
-"""Paged lists: the query parameters that many routes share, and the helpers that answer one page."""
+"""Paged lists: the query parameters and answer members that many routes share, and how a handler answers one page."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -11,14 +11,17 @@ from stream_server.errors import BadRequest
 from stream_server.store import pagination as pages
 from stream_server.web.http import query
 from stream_server.web.http.app_keys import CLAIMS
-from stream_server.web.http.fields import Id
+from stream_server.web.http.fields import Cursor, Id
 from stream_server.web.http.responses import page_response
 
 MAX_IDS = 200
 """Most ids in the query of one request, and most items on one page."""
 
 PageSize = Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of items")]
-"""Type of the ``count`` parameter: the number of items on a page."""
+OlderThan = Annotated[str, Meta(description="the `next` of another page: returns the older items that follow it")]
+NewerThan = Annotated[str, Meta(description="the `prev` of another page: returns the newer items before it")]
+_NUMBER_MEANING = "page number, 1 is the newest; cannot be combined with before or after"
+PageNumber = Annotated[int, Meta(ge=1, description=_NUMBER_MEANING)]
 
 
 class IdsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,67 +31,59 @@ class IdsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Query of one page of a list, newest first: older than ``before``, newer than ``after``, or the newest items."""
+    """Query of one page of a list: the items older than ``before``, or newer than ``after``, or else the newest."""
 
     count: PageSize = 30
-    before: (
-        Annotated[str, Meta(description="the `next` of another page: returns the older items that follow it")] | None
-    ) = None
-    after: Annotated[str, Meta(description="the `prev` of another page: returns the newer items before it")] | None = (
-        None
-    )
+    before: OlderThan | None = None
+    after: NewerThan | None = None
 
     def __post_init__(self) -> None:
-        """Raise BadRequest if the query has both ``before`` and ``after``."""
         if self.before is not None and self.after is not None:
             raise BadRequest("cannot be combined with before", code="conflicting_parameters", param="after")
 
     def page_request(self) -> pages.PageRequest:
-        """Convert the query to the page request of the store."""
         return pages.PageRequest(self.count, self.before, self.after)
 
 
 class NumberedPageQuery(PageQuery, frozen=True, forbid_unknown_fields=True):
-    """Query of one page of a timeline, by cursor as in :class:`PageQuery`, or by number.
+    """Query of one page of a timeline, by cursor as in :class:`PageQuery`, or by page number. Page 1 is the newest."""
 
-    Page 1 holds the newest ``count`` items, page 2 the next ones.
-    """
-
-    page: (
-        Annotated[int, Meta(ge=1, description="page number, 1 is the newest; cannot be combined with before or after")]
-        | None
-    ) = None
+    page: PageNumber | None = None
 
     def __post_init__(self) -> None:
-        """Raise BadRequest if the query has ``page`` together with a cursor."""
         super().__post_init__()
         if self.page is not None and (self.before is not None or self.after is not None):
             raise BadRequest("cannot be combined with before or after", code="conflicting_parameters", param="page")
 
     def page_request(self) -> pages.PageRequest:
-        """Convert the query to the page request of the store."""
         return pages.PageRequest(self.count, self.before, self.after, self.page)
 
 
+class PageAnswer(msgspec.Struct):
+    """Base of the answers that hold one page of a list."""
+
+    next: Annotated[Cursor | None, Meta(description="pass it as `before` for the following items; null at the end")]
+    prev: Annotated[Cursor | None, Meta(description="pass it as `after` for the preceding items; null at the start")]
+
+
+def read_page_request(request: web.Request) -> pages.PageRequest:
+    """Return the page that the query asks for. Raises TypeError unless the route's query is a :class:`PageQuery`."""
+    return query.parsed_query(request, PageQuery).page_request()
+
+
 ReadPageOf = Callable[[str, str, pages.PageRequest], Awaitable[pages.Page]]
-"""Reads a page of a list that belongs to another object: takes the caller's user id, the object's id and the page
-request.
-"""
+"""A function that reads one page of an object's list. It takes the ids of caller and object, and the page request."""
 
 ReadOwnPage = Callable[[str, pages.PageRequest], Awaitable[pages.Page]]
-"""Reads a page of a list that belongs to the caller: takes the caller's user id and the page request."""
+"""A function that reads one page of the caller's own list. It takes the caller's user id and the page request."""
 
 
 async def page_of_path_id(request: web.Request, member: str, read_page: ReadPageOf) -> web.Response:
-    """Answer one page of a list of the object whose id stands in the path.
-
-    The list is called ``member`` in the JSON.
-    """
-    page_query, owner = query.parsed_query(request, PageQuery), query.read_path_id(request)
-    return page_response(member, *await read_page(request[CLAIMS].sub, owner, page_query.page_request()))
+    """Answer one page of a list, for the object whose id is in the path. ``member`` is the name of the list in JSON."""
+    page, owner = read_page_request(request), query.read_path_id(request)
+    return page_response(member, *await read_page(request[CLAIMS].sub, owner, page))
 
 
 async def page_of_caller(request: web.Request, member: str, read_page: ReadOwnPage) -> web.Response:
-    """Answer one page of the caller's own list, which is called ``member`` in the JSON."""
-    page_query = query.parsed_query(request, PageQuery)
-    return page_response(member, *await read_page(request[CLAIMS].sub, page_query.page_request()))
+    """Answer one page of a list that belongs to the caller. ``member`` is the name of the list in JSON."""
+    return page_response(member, *await read_page(request[CLAIMS].sub, read_page_request(request)))

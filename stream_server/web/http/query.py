@@ -1,8 +1,8 @@
-"""Parses a query string into a msgspec struct: each parameter known, at most once, and in UTF-8."""
+"""Parses a query string into a msgspec struct. Each parameter must be known, occur at most once, and be UTF-8."""
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -16,28 +16,20 @@ from stream_server.web.http.validation import to_api_error
 from stream_server.web.route import Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
-"""A struct that describes the parameters of a query."""
-
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
-"""Names under which clients have put tokens into URLs.
-
-The server refuses them, because URLs end in logs and browser histories.
-"""
+"""Query parameters in which clients may try to send a token. The server refuses them, because logs keep URLs."""
 
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 
 def query_pairs(request: web.Request) -> list[tuple[str, str]]:
-    """Return the names and values of the query, in order. Raises BadRequest if they are not UTF-8 or more than 200."""
+    """Return the (name, value) pairs of the query, in order. Raises BadRequest as :func:`parse_pairs` does."""
     return parse_pairs(request.rel_url.raw_query_string)
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:
-    """Parse `name=value&…`, as in a query or a form.
-
-    Raises BadRequest if it is not UTF-8 or has more than 200 parameters.
-    """
+    """Return the (name, value) pairs of a form such as `a=1&b=2`. Raises BadRequest for non-UTF-8 or over 200 pairs."""
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except UnicodeDecodeError:
@@ -48,10 +40,7 @@ def parse_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def check_parameter_names(request: web.Request, route: Route) -> None:
-    """Raise BadRequest for a token in the URL, an unknown parameter, or a repeated one.
-
-    If the handler reads the query itself, check only for tokens.
-    """
+    """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
     if not request.rel_url.raw_query_string:
         return
     known = None if route.query is None else _parameter_readers(route.query)
@@ -67,15 +56,11 @@ def check_parameter_names(request: web.Request, route: Route) -> None:
 
 
 def _unknown_parameter(name: str, message: str) -> BadRequest:
-    """Build the error for a parameter that the route does not accept; keep at most 64 characters of its name."""
     return BadRequest(message, code="unknown_parameter", param=name[:64])
 
 
 def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
-    """Parse the query into a ``query_type``, after :func:`check_parameter_names` accepted its names.
-
-    Raises an ApiError that names the parameter which is missing or invalid.
-    """
+    """Parse the query into a ``query_type``. Raises an ApiError that names a missing or invalid parameter."""
     readers = _parameter_readers(query_type)
     parameters = {name: readers[name](name, text) for name, text in query_pairs(request)}
     for name in _required_parameters(query_type):
@@ -90,10 +75,7 @@ def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
 
 
 def parsed_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
-    """Return the request's parsed query.
-
-    ``query_type`` must be the type that the route's row declares, else TypeError.
-    """
+    """Return the query that the middleware parsed. Raises TypeError if the route declares another ``query_type``."""
     query = request[QUERY]
     if not isinstance(query, query_type):
         raise TypeError(f"the route declares the query {type(query).__name__}, its handler reads {query_type.__name__}")
@@ -109,12 +91,11 @@ def read_path_id(request: web.Request, name: str = "id") -> str:
 
 
 ParameterReader = Callable[[str, str], Any]
-"""Converts the text of a parameter to its type; takes name and text. Raises BadRequest if the text is invalid."""
+"""A function that takes a parameter's name and text, and returns its value. Raises BadRequest for an invalid text."""
 
 
 @cache
 def _parameter_readers(query_type: type[msgspec.Struct]) -> dict[str, ParameterReader]:
-    """Return the reader of each parameter of ``query_type``, by the parameter's name."""
     shape = inspect.type_info(query_type)
     if not isinstance(shape, inspect.StructType):
         raise TypeError(f"{query_type.__name__} is not a msgspec.Struct")
@@ -123,29 +104,21 @@ def _parameter_readers(query_type: type[msgspec.Struct]) -> dict[str, ParameterR
 
 @cache
 def _required_parameters(query_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the required parameters of ``query_type``.
-
-    Cached, because msgspec's inspection leaves reference cycles behind.
-    """
+    """Return the names of the required parameters. Cached, because each msgspec inspection leaves reference cycles."""
     return tuple(field.encode_name for field in msgspec.structs.fields(query_type) if field.required)
 
 
 def _reader_for_type(type_: inspect.Type, *, required: bool) -> ParameterReader:
-    """Return the reader for the type of a parameter.
-
-    msgspec's own conversion from text would accept `null` and `5.0` as numbers.
-    """
-    read_list = _read_list if required else _read_optional_list
+    """Return the parser for a parameter of this type. msgspec alone would accept `null` and `5.0` for a number."""
+    read_list = partial(_read_list, required=required)
     readers: dict[type, ParameterReader] = {
-        inspect.IntType: _read_number,
-        inspect.BoolType: _read_bool,
-        inspect.ListType: read_list,
-    }
+        inspect.IntType: _read_number, inspect.BoolType: _read_bool, inspect.ListType: read_list
+    }  # fmt: skip
     return next((readers[type(leaf)] for leaf in _leaf_types(type_) if type(leaf) in readers), _read_text)
 
 
 def _leaf_types(type_: inspect.Type) -> Iterator[inspect.Type]:
-    """Yield the member types of a union, without optional metadata around them."""
+    """Yield the plain types of an annotation, for example those of ``int`` and ``None`` for ``int | None``."""
     if isinstance(type_, inspect.Metadata):
         yield from _leaf_types(type_.type)
     elif isinstance(type_, inspect.UnionType):
@@ -156,38 +129,26 @@ def _leaf_types(type_: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _read_number(name: str, text: str) -> int:
-    """Parse a whole number of at most 9 digits."""
     if not _NUMBER_PATTERN.fullmatch(text):
         raise BadRequest("a whole number of at most 9 digits", param=name)
     return int(text)
 
 
 def _read_bool(name: str, text: str) -> bool:
-    """Parse `true` or `false`."""
     if text not in {"true", "false"}:
         raise BadRequest("true or false", param=name)
     return text == "true"
 
 
-def _read_list(name: str, text: str) -> list[str]:
-    """Split a comma-separated list. An empty text counts as a missing parameter."""
-    if not text:
-        raise _missing_parameter(name)
-    return text.split(",")
-
-
-def _read_optional_list(name: str, text: str) -> list[str]:
-    """Split a comma-separated list. Raises BadRequest for an empty text."""
-    if not text:
-        raise BadRequest("empty; omit it instead", param=name)
-    return text.split(",")
+def _read_list(name: str, text: str, *, required: bool) -> list[str]:
+    if text:
+        return text.split(",")
+    raise _missing_parameter(name) if required else BadRequest("empty; omit it instead", param=name)
 
 
 def _read_text(name: str, text: str) -> str:  # noqa: ARG001 - the signature of a ParameterReader
-    """Return the text unchanged."""
     return text
 
 
 def _missing_parameter(name: str) -> BadRequest:
-    """Build the error for a required parameter that is absent."""
     return BadRequest("this parameter is required", code="missing_parameter", param=name)

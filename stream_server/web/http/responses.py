@@ -1,4 +1,4 @@
-"""JSON answers, and the one shape of all errors: `{"error": {"code", "message", "param"?, "column"?}}`."""
+"""JSON answers, and the shape of all errors: `{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}`."""
 
 import math
 from collections.abc import Iterable
@@ -8,14 +8,7 @@ import msgspec
 from aiohttp import hdrs, web
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.errors import (
-    STATUS_BY_CODE,
-    ApiError,
-    BadRequest,
-    MethodNotAllowed,
-    NotFound,
-    TooLarge,
-)
+from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
 
 SERVER_NAME = "stream-server"
 """Value of the `Server` header, and the realm of the bearer challenge."""
@@ -26,22 +19,18 @@ JSON_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     hdrs.SERVER: SERVER_NAME,
 }
-"""Headers of every JSON answer."""
-
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """The error name of RFC 6750 §3.1 for each status that carries a `WWW-Authenticate` challenge."""
 
 
 class ErrorDetail(msgspec.Struct):
-    """One error: ``code`` is for programs, ``message`` for people.
-
-    ``param`` names the parameter, member or header at fault.
-    """
+    """One error. Programs read ``code``, people ``message``. ``param`` names the wrong parameter, member or header."""
 
     code: Annotated[str, Meta(extra_json_schema={"enum": list(STATUS_BY_CODE)})]
     message: str
     param: Annotated[str, Meta(description="a query parameter, a body member or a header")] | UnsetType = UNSET
     column: Annotated[int, Meta(ge=1, description="where in a rule, in code points")] | UnsetType = UNSET
+    retry_after: Annotated[float, Meta(ge=0, description="seconds to wait before the next try")] | UnsetType = UNSET
 
 
 class ErrorResponse(msgspec.Struct):
@@ -51,46 +40,39 @@ class ErrorResponse(msgspec.Struct):
 
 
 class _CreatedObject(msgspec.Struct):
-    """The part of a created object that the `Location` header needs."""
-
     id: str
 
 
 def json_response(body: bytes, *, status: int = 200) -> web.Response:
-    """Answer JSON that is already encoded. The store's JSON passes through unchanged."""
+    """Return an HTTP answer with JSON that is already encoded."""
     return web.Response(body=body, status=status, headers=JSON_HEADERS)
 
 
 def created_response(body: bytes, path: str) -> web.Response:
-    """Answer 201 with a new object, already encoded. The `Location` header is ``path`` followed by the object's id."""
+    """Return status 201 with a new object in JSON. The `Location` header is ``path`` followed by the object's id."""
     response = json_response(body, status=201)
     response.headers[hdrs.LOCATION] = path + msgspec.json.decode(body, type=_CreatedObject).id
     return response
 
 
 def encode_response(value: object, *, status: int = 200) -> web.Response:
-    """Encode ``value`` as JSON and answer it."""
+    """Return an HTTP answer with ``value`` encoded as JSON."""
     return json_response(msgspec.json.encode(value), status=status)
 
 
 def list_response(member: str, items: Iterable[bytes]) -> web.Response:
-    """Answer ``{member: [...]}``. The items are JSON objects, already encoded."""
+    """Return the answer ``{member: [...]}``. The items are JSON objects, already encoded."""
     return json_response(b'{"%b":[%b]}' % (member.encode(), b",".join(items)))
 
 
-def page_response(
-    member: str, items: Iterable[bytes], next_cursor: str | None, prev_cursor: str | None
-) -> web.Response:
-    """Answer one page of a list: ``{member: [...], next, prev}``. The items are already encoded."""
-    cursors = msgspec.json.encode({"next": next_cursor, "prev": prev_cursor})[1:]
+def page_response(member: str, items: Iterable[bytes], next_: str | None, prev: str | None) -> web.Response:
+    """Return the answer for one page of a list: ``{member: [...], next, prev}``. The items are already encoded."""
+    cursors = msgspec.json.encode({"next": next_, "prev": prev})[1:]
     return json_response(b'{"%b":[%b],%b' % (member.encode(), b",".join(items), cursors))
 
 
 def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:
-    """Build the answer for ``error``, with `WWW-Authenticate` or `Retry-After` where its status needs them.
-
-    ``token_sent`` says whether the request had an Authorization header.
-    """
+    """Return the answer for ``error``. A 401's `WWW-Authenticate` names the error only if the request had a token."""
     response = encode_response(error.body(), status=error.status)
     if error.status == 401 or error.error_code == "insufficient_scope":
         response.headers[hdrs.WWW_AUTHENTICATE] = _bearer_challenge(error, token_sent=token_sent)
@@ -100,10 +82,7 @@ def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:
 
 
 def _bearer_challenge(error: ApiError, *, token_sent: bool) -> str:
-    """Build the `WWW-Authenticate` header (RFC 6750 §3).
-
-    A request without a token gets the challenge without an error.
-    """
+    """Return the `WWW-Authenticate` header (RFC 6750 §3). It names the error only if the request had a token."""
     if not token_sent:
         return f'Bearer realm="{SERVER_NAME}"'
     description = error.message.replace("\\", "").replace('"', "'")
@@ -111,7 +90,7 @@ def _bearer_challenge(error: ApiError, *, token_sent: bool) -> str:
 
 
 def http_exception_to_api_error(method: str, error: web.HTTPException) -> ApiError | None:
-    """Map an error that aiohttp raised itself to an ApiError. Return None for a 5xx, which is an internal error."""
+    """Map an HTTP error that aiohttp raised to an ApiError. Return None for a 5xx, which is an internal error."""
     if error.status == 404:
         return NotFound("no resource at this path")
     if error.status == 405:

@@ -1,7 +1,6 @@
-"""What the kernel knows of the machine at the other end of a connection: its silence and its missing acknowledgements.
+"""Asks the kernel about the client's machine: how long it was silent, and how many sent bytes it has not acknowledged.
 
-Works with TCP on Linux. On other systems only the unsent bytes of this process are known. There a dead machine is found
-by the system's own timeouts, after minutes or hours.
+Works with TCP on Linux. On other systems, only the system's own timeouts find a dead machine, in minutes or hours.
 """
 
 import asyncio
@@ -12,51 +11,38 @@ import sys
 import termios
 
 IS_LINUX = sys.platform == "linux"
-"""Whether this system offers the socket options that the module needs."""
-
 MAX_KEEPALIVE_IDLE_SECONDS = 32_767
-"""Largest idle time before probes that Linux accepts (MAX_TCP_KEEPIDLE).
-
-A larger value fails, and the connection would hang.
-"""
+"""Longest silence in seconds before the first probe that Linux accepts (MAX_TCP_KEEPIDLE). A longer one is an error."""
 
 MAX_KEEPALIVE_PROBES = 127
-"""Largest number of probes that Linux accepts (MAX_TCP_KEEPCNT)."""
+"""Largest number of unanswered probes that Linux accepts (MAX_TCP_KEEPCNT)."""
 
 _LAST_ACK_OFFSET_BYTES = 56
 """Offset of `tcpi_last_ack_recv` in `struct tcp_info`, in bytes. The field is in milliseconds."""
 
 _INT_BUFFER = bytes(4)
-"""Space for the C int that TIOCOUTQ returns."""
 
 
 class TcpPeer:
-    """The machine at the other end of a transport, as the kernel sees it. Each question costs a system call.
+    """The machine at the other end of a transport, as the kernel sees it. Each method makes a system call.
 
-    TCP_USER_TIMEOUT cannot replace this. For Linux a closed receive window counts as silence even while the peer
-    answers the probes, so that option would reset a client that only reads slowly.
+    The socket option TCP_USER_TIMEOUT cannot replace this class: with it, Linux also resets a client that reads slowly.
     """
 
     __slots__ = ("_socket",)
 
     def __init__(self, transport: asyncio.BaseTransport) -> None:
-        """Take the socket of ``transport``.
-
-        Sockets other than TCP, and systems other than Linux, give no information.
-        """
+        """Use the socket of ``transport``. If it is not a TCP socket on Linux, the methods return 0 or do nothing."""
         connection = transport.get_extra_info("socket")
         known = IS_LINUX and connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6)
         self._socket = connection if known else None
 
     def forget(self) -> None:
-        """Forget the socket after the connection is lost, because the system reuses its file descriptor."""
+        """Release the socket after the connection is lost, because the system reuses its file descriptor."""
         self._socket = None
 
     def unacknowledged_bytes(self) -> int:
-        """Return the bytes in the kernel's send buffer that the peer has not acknowledged.
-
-        Return 0 if that is unknown.
-        """
+        """Return the bytes in the kernel's send buffer that the peer has not acknowledged, or 0 if that is unknown."""
         if self._socket is None:
             return 0
         try:
@@ -66,10 +52,7 @@ class TcpPeer:
         return int.from_bytes(queued, sys.byteorder)
 
     def silence_seconds(self) -> float:
-        """Return the seconds since the peer last acknowledged data or a window probe.
-
-        Return 0 if the peer has acknowledged all data, or if the kernel does not say.
-        """
+        """Return the seconds since the peer's last acknowledgement, or 0 if all data is acknowledged or if unknown."""
         if self._socket is None or not self.unacknowledged_bytes():
             return 0.0
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_OFFSET_BYTES + 4)
@@ -77,10 +60,10 @@ class TcpPeer:
         return milliseconds / 1000
 
     def enable_keepalive(self, idle_seconds: float, timeout_seconds: float) -> None:
-        """Let the kernel probe the peer each second, after ``idle_seconds`` without data from it.
+        """Let the kernel probe the peer each second, after ``idle_seconds`` without data from the peer.
 
-        The kernel closes the connection after ``timeout_seconds`` without an answer. Probes run only while all sent
-        data is acknowledged.
+        The kernel closes the connection if the peer does not answer for ``timeout_seconds``. It does not probe while
+        sent data is unacknowledged.
         """
         if self._socket is not None:
             idle = max(1, round(min(idle_seconds, MAX_KEEPALIVE_IDLE_SECONDS)))

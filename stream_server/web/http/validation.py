@@ -1,8 +1,8 @@
-"""Reading a JSON body as one of the API's structs, and saying what is wrong with it.
+"""Reads a JSON body as one of the API's structs. If the body is invalid, names the invalid member and the reason.
 
 msgspec checks the body. This module turns msgspec's message into an API error that names the member and says in words
 of JSON what the member must be: "`password` must have at least 8 characters". Messages never repeat what the client
-sent. A member that the struct does not have is an error, and so is a value of another type.
+sent.
 """
 
 import re
@@ -40,19 +40,18 @@ _TYPE_NAMES = {
     "array": "an array",
     "object": "an object",
 }
-"""JSON's names of the types in msgspec's messages."""
-
+_json_schema = cache(msgspec.json.schema)
 _BOUND_NAMES = {">=": "at least ", "<=": "at most ", None: ""}
 
 
 async def read_body_as(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, bytes]:
-    """Return the request's JSON body as a ``body_type``, and its raw bytes; raise ApiError that names the member."""
+    """Return the request's JSON body as a ``body_type``, and its bytes. Raises ApiError for an invalid body."""
     body = await read_json_body(request, request.app[CONFIG].body_max_bytes)
     return decode_body(body_type, body), body
 
 
 def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:
-    """Return ``body`` as a ``body_type``; raise BadRequest, or TooLarge for an array that is too long."""
+    """Decode ``body`` as a ``body_type``. Raises BadRequest, or TooLarge if an array has too many items."""
     refuse_deep_json(body)
     try:
         return msgspec.json.decode(body, type=body_type)
@@ -63,7 +62,7 @@ def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:
 
 
 def to_api_error(text: str, struct_type: type) -> ApiError:
-    """Return the API error for msgspec's message about a ``struct_type``; the message ends with the member's path."""
+    """Turn ``text``, msgspec's message about an invalid ``struct_type``, into an API error that names the member."""
     located = _MEMBER_PATH.match(text)
     text, path = (located["text"], located["path"]) if located else (text, "")
     for pattern, code, message in (
@@ -84,15 +83,12 @@ def to_api_error(text: str, struct_type: type) -> ApiError:
 
 
 def _join_path(path: str, member: str) -> str:
-    """Return the path of ``member`` as clients write it, ``location.lat``. Names are cut at 64 characters."""
+    """Return the path of ``member`` below ``path``, such as ``location.lat``. A name is cut to 64 characters."""
     return f"{path}.{member[:64]}" if path else member[:64]
 
 
 def _describe_violation(text: str, struct_type: type, path: str) -> str:
-    """Return what the member at ``path`` of a ``struct_type`` must be, given msgspec's message about it.
-
-    For a pattern this is the member's description, because a regular expression does not help people.
-    """
+    """Return what the member at ``path`` must be, in words such as "must be a string, not null"."""
     if wrong := _WRONG_TYPE.match(text):
         return f"must be {_name_types(wrong[1])}, not {_name_types(wrong[2])}"
     if length := _WRONG_LENGTH.match(text):
@@ -109,12 +105,11 @@ def _describe_violation(text: str, struct_type: type, path: str) -> str:
 
 
 def _name_types(types: str) -> str:
-    """Return JSON's names of the types in msgspec's ``str | null``."""
     return " or ".join(_TYPE_NAMES.get(name, name) for name in types.split(" | "))
 
 
 def _schemas_at(struct_type: type, path: str) -> list[Json]:
-    """Return the alternative schemas of the member at ``path``, such as ``media[0].type``."""
+    """Return the JSON schemas that the body type allows for the member at ``path``, for example ``media[0].type``."""
     root_schema = _json_schema(struct_type)
     schemas = list(_resolve_alternatives(root_schema, root_schema))
     for step in _PATH_STEP.finditer(path):
@@ -124,13 +119,12 @@ def _schemas_at(struct_type: type, path: str) -> list[Json]:
 
 
 def _member_schema(schema: Json, member: str | None) -> Json | None:
-    """Return the schema of ``member``, or of the array's items if ``member`` is None."""
     found = schema.get("items") if member is None else schema.get("properties", {}).get(member)
     return found if isinstance(found, dict) else None
 
 
 def _resolve_alternatives(schema: Json, root_schema: Json) -> Iterator[Json]:
-    """Yield each alternative of ``schema``, with references followed."""
+    """Yield the alternatives (``anyOf``) of a JSON schema, each with its ``$ref`` resolved."""
     if "$ref" in schema:
         yield from _resolve_alternatives(root_schema["$defs"][schema["$ref"].rpartition("/")[2]], root_schema)
     elif "anyOf" in schema:
@@ -138,8 +132,3 @@ def _resolve_alternatives(schema: Json, root_schema: Json) -> Iterator[Json]:
             yield from _resolve_alternatives(alternative, root_schema)
     else:
         yield schema
-
-
-@cache
-def _json_schema(struct_type: type) -> Json:
-    return msgspec.json.schema(struct_type)

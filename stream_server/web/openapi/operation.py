@@ -1,7 +1,4 @@
-"""Describes one row of the URL table as an OpenAPI operation: parameters, body, answers, and every possible error.
-
-No text here is about a single route: everything follows from the row, its structs and its handler's docstring.
-"""
+"""Describes one row of the URL table as an OpenAPI operation: parameters, body, answers, and every possible error."""
 
 import re
 from collections.abc import Iterator
@@ -15,57 +12,46 @@ from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.idempotency import IDEMPOTENCY_KEY_HEADER
 from stream_server.web.http.responses import ErrorResponse
 from stream_server.web.openapi import stream_parameters
+from stream_server.web.openapi.stream_parameters import Json
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
 
-Json = dict[str, Any]
-"""A JSON object."""
-
 SCHEMA_REF = "#/components/schemas/{name}"
-"""Reference to a schema among the components."""
-
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _METHOD_AND_PATH = re.compile(r"(``[^`]*``( and )?)+: ")
 _NO_TRAILING_LINE_FEED = r"(?!\n)"
 
 
 def operation_summary(row: Route) -> str:
-    """Return the first line of the handler's docstring, without the method and path at its beginning."""
+    """Return a route's summary: its handler's first docstring line, without the method and path at the beginning."""
     first = (row.handler.__doc__ or "").strip().partition("\n")[0]
     summary = _METHOD_AND_PATH.sub("", first, count=1).replace("``", "`")
     return summary[:1].upper() + summary[1:]
 
 
 def operation_tag(row: Route) -> str:
-    """Return the tag of a route: the name of its handler's module."""
+    """Return the OpenAPI tag of a route: the name of its handler's module."""
     return row.handler.__module__.rpartition(".")[2]
 
 
 def accepts_idempotency_key(row: Route) -> bool:
-    """Whether the route uses an Idempotency-Key: it writes, and its caller is a user to whom the key belongs."""
+    """Return whether the route uses an Idempotency-Key. It does if it writes and its token needs a scope."""
     return row.method != "GET" and row.is_write and row.scope not in {NO_TOKEN, ANY_TOKEN} and not row.is_streaming
 
 
-def component_schemas(rows: tuple[Route, ...]) -> tuple[dict[type, Json], dict[str, Json]]:
-    """Return the JSON schemas of all queries, bodies and answers of ``rows``.
-
-    The first dict maps each class to its schema or reference, the second each component's name to its schema.
-    """
-    kinds = {
-        kind: None for row in rows for kind in (row.query, row.body, row.response, ErrorResponse) if kind is not None
-    }
+def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
+    """Return the JSON schemas of all query, body and answer structs of ``rows``, by class name."""
+    kinds = {kind for row in rows for kind in (row.query, row.body, row.response, ErrorResponse) if kind is not None}
     in_order = sorted(kinds, key=lambda kind: kind.__name__)
-    found, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
-    return dict(zip(in_order, found, strict=True)), {
-        name: portable_schema(schema) for name, schema in components.items()
-    }
+    _, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
+    return {name: portable_schema(schema) for name, schema in components.items()}
 
 
 def portable_schema(schema: Any) -> Any:
-    r"""Adapt a schema of msgspec for other languages, and its descriptions for Markdown.
+    r"""Return a schema of msgspec in a form that all languages can use, with descriptions in Markdown.
 
-    Removes the look-ahead `(?!\n)`, which only Python's `$` needs. Removes `"items": false` from fixed-length arrays:
-    `maxItems` already says it, and client generators that expect an object there fail.
+    Removes the look-ahead `(?!\n)`, which only Python's `$` needs, and `"items": false` beside `maxItems`, which some
+    client generators cannot read.
     """
     if isinstance(schema, dict):
         bounded = "prefixItems" in schema and schema.get("maxItems") == len(schema["prefixItems"])
@@ -77,10 +63,7 @@ def portable_schema(schema: Any) -> Any:
 
 
 def build_operation(row: Route, operation_id: str, components: dict[str, Json]) -> Json:
-    """Build the operation of a row.
-
-    ``components`` holds the schemas by name, so that a query becomes single parameters.
-    """
+    """Build the OpenAPI operation of a route. ``components`` has the schemas of all structs by class name."""
     query = {} if row.query is None else components[row.query.__name__]
     operation: Json = {"operationId": operation_id, "summary": operation_summary(row), "tags": [operation_tag(row)]}
     if row.scope not in {NO_TOKEN, ANY_TOKEN}:
@@ -90,16 +73,13 @@ def build_operation(row: Route, operation_id: str, components: dict[str, Json]) 
     if parameters:
         operation["parameters"] = parameters
     operation |= _request_body(row)
+    successes = {str(status): _success_response(row, status) for status in (row.status, *row.other_statuses)}
     errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(row, components)}
-    operation["responses"] = {
-        **{str(status): _success_response(row, status) for status in (row.status, *row.other_statuses)},
-        **errors,
-    }
-    return operation
+    return {**operation, "responses": {**successes, **errors}}
 
 
 def _security_requirements(row: Route) -> list[Json]:
-    """Return the alternatives by which a client can authenticate. One of them is enough."""
+    """Return how a client can authenticate for a route: not at all, with a token, or with a token or a ticket."""
     if row.scope == NO_TOKEN:
         return []
     bearer = {"bearer": [] if row.scope == ANY_TOKEN else [row.scope]}
@@ -129,7 +109,7 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
 
 
 def error_responses() -> dict[str, Json]:
-    """Return the error answer of each status: the one shape, and the error codes that occur with the status."""
+    """Return the OpenAPI response for each error status. Its description lists the error codes with that status."""
     codes: dict[int, list[str]] = {}
     for code, status in STATUS_BY_CODE.items():
         codes.setdefault(status, []).append(f"`{code}`")
@@ -137,11 +117,7 @@ def error_responses() -> dict[str, Json]:
 
 
 def _error_response(status: int, codes: str) -> Json:
-    """Build the error answer of one status, with its headers."""
-    response: Json = {
-        "description": f"Refused: {codes}.",
-        "content": _json_content({"$ref": SCHEMA_REF.format(name=ErrorResponse.__name__)}),
-    }
+    response: Json = {"description": f"Refused: {codes}.", "content": _json_content(ErrorResponse)}
     if status == 401:
         response["headers"] = {"WWW-Authenticate": _header_object("the challenge of RFC 6750")}
     if status in {429, 503}:
@@ -150,18 +126,14 @@ def _error_response(status: int, codes: str) -> Json:
 
 
 def _references_objects(row: Route, query_properties: Json, components: dict[str, Json]) -> bool:
-    """Whether the body or the query names a single object that may not exist.
-
-    A missing object of a list is left out instead.
-    """
-    pattern = _id_schema()["pattern"]
+    """Return whether the body or query has an object id. If that object does not exist, the route answers 404."""
+    pattern = portable_schema(msgspec.json.schema(Id))["pattern"]
     body = {} if row.body is None else components[row.body.__name__]
     singles = [schema for schema in query_properties.values() if schema.get("type") != "array"]
     return any(part.get("pattern") == pattern for part in _nested_objects([body, *singles]))
 
 
 def _nested_objects(value: Any) -> Iterator[Json]:
-    """Yield every JSON object inside ``value``, itself included."""
     if isinstance(value, dict):
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -169,50 +141,28 @@ def _nested_objects(value: Any) -> Iterator[Json]:
 
 
 def _path_parameters(row: Route) -> list[Json]:
-    """Describe the parameters in the path."""
-    return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": _path_parameter_schema(name, allows_me=name == row.me_parameter),
-        }
-        for name in _PATH_PARAMETER.findall(row.path)
-    ]
+    names = _PATH_PARAMETER.findall(row.path)
+    schemas = {name: _path_parameter_schema(name, allows_me=name == row.me_parameter) for name in names}
+    return [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in schemas.items()]
 
 
 def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
-    """Return the schema of a path parameter, by its name: a tag, a login, an id, or an id or `me`."""
+    """Return the schema of the path parameter ``name``: a tag, a login, or an id. ``allows_me`` also allows `me`."""
     if name == "tag":
         return {"type": "string", "minLength": 1}
     if allows_me:
         return {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}
-    return _login_schema() if name == "login" else _id_schema()
-
-
-def _id_schema() -> Json:
-    """Return the schema of an id."""
-    schema: Json = portable_schema(msgspec.json.schema(Id))
-    return schema
-
-
-def _login_schema() -> Json:
-    """Return the schema of a login."""
-    schema: Json = portable_schema(msgspec.json.schema(Login))
+    schema: Json = portable_schema(msgspec.json.schema(Login if name == "login" else Id))
     return schema
 
 
 def _query_parameters(query_schema: Json) -> list[Json]:
-    """Describe each member of a query struct as a parameter."""
-    required = query_schema.get("required", ())
-    return [
-        _query_parameter(name, schema, required=name in required)
-        for name, schema in query_schema.get("properties", {}).items()
-    ]
+    required, members = query_schema.get("required", ()), query_schema.get("properties", {})
+    return [_query_parameter(name, schema, required=name in required) for name, schema in members.items()]
 
 
 def _query_parameter(name: str, schema: Json, *, required: bool) -> Json:
-    """Describe one query parameter. Its schema loses `null`, because an optional parameter is absent, never null."""
+    """Return the OpenAPI object of a query parameter. Its schema has no `null`, because a query cannot send null."""
     if "anyOf" in schema:
         (schema,) = [option for option in schema["anyOf"] if option != {"type": "null"}]
     schema = {name: value for name, value in schema.items() if (name, value) != ("default", None)}
@@ -225,7 +175,7 @@ def _query_parameter(name: str, schema: Json, *, required: bool) -> Json:
 
 
 def _special_parameters(row: Route) -> list[Json]:
-    """Describe the parameters that the query struct lacks: those of a stream, and the Idempotency-Key header."""
+    """Return the OpenAPI parameters that no query struct describes: those of streams, and the Idempotency-Key."""
     if row.query is None:
         return stream_parameters.describe_parameters(row)
     if not accepts_idempotency_key(row):
@@ -236,22 +186,16 @@ def _special_parameters(row: Route) -> list[Json]:
 
 
 def _request_body(row: Route) -> Json:
-    """Describe the request body, if the route accepts one."""
     if row.body is not None:
-        return {
-            "requestBody": {
-                "required": True,
-                "content": _json_content({"$ref": SCHEMA_REF.format(name=row.body.__name__)}),
-            }
-        }
+        return {"requestBody": {"required": True, "content": _json_content(row.body)}}
     return stream_parameters.describe_request_body(row) if row.query is None and row.method == "POST" else {}
 
 
 def _success_response(row: Route, status: int) -> Json:
-    """Describe the successful answer with one status: its content type and schema."""
+    """Return the OpenAPI response for a success. The first docstring line of the answer's class describes it."""
     response: Json = {"description": _success_description(row)}
     if row.response is not None:
-        response["content"] = _json_content({"$ref": SCHEMA_REF.format(name=row.response.__name__)})
+        response["content"] = _json_content(row.response)
         if status == 201 and "id" in row.response.__struct_fields__:
             response["headers"] = {"Location": _header_object("the path of the new object")}
     elif row.is_streaming:
@@ -262,17 +206,14 @@ def _success_response(row: Route, status: int) -> Json:
 
 
 def _success_description(row: Route) -> str:
-    """Return the text for the successful answer: the first line of the answer struct's docstring."""
     if row.response is None:
         return "The messages, for as long as the connection lasts." if row.is_streaming else "Done."
     return (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
 
 
-def _json_content(schema: Json) -> Json:
-    """Return the content object of a JSON body with ``schema``."""
-    return {JSON_MEDIA_TYPE: {"schema": schema}}
+def _json_content(struct_type: type[msgspec.Struct]) -> Json:
+    return {JSON_MEDIA_TYPE: {"schema": {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}}}
 
 
 def _header_object(description: str, schema: Json | None = None) -> Json:
-    """Describe a response header. Its schema is a string by default."""
     return {"description": description, "required": True, "schema": schema or {"type": "string"}}

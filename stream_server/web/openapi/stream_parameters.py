@@ -1,7 +1,4 @@
-"""Describes the parameters of streams for OpenAPI: those of the installed filters, and those common to all streams.
-
-The handlers of streams read their parameters themselves, from the query or a body, so no msgspec struct describes them.
-"""
+"""Describes the parameters of streams for OpenAPI. The stream handlers parse them, so no msgspec struct has them."""
 
 from functools import cache
 from typing import Any
@@ -13,28 +10,15 @@ from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER
 
 Json = dict[str, Any]
-"""A JSON object."""
-
 TEXT_SCHEMA: Json = {"type": "string"}
-"""The schema of a parameter whose value is any text."""
-
-SINCE_PARAMETER = {
-    "since": ("a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)", TEXT_SCHEMA)
-}
-"""Description and schema of ``since``."""
-
-STREAM_PARAMETERS = {
-    "explain": (
-        "if true, the member `matched` of each message says why it matched",
-        {"type": "boolean", "default": False},
-    ),
-    **SINCE_PARAMETER,
-}
+_SINCE = "a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)"
+SINCE_PARAMETER = {"since": (_SINCE, TEXT_SCHEMA)}
+_EXPLAIN = "if true, the member `matched` of each message says why it matched"
+STREAM_PARAMETERS = {"explain": (_EXPLAIN, {"type": "boolean", "default": False}), **SINCE_PARAMETER}
 """Description and schema of the parameters common to all filter streams, by name."""
 
 
 def _number_schema(json_type: str, bounds: tuple[int, int, int]) -> Json:
-    """Return the schema of a number with default, minimum and maximum."""
     default, minimum, maximum = bounds
     return {"type": json_type, "minimum": minimum, "maximum": maximum, "default": default}
 
@@ -51,45 +35,36 @@ USER_STREAM_PARAMETERS = {"kinds": ("kinds of events, comma-separated; all if ab
 
 
 def describe_parameters(row: Route) -> list[Json]:
-    """Return the query parameters and the `Last-Event-ID` header of a stream.
-
-    All are optional, because a body may hold them.
-    """
-    query = [
-        {"name": name, "in": "query", "required": False, "description": about, "schema": schema}
-        for name, (about, schema) in _parameters_of(row).items()
-    ]
+    """Return the query parameters and the `Last-Event-ID` header of a stream, all of them optional."""
     about = "a cursor; takes precedence over `since`, because an EventSource repeats its URL"
+    members = [(name, "query", *described) for name, described in _parameters_of(row).items()]
     return [
-        *query,
-        {"name": LAST_EVENT_ID_HEADER, "in": "header", "required": False, "description": about, "schema": TEXT_SCHEMA},
+        {"name": name, "in": place, "required": False, "description": about, "schema": schema}
+        for name, place, about, schema in [*members, (LAST_EVENT_ID_HEADER, "header", about, TEXT_SCHEMA)]
     ]
 
 
 def describe_request_body(row: Route) -> Json:
-    """Return the request body of a stream: the same parameters as a form or as JSON, where a list may be an array."""
+    """Return the request body of a stream: its parameters as a form, or as JSON, where a value may be an array."""
     members = {name: {"description": about} for name, (about, _) in _parameters_of(row).items()}
     form = {name: {**member, "type": "string"} for name, member in members.items()}
     single = ["string", "number", "boolean", "null"]
     json = {name: {**member, "type": [*single, "array"], "items": {"type": single}} for name, member in members.items()}
     content = {
-        FORM_MEDIA_TYPE: {"schema": {"type": "object", "properties": form, "additionalProperties": False}},
-        JSON_MEDIA_TYPE: {"schema": {"type": "object", "properties": json, "additionalProperties": False}},
+        media_type: {"schema": {"type": "object", "properties": properties, "additionalProperties": False}}
+        for media_type, properties in ((FORM_MEDIA_TYPE, form), (JSON_MEDIA_TYPE, json))
     }
     return {"requestBody": {"required": False, "content": content}}
 
 
 def _parameters_of(row: Route) -> dict[str, tuple[str, Json]]:
-    """Return description and schema of each parameter that a row accepts, by name."""
-    common = (
-        {**USER_STREAM_PARAMETERS, **SINCE_PARAMETER}
-        if row.path.endswith("/user")
-        else {**_filter_parameters(), **STREAM_PARAMETERS}
-    )
-    return {**common, **(POLL_PARAMETERS if row.response is not None else {})}
+    """Return the parameters of a stream's route by name, each with its description and its JSON schema."""
+    if row.path.endswith("/user"):
+        return {**USER_STREAM_PARAMETERS, **SINCE_PARAMETER}
+    return {**_filter_parameters(), **STREAM_PARAMETERS, **(POLL_PARAMETERS if row.response is not None else {})}
 
 
 @cache
 def _filter_parameters() -> dict[str, tuple[str, Json]]:
-    """Return the parameters of the installed filters. Cached, and loaded only when a client first needs them."""
+    """Return the parameters of the installed filters. The first call loads the filters, then the result is cached."""
     return {each.name: (each.help, TEXT_SCHEMA) for each in Registry.from_entry_points().all()}

@@ -1,7 +1,7 @@
-"""The event streams over HTTP: long responses, long polling, and what a client may ask of them.
+"""The event streams over HTTP: long responses, long polling, and the parameters that a client may send.
 
 The one decision: **every refusal comes before the first byte.** A request becomes a plan first: filters parsed, scopes
-checked, start position looked up and held. Only then does the response begin, and a stream can then end only with a
+checked, start position found. Only then does the response begin, so later the server can end a stream only with a
 `goodbye`. After the response head, the stream leaves the HTTP server, which saves about 10 KiB for each connection.
 
 ``stream``                the handlers of `/v1/stream` and `/v1/stream/user`; opens a planned stream
@@ -10,6 +10,6 @@ checked, start position looked up and held. Only then does the response begin, a
 ``subscription_parser``   parses the filters, and caches equal subscriptions
 ``stream_plan``           checks everything that a stream needs, and builds the hub's subscribe request
 ``stream_start``          finds the start position on the log, from a cursor, a time or an age
-``stream_connection``     the transport of an open stream, as the hub's sink
+``stream_connection``     the transport of an open stream, to which the hub writes
 ``framing``               encodes messages as Server-Sent Events or as JSON lines
 """

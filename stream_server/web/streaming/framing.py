@@ -1,7 +1,4 @@
-"""Encodes messages for the wire: Server-Sent Events or one JSON object a line, in HTTP chunks or raw.
-
-All functions are pure. Clients with the same framing share the same bytes object.
-"""
+"""Encodes messages for the wire: Server-Sent Events or one JSON object a line, in HTTP chunks or raw."""
 
 from stream_server.errors import NotAcceptable
 from stream_server.events.entry import Entry
@@ -9,33 +6,27 @@ from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 
 SSE = "text/event-stream"
-"""Media type of Server-Sent Events."""
-
 NDJSON = "application/x-ndjson"
-"""Media type of one JSON object a line."""
 
 
 def encode_sse(entry: Entry, matched: bytes | None) -> bytes:
-    """Encode an entry as an event of the EventSource format (WHATWG HTML)."""
+    """Encode an entry as a Server-Sent Event (WHATWG HTML). ``matched``: JSON of matched filters or rules, or None."""
     return _sse_event(entry.position.cursor, entry.kind, entry.message_json(matched))
 
 
 def encode_sse_control(control: ControlMessage) -> bytes:
-    """Encode a control message as an event.
-
-    Its ``retry:`` field sets the reconnect delay of an EventSource, in milliseconds.
-    """
+    """Encode a control message as a Server-Sent Event. Its ``retry:`` field sets the reconnect delay in ms."""
     retry = b"" if control.retry_ms is None else b"retry: %d\n" % control.retry_ms
     return retry + _sse_event(control.cursor, control.kind, control.data)
 
 
 def _sse_event(cursor: str, kind: str, data: bytes) -> bytes:
-    """Format one event. ``data`` must be JSON on a single line, so that it cannot inject other fields."""
+    """Return one Server-Sent Event. ``data`` must be JSON on a single line, so that it cannot inject other fields."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), data)
 
 
 def encode_ndjson(entry: Entry, matched: bytes | None) -> bytes:
-    """Encode an entry as one JSON object and a line feed."""
+    """Encode a log entry as one JSON object and a line feed."""
     return entry.message_json(matched) + b"\n"
 
 
@@ -45,20 +36,17 @@ def encode_ndjson_control(control: ControlMessage) -> bytes:
 
 
 def wrap_chunk(data: bytes) -> bytes:
-    """Wrap ``data`` in one chunk of HTTP/1.1 (RFC 9112 §7.1).
-
-    It must not be empty, because an empty chunk ends the body.
-    """
+    """Return ``data`` as an HTTP/1.1 chunk (RFC 9112 §7.1). Never pass empty ``data``: an empty chunk ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def wrap_raw(data: bytes) -> bytes:
-    """Return ``data`` unchanged, for HTTP/1.0, which has no chunks: there the body ends with the connection."""
+    """Return ``data`` unchanged, for HTTP/1.0, which has no chunks."""
     return data
 
 
 def select_framing(media_type: str, *, chunked: bool) -> Framing:
-    """Return the shared framing for a media type, in HTTP chunks or raw."""
+    """Return the framing (how to encode messages) for a media type, with HTTP chunks or without."""
     return _FRAMINGS[media_type, chunked]
 
 
@@ -73,11 +61,7 @@ _MEDIA_TYPE_BY_RANGE = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*"
 
 
 def negotiate_media_type(accept: str) -> str:
-    """Return the media type to send for an ``Accept`` header (RFC 9110 §12.5.1).
-
-    The range with the highest quality wins, then the range named first. Raises NotAcceptable if neither format is
-    accepted.
-    """
+    """Return the media type to send for an ``Accept`` header (RFC 9110 §12.5.1). Raises NotAcceptable if none fits."""
     best, best_quality = "", 0.0
     for part in accept.split(","):
         name, _, parameters = part.partition(";")
@@ -86,8 +70,7 @@ def negotiate_media_type(accept: str) -> str:
         if offered is not None and quality > best_quality:
             best, best_quality = offered, quality
     if not best:
-        message = f"available media types: {SSE}, {NDJSON}"
-        raise NotAcceptable(message, param="Accept")
+        raise NotAcceptable(f"available media types: {SSE}, {NDJSON}", param="Accept")
     return best
 
 

@@ -1,4 +1,4 @@
-"""Long polling: the events of a stream, one answer a request, with the same cursors."""
+"""Long polling: a request gets the next events of a stream in one answer, with a cursor for the next request."""
 
 from typing import Annotated, Any
 
@@ -28,10 +28,7 @@ LIMIT_BOUNDS = (100, 1, 1000)
 
 
 class PolledEvents(msgspec.Struct):
-    """Events that matched, and the cursor for the next request.
-
-    If ``more`` is true, further events are already waiting.
-    """
+    """Matching events, and the cursor for the next request. If ``more`` is true, the log has later entries."""
 
     events: Annotated[list[dict[str, Any]], Meta(description="one object for each message, as in a stream")]
     cursor: Cursor
@@ -39,14 +36,9 @@ class PolledEvents(msgspec.Struct):
 
 
 async def poll_events(request: web.Request) -> web.Response:
-    """``GET`` and ``POST /v1/events``: matching events once there is one, or an empty answer after ``wait`` seconds.
-
-    The cursor advances in both cases.
-    """
-    config, hub = request.app[CONFIG], request.app[HUB]
-    parameters = await read_stream_parameters(
-        request, STREAM_BODY_FACTOR * config.body_max_bytes, request.app[SUBSCRIPTION_PARSER].separators
-    )
+    """``GET`` and ``POST /v1/events``: answer as soon as an event matches, or without events after ``wait`` seconds."""
+    hub, max_bytes = request.app[HUB], STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
+    parameters = await read_stream_parameters(request, max_bytes, request.app[SUBSCRIPTION_PARSER].separators)
     start_parameter = _start_parameter(parameters)
     wait = pop_number(parameters, "wait", *WAIT_SECONDS_BOUNDS)
     limit = pop_number(parameters, "limit", *LIMIT_BOUNDS)
@@ -61,19 +53,12 @@ async def poll_events(request: web.Request) -> web.Response:
         polled = await poll.run(wait)
     finally:
         timer.cancel()
-    return web.Response(
-        body=_encode_answer(polled, hub.now_ms()),
-        headers={hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"},
-    )
+    headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
+    return web.Response(body=_encode_answer(polled, hub.now_ms()), headers=headers)
 
 
 def _start_parameter(parameters: dict[str, str]) -> str:
-    """Return the name of the parameter that holds the start: `since` or its alias `cursor`.
-
-    Error messages use this name.
-
-    Raises BadRequest if the request has both.
-    """
+    """Return which parameter has the start position: `since` or `cursor`. Raises BadRequest if both are present."""
     if "cursor" not in parameters:
         return "since"
     if "since" in parameters:
@@ -83,14 +68,13 @@ def _start_parameter(parameters: dict[str, str]) -> str:
 
 
 def _encode_item(item: Delivery | Gap | StreamNotice, now_ms: int) -> bytes:
-    """Encode an event, a gap or a notice as JSON."""
     if isinstance(item, Delivery):
         return item.entry.message_json(item.matched_json)
     return messages.notice_message(item, now_ms).data
 
 
 def _encode_answer(polled: PollResult, now_ms: int) -> bytes:
-    """Encode the whole answer: events, a goodbye if the hub ended the poll, cursor, and whether more events wait."""
+    """Return the JSON answer: events, a `goodbye` if the hub ended the poll, cursor, and whether the log has more."""
     parts = [_encode_item(item, now_ms) for item in polled.items]
     if polled.disconnect_reason is not None:
         parts.append(messages.goodbye_message(polled.position, now_ms, polled.disconnect_reason).data)

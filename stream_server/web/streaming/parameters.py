@@ -1,4 +1,4 @@
-"""Reads the parameters of a stream from the query, a form or a JSON object: each at most once, each as text."""
+"""Reads the parameters of a stream from the query, a form or a JSON object. Each parameter becomes one text."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,15 +11,11 @@ from stream_server.web.http.body import read_body, refuse_deep_json
 from stream_server.web.http.query import parse_pairs, query_pairs
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
-"""Media type of an HTML form."""
-
-_NO_SEPARATORS: Mapping[str, str] = {}
-"""No parameter may be repeated."""
+Pairs = list[tuple[str, str]]
+_REPEATED = "given more than once; join values with a comma"
 
 
-async def read_stream_parameters(
-    request: web.Request, max_bytes: int, separators: Mapping[str, str] = _NO_SEPARATORS
-) -> dict[str, str]:
+async def read_stream_parameters(request: web.Request, max_bytes: int, separators: Mapping[str, str]) -> dict[str, str]:
     """Return all parameters of a GET or POST request. A body may have at most ``max_bytes`` bytes.
 
     ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
@@ -36,15 +32,12 @@ async def read_stream_parameters(
             parameters[name] += separators[name] + value
             continue
         if name in parameters:
-            message = "given more than once; join values with a comma"
-            raise BadRequest(message, code="conflicting_parameters", param=name)
+            raise BadRequest(_REPEATED, code="conflicting_parameters", param=name)
         parameters[name] = value
     return parameters
 
 
-async def _read_body_pairs(
-    request: web.Request, max_bytes: int, separators: Mapping[str, str]
-) -> list[tuple[str, str]]:
+async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Mapping[str, str]) -> Pairs:
     """Read the parameters of a form or JSON body. Raises UnsupportedMediaType for another Content-Type."""
     body = await read_body(request, max_bytes)
     if request.content_type == FORM_MEDIA_TYPE:
@@ -54,15 +47,11 @@ async def _read_body_pairs(
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
     if request.content_type == "application/json":
         return list(_read_json_pairs(body, separators))
-    message = f"send {FORM_MEDIA_TYPE} or application/json"
-    raise UnsupportedMediaType(message, param="Content-Type")
+    raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or application/json", param="Content-Type")
 
 
 def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Yield the members of a JSON object as parameters, without those that are null.
-
-    Raises BadRequest for other JSON.
-    """
+    """Yield the members of a JSON object as parameters, without null members. Raises BadRequest for other JSON."""
     refuse_deep_json(body)
     try:
         members = msgspec.json.decode(body)
@@ -76,12 +65,11 @@ def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tup
 
 
 def _to_parameter_text(name: str, value: object, separator: str = ",") -> str:
-    """Convert a JSON value to its text in a query: ``["a", "b"]`` becomes ``a,b``, ``true`` becomes ``true``."""
+    """Return a JSON value as a query parameter's text: ``["a", "b"]`` becomes ``a,b``. Nesting raises BadRequest."""
     if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
         return separator.join(_to_parameter_text(name, item) for item in value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    message = "must be a string, a number, a boolean, or a list of these"
-    raise BadRequest(message, param=name)
+    raise BadRequest("must be a string, a number, a boolean, or a list of these", param=name)

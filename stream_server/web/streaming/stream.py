@@ -60,17 +60,17 @@ async def filter_stream(request: web.Request) -> web.StreamResponse:
 
 
 async def user_stream(request: web.Request) -> web.StreamResponse:
-    """``GET`` and ``POST /v1/stream/user``: live events that concern the caller."""
+    """``GET`` and ``POST /v1/stream/user``: live events by users whom the caller follows, or about the caller."""
     return await _plan_and_open(request, plan_user_stream)
 
 
 async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamResponse:
-    """Plan the stream, then open it.
-
-    Every refusal comes before the first byte; later the stream ends only with `goodbye`.
-    """
+    """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
     media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
-    plan = await _read_plan(request, planner, select_framing(media_type, chunked=supports_chunked(request)))
+    framing = select_framing(media_type, chunked=supports_chunked(request))
+    max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
+    separators = request.app[SUBSCRIPTION_PARSER].separators
+    plan = await planner(request, await read_stream_parameters(request, max_bytes, separators), framing)
     return await open_stream(request, plan, f"{media_type}; charset=utf-8")
 
 
@@ -84,8 +84,8 @@ async def open_stream(
 ) -> web.StreamResponse:
     """Send the response head and `hello`, then hand the connection over from the HTTP server to the hub.
 
-    The plan holds the start position, so the stream misses no event between planning and opening. ``extra_headers`` are
-    added to the response. Raises Unavailable if the server began to shut down meanwhile; after that it cannot refuse.
+    The plan fixes the start position, so the stream misses no event between planning and opening. Raises Unavailable if
+    the server began to shut down after planning.
     """
     reject_when_draining(request)
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
@@ -103,23 +103,12 @@ async def open_stream(
     return response
 
 
-async def _read_plan(request: web.Request, planner: Planner, framing: Framing) -> StreamPlan:
-    """Read the parameters of the request and let ``planner`` plan the stream."""
-    most_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
-    separators = request.app[SUBSCRIPTION_PARSER].separators
-    return await planner(request, await read_stream_parameters(request, most_bytes, separators), framing)
-
-
 def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
-    """Encode the first messages: `hello`, a known gap, and a warning for each costly filter.
-
-    All are sent in one write. `hello` moves the client's cursor behind the gap. If the connection broke between the two
-    messages, the client would never learn of the gap.
-    """
+    """Return the first messages: `hello`, a `gap` if earlier entries are lost, and a `warning` per costly filter."""
     asked, server, now_ms = stream_plan.subscribe_request, f"{SERVER_NAME}/{__version__}", request.app[HUB].now_ms()
     hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, server)
     first = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
-    if stream_plan.known_gap is not None:
+    if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
         first.append(messages.gap_message(stream_plan.known_gap, now_ms))
     for name in asked.subscription.unindexed_bases:
         warning = StreamNotice("warning", asked.position, {"code": COSTLY_FILTER, "filter": name})
@@ -130,20 +119,16 @@ def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
 def _make_connection(
     request: web.Request, stream_plan: StreamPlan, transport: asyncio.Transport, *, chunked: bool
 ) -> StreamConnection:
-    """Create the connection of a stream on the transport, and attach the stream to it."""
+    """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it."""
     hub, config = request.app[HUB], request.app[CONFIG]
-    connection = StreamConnection(
-        transport,
-        chunked=chunked,
-        buffer_bytes=hub.limits.buffer_bytes,
-        send_buffer_bytes=config.send_buffer_bytes,
-    )
+    sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
+    connection = StreamConnection(transport, chunked=chunked, **sizes)
     attach_stream(hub, stream_plan, connection, request[CLAIMS].exp)
     return connection
 
 
 def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float) -> StreamSession:
-    """Start the stream on its connection. When the connection ends, the session and the timer of its token end too."""
+    """Start the planned stream on ``connection``. It ends at ``expires_at`` (token expiry, seconds since 1970)."""
     session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
     timer = close_at_expiry(session.client, expires_at)
 
@@ -157,10 +142,7 @@ def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnectio
 
 
 def close_at_expiry(client: Client, expires_at: float) -> asyncio.TimerHandle:
-    """Disconnect ``client`` when its token expires at ``expires_at`` (``exp``, seconds since 1970). Return the timer.
-
-    The timer runs in an empty context. The request's context would stay in memory as long as the stream.
-    """
+    """Start a timer that disconnects ``client`` when its token expires, at ``expires_at`` in seconds since 1970."""
     seconds = max(0.0, expires_at - time.time())
     loop = asyncio.get_running_loop()
     return loop.call_later(seconds, client.disconnect, reasons.TOKEN_EXPIRED, context=EMPTY_CONTEXT)

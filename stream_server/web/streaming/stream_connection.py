@@ -1,4 +1,4 @@
-"""The connection of an open stream: a small protocol that owns the transport, taken over from the HTTP server.
+"""The connection of an open stream: a small asyncio protocol that takes the transport over from the HTTP server.
 
 A waiting HTTP handler costs about 10 KiB for each connection (task, request, parser, headers), and most of it is not
 needed again. So the HTTP server gives the transport away after the response head, and only this protocol remains.
@@ -11,27 +11,22 @@ from collections.abc import Callable
 from stream_server.web.http.tcp_peer import TcpPeer
 
 LAST_CHUNK = b"0\r\n\r\n"
-"""The empty chunk that ends a chunked body."""
-
 HIGH_WATER_BYTES = 65_536
 """Unsent bytes at which catch-up waits for the client. Half of the client's buffer limit applies if that is less."""
 
 LOW_WATER_SHARE = 0.75
-"""Share of the high-water mark at which catch-up continues.
-
-It is large, because the hub judges a slow client's progress by the bytes handed to its transport.
-"""
+"""Share of the high-water mark at which catch-up continues. Large, because the hub judges progress by bytes sent."""
 
 
 class StreamConnection(asyncio.Protocol):
-    """The socket of one stream, as the hub's ``Sink``.
+    """The socket of one open stream, to which the hub writes.
 
     Attributes:
-        write: The transport's own method, without a layer between, because it runs once per client and flush.
-        buffered_bytes: The transport's own method: bytes that wait in this process.
-        kernel_unacked_bytes: Bytes in the kernel's send buffer without acknowledgement; see :class:`TcpPeer`.
-        peer_silent_seconds: Seconds without an acknowledgement while some is due; see :class:`TcpPeer`.
-        on_lost: Called once when the connection is gone.
+        write: Function that sends bytes: the transport's own method, because it is called for each client and flush.
+        buffered_bytes: Function that returns the number of unsent bytes in this process.
+        kernel_unacked_bytes: Function that returns the bytes in the kernel's send buffer without acknowledgement.
+        peer_silent_seconds: Function that returns the seconds since the last acknowledgement, or 0 if none is due.
+        on_lost: Function that the connection calls once, when it is closed or lost.
     """
 
     __slots__ = (
@@ -42,10 +37,10 @@ class StreamConnection(asyncio.Protocol):
     def __init__(
         self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int, send_buffer_bytes: int
     ) -> None:
-        """Take over ``transport`` and set its buffers.
+        """Use ``transport`` for this stream, and set the sizes of its buffers.
 
-        ``buffer_bytes`` is the hub's limit for bytes in this process. ``send_buffer_bytes`` sizes the kernel's send
-        buffer, which Linux doubles for its own records. With 0 the system's size stays, and its bytes are not counted.
+        ``buffer_bytes`` is the hub's limit for a client's unsent bytes in this process. ``send_buffer_bytes`` sets the
+        size of the kernel's send buffer; 0 keeps the system's size.
         """
         self.write = transport.write
         self.buffered_bytes = transport.get_write_buffer_size
@@ -64,13 +59,10 @@ class StreamConnection(asyncio.Protocol):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
 
     def data_received(self, data: bytes) -> None:
-        """Drop the data, because a client sends nothing on an open stream."""
+        """Ignore what the client sends: a client has nothing to send on an open stream."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wake the waiting writer with an error, and call ``on_lost`` once.
-
-        The callback is dropped afterwards, because it holds a reference to this connection.
-        """
+        """Raise an error in the task that waits in ``wait_writable``, if any. Call ``on_lost`` once."""
         self._peer.forget()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
@@ -78,18 +70,17 @@ class StreamConnection(asyncio.Protocol):
         on_lost()
 
     def pause_writing(self) -> None:
-        """Note that the transport holds more than the high-water mark."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """Note that the transport holds less than the low-water mark, and wake the waiting writer."""
+        """Wake the task in ``wait_writable``. The transport calls this when its buffer is below the low-water mark."""
         self._full = False
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     @property
     def is_full(self) -> bool:
-        """Whether the sink accepts no more bytes: the transport is above the high-water mark, or closing."""
+        """Whether the caller must not write now: the transport is above its high-water mark, or it is closing."""
         return self._full or self._transport.is_closing()
 
     async def wait_writable(self) -> None:
@@ -101,15 +92,15 @@ class StreamConnection(asyncio.Protocol):
             await self._waiter
 
     def finish(self) -> None:
-        """Send the end of the body after the bytes already written, then close the connection."""
+        """Close the connection after all written bytes and the end of the HTTP body are sent."""
         if self._chunked and not self._transport.is_closing():
             self._transport.write(LAST_CHUNK)
         self._transport.close()
 
     def abort(self) -> None:
-        """Drop the connection at once, without sending what is still buffered."""
+        """Close the connection at once. Bytes that are still in the buffer are lost."""
         self._transport.abort()
 
 
 def _ignore_close() -> None:
-    """Do nothing: the connection has no session yet, or no longer."""
+    """Do nothing. Used as ``on_lost`` before the stream's session starts, and after the connection is lost."""

@@ -1,9 +1,9 @@
 """Finds where a stream starts on the log, from a cursor, a time or an age such as `-15m`.
 
 Redis may lose the end of the log. A client with a cursor of the lost part restarts where the log continued, and gets a
-`gap`. A cursor above the head is refused, but only after this server's feed has checked the log: right after a power
-cut the lost part lies above the head until a feed notices. If every server was down meanwhile, no feed remembers the
-lost part, and its cursors are invalid.
+`gap`. The server refuses a cursor above the head, but first this server's feed checks the log: right after a power cut
+lost cursors lie above the head until a feed notices. If every server was down meanwhile, no feed remembers the lost
+part, and its cursors are invalid.
 """
 
 import asyncio
@@ -37,19 +37,14 @@ MAX_FUTURE_MS = 86_400_000
 
 
 class StreamStart(NamedTuple):
-    """Where a stream starts.
-
-    Attributes:
-        position: The stream delivers the entries after this position.
-        known_gap: What is already known to be lost before it, or None.
-    """
+    """The start of a stream: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
 
     position: Position
     known_gap: Gap | None
 
 
 class _ParsedCursor(NamedTuple):
-    """The text of a cursor and its numbers. ``n`` is None if the cursor lacks it."""
+    """A cursor's text and its numbers: ms since 1970, sequence number, and entry number ``n`` (None if absent)."""
 
     text: str
     ms: int
@@ -58,7 +53,7 @@ class _ParsedCursor(NamedTuple):
 
 
 def _never_received(position: Position) -> bool:  # noqa: ARG001 - the signature of `is_received`
-    """Return False: there is no feed, so only the log can tell what exists."""
+    """Return False, for a process that receives no entries: `resolve_start` must ask Redis whether an entry exists."""
     return False
 
 
@@ -70,19 +65,11 @@ async def resolve_start(
     param: str,
     is_received: Callable[[Position], bool] = _never_received,
 ) -> StreamStart:
-    """Find the start position that ``value`` names. Cursors are exclusive, times inclusive.
+    """Return the start that ``value`` names: a cursor (exclusive), an ISO 8601 time, or an age such as `-15m`.
 
-    Args:
-        value: A cursor, an ISO 8601 time, or an age such as `-15m`.
-        log: The log on which to look up the position.
-        now_ms: Returns the time of the log's clock in milliseconds.
-        param: Name of the parameter that errors mention.
-        is_received: Whether this server has received an entry at a position. Then the log needs no look-up. If the log
-            has lost the entry since, the client gets the same notice as the clients that stayed connected.
-
-    Raises:
-        InvalidCursor: ``value`` has no valid form, or is a cursor above the head.
-        BadRequest: The time is in the future.
+    ``param`` is the parameter's name in errors. If ``is_received`` says that this process received the cursor's entry,
+    the server does not ask Redis. Raises InvalidCursor for other text and for a cursor above the log's head, and
+    BadRequest for a future time.
     """
     cursor = _CURSOR_PATTERN.fullmatch(value)
     if cursor is not None:
@@ -97,23 +84,18 @@ async def resolve_start(
 async def _start_at_cursor(
     cursor: _ParsedCursor, log: EventLog, now_ms: Callable[[], Awaitable[int]], param: str
 ) -> StreamStart:
-    """Look up the cursor.
-
-    If its entry is missing, find out why: rolled back, trimmed, or unknown; return the matching gap.
-
-    Raises InvalidCursor for a cursor above the head.
-    """
+    """Return a cursor's start, with a gap if its entry is missing. Raises InvalidCursor if it is above the head."""
     text, ms, seq, n = cursor
-    if (ms, seq) == (0, 0):
-        return await _start_at_beginning(log)
+    if (ms, seq) == (0, 0):  # the cursor of an empty log: start before the first entry ever written
+        floor = await log.floor()
+        return StreamStart(LOG_START, None) if floor is None else _start_at_floor(LOG_START.cursor, 0, floor)
     located = await log.look_up(ms, seq)
     if located.entry is not None and n in (None, located.entry.position.n):
         return StreamStart(located.entry.position, None)
     if not located.was_trimmed(Position(ms, seq, n or 0)):
         located = await _locate_again(ms, seq, log, await now_ms())
     if (ms, seq) > located.head[:2] or ms < EPOCH_MS:
-        message = "this cursor is not a position of this log"
-        raise InvalidCursor(message, param=param)
+        raise InvalidCursor("this cursor is not a position of this log", param=param)
     if located.resume_position is not None:
         return StreamStart(located.resume_position, Gap(text, located.resume_position, "rolled_back", None))
     if located.floor is not None and (ms, seq) < located.floor[:2] and located.floor.n > 1:
@@ -123,9 +105,9 @@ async def _start_at_cursor(
 
 
 async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLookup:
-    """Look up the position again after this server's feed has verified the log.
+    """Let this server's feed check the log for a rollback, then look up the cursor's place on the log again.
 
-    If the position is still above the head, give other servers :data:`OTHER_SERVERS_WAIT_SECONDS` to record a rollback.
+    If the cursor is still above the head, other servers get :data:`OTHER_SERVERS_WAIT_SECONDS` to record a rollback.
     """
     await log.verify_feed()
     located = await log.look_up(ms, seq)
@@ -136,17 +118,10 @@ async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLoo
     return located
 
 
-async def _start_at_beginning(log: EventLog) -> StreamStart:
-    """Start from the cursor of an empty log: everything ever written, with a gap if the oldest entries were trimmed."""
-    floor = await log.floor()
-    return StreamStart(LOG_START, None) if floor is None else _start_at_floor(LOG_START.cursor, 0, floor)
-
-
 def _start_at_floor(cursor: str, n: int | None, floor: Position) -> StreamStart:
     """Start at the oldest entry that the log still has, with a gap that counts the missed entries.
 
-    ``n`` is the cursor's number. If it is not below the floor's, it belongs to another history, and the count is
-    unknown.
+    ``n`` is the entry number in the client's cursor. If it is None or above the oldest entry's, the gap has no count.
     """
     position = floor.previous()
     if n == position.n:
@@ -156,11 +131,7 @@ def _start_at_floor(cursor: str, n: int | None, floor: Position) -> StreamStart:
 
 
 async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> StreamStart:
-    """Start at the first entry of that time or later.
-
-    Raises BadRequest if the time is in the future both by the clock and by the head of the log. The log may be ahead,
-    because its clock may have been set back since.
-    """
+    """Start at the first entry at or after a time. Raises BadRequest if it is later than both now and the head."""
     ms = _parse_time_ms(value, now_ms, param)
     located = await log.look_up(ms, 0)
     if ms > max(now_ms, located.head.ms):
@@ -174,10 +145,7 @@ async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> 
 
 
 def _parse_time_ms(value: str, now_ms: int, param: str) -> int:
-    """Parse an ISO 8601 time or an age, and return milliseconds since 1970. A time without a zone is UTC.
-
-    Raises InvalidCursor for any other text.
-    """
+    """Return an ISO 8601 time (UTC if without zone) or an age as ms since 1970. Raises InvalidCursor for other text."""
     age = _AGE_PATTERN.fullmatch(value)
     if age is not None:
         return max(0, now_ms - int(age[1]) * _SECONDS_PER_UNIT[age[2]] * 1000)
@@ -185,5 +153,4 @@ def _parse_time_ms(value: str, now_ms: int, param: str) -> int:
         moment = datetime.fromisoformat(value if _DATE_PATTERN.match(value) else "(not a full date)")
         return max(0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError):
-        message = "not a cursor, an ISO 8601 time, or an age such as -15m"
-        raise InvalidCursor(message, param=param) from None
+        raise InvalidCursor("not a cursor, an ISO 8601 time, or an age such as -15m", param=param) from None

@@ -1,4 +1,4 @@
-"""Parses filter parameters into subscriptions, once for all clients with the same filters."""
+"""Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
 from functools import lru_cache
 
@@ -10,8 +10,6 @@ from filters.rules.rule import Rule
 from filters.subscription import Subscription
 
 MAX_CACHED_SUBSCRIPTIONS = 1024
-"""Most subscriptions in the cache."""
-
 MAX_CACHED_SUBSCRIPTION_CHARS = 1024
 """Longest subscription that the cache keeps, in characters. A thousand very long ones would take a gigabyte."""
 
@@ -23,16 +21,11 @@ MAX_CACHED_RULE_CHARS = 256
 
 
 class SubscriptionParser:
-    """Parses the parameters of filters. Equal short parameters return the same immutable subscription.
-
-    Attributes:
-        registry: The installed filters.
-        separators: For each parameter that may be repeated, the text that joins its values if that is not a comma.
-    """
+    """Parses filter parameters into immutable subscriptions. Caches and shares those of short parameters."""
 
     def __init__(self, registry: Registry) -> None:
-        """Use the filters of ``registry``, and start with empty caches."""
         self.registry = registry
+        # what joins the values of each parameter that may be repeated, if not a comma
         self.separators = {each.name: each.separator for each in registry.all() if each.separator != ","}
         self._parse_cached = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(self._parse)
         self._parse_rule_cached = lru_cache(MAX_CACHED_RULES)(self._parse_rule)
@@ -40,10 +33,10 @@ class SubscriptionParser:
     def parse(
         self, parameters: dict[str, str], *, explain: bool = False, impersonal: bool | None = None
     ) -> Subscription:
-        """Parse ``parameters`` into a subscription. Raises the filters' ParameterError.
+        """Return the subscription (the parsed filters) for ``parameters``. Raises ParameterError for an invalid filter.
 
-        ``explain`` makes each message say why it matched. ``impersonal`` set to True or False overrides whether the
-        subscription shows every caller the same.
+        With ``explain`` each message says which filters matched. ``impersonal`` says whether every caller gets the same
+        messages; with None the filters determine this.
         """
         pairs = tuple(sorted(parameters.items()))
         short = sum(len(name) + len(value) for name, value in pairs) <= MAX_CACHED_SUBSCRIPTION_CHARS
@@ -55,17 +48,15 @@ class SubscriptionParser:
         explain: bool,  # noqa: FBT001 - lru_cache keys positional arguments
         impersonal: bool | None,  # noqa: FBT001 - lru_cache keys positional arguments
     ) -> Subscription:
-        """Parse parameters, given as sorted pairs so that the cache can use them as a key."""
+        """Parse filter parameters. They are sorted pairs, because the cache needs a hashable key."""
         return parse_subscription(dict(pairs), self.registry, explain=explain, viewer_independent=impersonal)
 
     def parse_rule(self, text: str) -> Rule:
-        """Parse the text of one rule. Raises the filters' ParameterError."""
+        """Parse the text of one filter rule. Raises ParameterError for an invalid rule."""
         return self._parse_rule_cached(text) if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule(text)
 
     def _parse_rule(self, text: str) -> Rule:
-        """Parse the text of one rule without the cache."""
         return Rule.parse(text, self.registry)
 
 
 SUBSCRIPTION_PARSER = web.AppKey("subscriptions", SubscriptionParser)
-"""Key of the app's parser."""

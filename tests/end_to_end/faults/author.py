@@ -48,7 +48,7 @@ class Author:
         await self.stop()
 
     async def stop(self) -> None:
-        """Post no more, behind the post that is under way: it may be on the log already."""
+        """Finish the post that is under way, which may already be on the log, and post no more."""
         task, self._task = self._task, None
         if task is not None:
             await asyncio.wait({task}, timeout=60)
@@ -56,7 +56,7 @@ class Author:
             task.result()
 
     async def has_posted(self, more: int, seconds: float = 60.0) -> None:
-        """Wait for so many more acknowledgements than now."""
+        """Wait until ``more`` further posts are acknowledged."""
         target = len(self.acknowledged) + more
         what = f"{target} posts; refused: {self.refused}"
         await eventually(lambda: self._failed() or len(self.acknowledged) >= target, seconds=seconds, what=what)
@@ -91,12 +91,12 @@ class Author:
 
 
 async def posted(api: Api, uid: str, message: str, key: str) -> Answer:
-    """One attempt at a post under an Idempotency-Key; nothing is expected of the answer."""
+    """Try once to post with an Idempotency-Key. Any answer is returned."""
     headers = {"Idempotency-Key": key}
     return await api.call("POST", "/v1/statuses", token=mint(uid), json={"message": message}, headers=headers)
 
 
 def in_log_order(authors: Sequence[Author]) -> list[tuple[str, str]]:
-    """What all that was acknowledged is to a stream that follows these authors: (kind, id), by id."""
+    """Return the (kind, id) that a stream of these authors receives, in order: all acknowledged posts."""
     ids = [one for author in authors for one in author.acknowledged]
     return [("post", one) for one in sorted(ids, key=int)]

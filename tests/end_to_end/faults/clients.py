@@ -5,7 +5,6 @@ import ctypes
 import socket
 import struct
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -31,7 +30,7 @@ class RawClient:
 
     @classmethod
     async def connect(cls, address: str, *, receive_bytes: int = 0) -> Self:
-        """To ``address`` (http://host:port), with a receive buffer of about so many bytes; 0 leaves the system's."""
+        """Connect to ``address`` (http://host:port). ``receive_bytes`` sizes the receive buffer, 0 is the default."""
         where = urlsplit(address)
         assert where.hostname is not None
         connection = socket.socket()
@@ -42,25 +41,23 @@ class RawClient:
         return cls(connection)
 
     async def ask(self, path: str, token: str, accept: str = "application/x-ndjson") -> None:
-        """Send a whole request; nothing is read."""
         await self.send(self._head(path, token, accept) + b"\r\n")
 
     async def half_ask(self, path: str, token: str = "") -> None:
-        """Send a head that never ends, up to the middle of a header."""
+        """Send a request head that stops in the middle of a header."""
         await self.send(self._head(path, token, "*/*") + b"X-Unfinis")
 
     async def send(self, data: bytes) -> None:
-        """These bytes, as they are."""
         await asyncio.get_running_loop().sock_sendall(self.socket, data)
 
     async def read(self, most: int = 65_536) -> bytes:
-        """What comes next; nothing at the end. A reset is raised as ConnectionResetError."""
+        """Return the next bytes, empty at the end. Raises ConnectionResetError after a reset."""
         data = await asyncio.get_running_loop().sock_recv(self.socket, most)
         self.received += len(data)
         return data
 
     async def read_until(self, mark: bytes, seconds: float = 20.0) -> bytes:
-        """Read until ``mark`` has come; all that was read for it. Raises AssertionError if the end comes first."""
+        """Read until ``mark`` and return all of it. Raises AssertionError if the connection ends before that."""
         came = b""
         async with asyncio.timeout(seconds):
             while mark not in came:
@@ -70,7 +67,7 @@ class RawClient:
         return came
 
     async def read_to_end(self, seconds: float = 20.0) -> bytes:
-        """All that still comes until the other side ends it, politely or with a reset."""
+        """Read until the other side closes or resets the connection."""
         came = b""
         with suppress(ConnectionError):
             async with asyncio.timeout(seconds):
@@ -79,11 +76,11 @@ class RawClient:
         return came
 
     def drip(self, seconds: float = 1.0) -> None:
-        """Read one byte each ``seconds`` from now on, until the end or :meth:`close`."""
+        """Read one byte every ``seconds`` until the end or :meth:`close`."""
         self._dripping = asyncio.create_task(self._drip(seconds))
 
     def reset(self) -> None:
-        """Leave without a goodbye: the other side gets an RST, and what was on its way is lost."""
+        """Close with an RST, which discards all bytes that are on their way."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 
@@ -99,7 +96,6 @@ class RawClient:
         self.socket.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, program)
 
     def close(self) -> None:
-        """Leave; a second time is nothing."""
         if self._dripping is not None:
             self._dripping.cancel()
         self.socket.close()
@@ -107,9 +103,7 @@ class RawClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
         if self._dripping is not None:
             await asyncio.wait({self._dripping})
@@ -127,7 +121,7 @@ class RawClient:
 
 
 class TcpInfo:
-    """What the kernel knows of one's own end of a connection (TCP_INFO of Linux)."""
+    """What the kernel knows about this end of a connection (TCP_INFO of Linux)."""
 
     def __init__(self, connection: socket.socket) -> None:
         told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 Target = str | Path | tuple[str, int]
@@ -37,23 +36,20 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The Redis URL: unix://, or redis:// in the TCP form."""
         return "redis://{}:{}".format(*self.address) if self._tcp else f"unix://{self._path}"
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port) of the TCP form."""
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
 
     @property
     def open(self) -> int:
-        """Connections that are passed on now, the silent ones counted."""
         return len(self._passing)
 
     async def cut(self) -> None:
-        """Close all connections now; new ones pass."""
+        """Close all connections. New ones pass."""
         await self._end(list(self._passing))
 
     def swallow(self, on: bool = True, *, of: bytes = b"") -> None:  # noqa: FBT001, FBT002 - a switch
@@ -69,11 +65,11 @@ class Proxy:
                 self.cuts += passage.abort()
 
     def refuse(self, on: bool = True, *, of: bytes = b"") -> None:  # noqa: FBT001, FBT002 - a switch
-        """Whether new connections are closed at once, or as soon as the client says ``of``; what exists passes."""
+        """Close new connections at once, or as soon as the client sends ``of``. Existing ones pass."""
         self._refusing = of if on else None
 
     def delay(self, seconds: float) -> None:
-        """From now on what flows to the clients comes so much later, and up to twice so much under load; 0 ends it."""
+        """Delay all bytes to the clients by ``seconds``, under load by up to twice as much."""
         self._delay_seconds = seconds
 
     async def __aenter__(self) -> Self:
@@ -83,9 +79,7 @@ class Proxy:
             self._server = await asyncio.start_unix_server(self._accept, self._path)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self.refuse()
         self._server.close()
@@ -116,7 +110,7 @@ class Proxy:
             del self._passing[passage]
 
     async def _pass(self, passage: "_Passage", reader: asyncio.StreamReader) -> None:
-        """Both ways, until either party leaves; a target that cannot be reached is a client that is hung up on."""
+        """Forward both ways until either party closes. If the target cannot be reached, the client is closed."""
         with contextlib.suppress(OSError):
             far_reader, far = await self._dial()
             passage.far = far
@@ -159,7 +153,7 @@ class Proxy:
 
 
 class _Passage:
-    """One connection: both ends, what was asked on it (its first bytes), and whether it has fallen silent."""
+    """One connection: both ends, the first bytes that the client sent, and whether the proxy swallows its answers."""
 
     def __init__(self, near: asyncio.StreamWriter) -> None:
         near.transport.set_write_buffer_limits(HELD_BYTES)
@@ -170,7 +164,7 @@ class _Passage:
         self.cut = False
 
     def abort(self) -> int:
-        """Close both ends; how many connections that are: 1, or 0 the second time."""
+        """Close both ends. Returns 1 for the first time and 0 after that."""
         first = not self.cut
         self.cut = True
         self.near.transport.abort()

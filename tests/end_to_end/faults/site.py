@@ -15,7 +15,7 @@ from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.server import Server
 from tests.processes import children, cpu_seconds, listening
-from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.redis_process import RedisProcess, private_redis
 from tests.waiting import eventually
 
 HEARTBEAT_SECONDS = 0.2
@@ -45,7 +45,7 @@ ONE_WORKER = pytest.mark.parametrize(
 
 
 class Site(NamedTuple):
-    """``servers`` and a session with each, ``redis`` behind ``proxy``, ``way`` is the URL that they use."""
+    """Servers that share one Redis behind ``proxy``, with a session for each."""
 
     redis: RedisProcess
     proxy: Proxy
@@ -54,22 +54,21 @@ class Site(NamedTuple):
 
     @property
     def processes(self) -> list[int]:
-        """The ids of all that serve: the servers themselves, or their workers."""
+        """Process ids of the servers, or of their workers."""
         heads = [server.process.pid for server in self.servers if server.process is not None]
         return [one for head in heads for one in children(head) or [head]]
 
     def head(self) -> str:
-        """The cursor of the newest entry, as Redis has it: a server may not have heard of it yet."""
+        """Return the cursor of the newest entry in Redis, which a server may not have received yet."""
         with self.redis.client() as client:
             ((entry_id, fields),) = client.xrevrange(keys.LOG, count=1)
         return f"{entry_id.decode()}.{fields[b'n'].decode()}"
 
     def cpu_seconds(self) -> float:
-        """The processor time that they have used."""
         return sum(map(cpu_seconds, self.processes))
 
     async def streams(self, *authors: str, count: int = STREAMS) -> list[Consumer]:
-        """``count`` streams at each server, in both framings, that follow these authors."""
+        """Open ``count`` streams at each server, in both framings, which follow these authors."""
         follow = {"follow": ",".join(authors)}
         return [
             await api.stream(follow, framing=("sse", "ndjson")[number % 2])
@@ -78,25 +77,24 @@ class Site(NamedTuple):
         ]
 
     async def ready(self, wanted: bool) -> None:  # noqa: FBT001 - what is waited for
-        """Wait until every server says that it is ready, or that it is not, and every stream that it serves."""
+        """Wait until every server answers ``/readyz`` with ``wanted``."""
         for api in self.apis:
             await eventually(partial(is_ready, api, wanted), seconds=60, what=f"ready={wanted}")
 
 
 async def is_ready(api: Api, wanted: bool) -> bool:  # noqa: FBT001 - what is asked for
-    """Whether ``/readyz`` says so, with the status that belongs to it."""
+    """Whether ``/readyz`` answers ``wanted``. Fails if its status does not fit."""
     answer = await api.call("GET", "/readyz")
     assert answer.status == (200 if answer.json["ready"] else 503), answer
     return bool(answer.json["ready"]) is wanted
 
 
 async def all_until(streams: Sequence[Consumer], check: Callable[[Consumer], object], seconds: float = 60) -> None:
-    """Wait until it holds for each of the streams."""
     await asyncio.gather(*(stream.until(check, seconds) for stream in streams))
 
 
 async def feel(streams: Sequence[Consumer], *, behind: bool, times: int = 1) -> None:
-    """Wait until each of the streams was told so often more, by heartbeats, that it is behind, or that it is not."""
+    """Wait until each stream got ``times`` more heartbeats that say it is behind, or that it is not."""
     before = {stream: _told(stream, behind=behind) for stream in streams}
     await all_until(streams, lambda stream: _told(stream, behind=behind) >= before[stream] + times)
 
@@ -106,7 +104,7 @@ def _told(stream: Consumer, *, behind: bool) -> int:
 
 
 async def close(streams: Sequence[Consumer]) -> None:
-    """Leave all of them; none may have been ended, or told that something is missing."""
+    """Close the streams. Fails if the server has ended one or sent a `gap`."""
     for stream in streams:
         assert not stream.ended, stream.messages[-1]
         assert not stream.of("gap")
@@ -115,7 +113,7 @@ async def close(streams: Sequence[Consumer]) -> None:
 
 @asynccontextmanager
 async def running(server: Server) -> AsyncIterator[Server]:
-    """The server, started and stopped beside the loop, on which its way to Redis is."""
+    """Start and stop a server in a thread, because its proxy runs on this event loop."""
     try:
         yield await asyncio.to_thread(server.start)
     except BaseException:
@@ -128,11 +126,10 @@ async def running(server: Server) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def site(folder: Path, layout: str, *flags: str, direct: bool = False) -> AsyncIterator[Site]:
-    """The servers of a layout, behind one proxy to a Redis that keeps what it acknowledged; ``direct`` goes past it."""
+    """Start the servers of a layout on a durable Redis behind one proxy, or with ``direct`` without the proxy."""
     servers, workers = LAYOUTS[layout]
-    found = binaries()
     async with AsyncExitStack() as stack:
-        redis = stack.enter_context(RedisProcess(found.get("path") or found["wheel"], *DURABLE))
+        redis = stack.enter_context(private_redis())
         proxy = await stack.enter_async_context(Proxy(redis.socket))
         common = (*FLAGS, "--workers", str(workers), "--redis", redis.url if direct else proxy.url, *flags)
         made = [Server(folder / f"server {number}", *common) for number in range(servers)]

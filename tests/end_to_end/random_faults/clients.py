@@ -11,8 +11,8 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 
 from tests.end_to_end.api import mint
-from tests.end_to_end.consumer import MEDIA
-from tests.end_to_end.random_faults.oracle import OWN, Record, Told, number
+from tests.end_to_end.consumer import MEDIA, number
+from tests.end_to_end.random_faults.oracle import OWN, Record, Told
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.sse import EventStream, Lines
 
@@ -24,7 +24,7 @@ LONGEST_RETRY_SECONDS = 0.3
 
 
 class Cut(Exception):
-    """The connection ended, or was none: come back."""
+    """The connection ended or was refused, so the client comes back."""
 
 
 EXPECTED = (Cut, aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteReadError)
@@ -32,7 +32,7 @@ EXPECTED = (Cut, aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteR
 
 
 class Client:
-    """What all have in common: a record, a cursor, a life of visits."""
+    """A client that visits again and again: its record, its cursor and the number of visits."""
 
     def __init__(self, site: Site, record: Record, seed: int) -> None:
         self.record = record
@@ -44,11 +44,9 @@ class Client:
 
     @property
     def reached(self) -> int:
-        """The number of the last entry that it knows of."""
         return number(self.cursor) if self.cursor else -1
 
     async def run(self) -> None:
-        """Visit after visit, until cancelled."""
         while True:
             self.visits += 1
             with suppress(*EXPECTED):
@@ -74,7 +72,7 @@ class Client:
 
 
 class Listener(Client):
-    """An open stream, read from a socket of its own; ``most`` is how many chunks it stays for, None is for ever."""
+    """An open stream on a socket of its own. ``most`` is the number of chunks until it leaves, None is never."""
 
     framing = "ndjson"
     small = False
@@ -115,7 +113,7 @@ class Listener(Client):
             raise Cut
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        """Chunk by chunk; one that is cut off is as if it had never come."""
+        """Read chunk by chunk. A chunk that is cut off is ignored."""
         parser = EventStream() if self.framing == "sse" else Lines()
         left = self.most
         while size := int(await reader.readline() or b"0", 16):
@@ -131,13 +129,11 @@ class Listener(Client):
 
 
 class Sse(Listener):
-    """The same, as server-sent events."""
-
     framing = "sse"
 
 
 class Slow(Listener):
-    """Reads a little and then does something else for a while."""
+    """A stream that pauses now and then."""
 
     small = True
 
@@ -147,12 +143,11 @@ class Slow(Listener):
 
     @property
     def warned(self) -> int:
-        """How often it was told that it falls behind."""
         return sum(told.kind == "warning" for told in self.record.told)
 
 
 class Leaving(Sse):
-    """Leaves by itself after some messages and returns to any server."""
+    """A stream that leaves after some messages and returns to any server."""
 
     async def _visit(self) -> None:
         self.most = self.chance.randint(1, 40)
@@ -160,7 +155,7 @@ class Leaving(Sse):
 
 
 class Poller(Client):
-    """Asks for the next few, again and again."""
+    """A client that polls again and again."""
 
     async def _visit(self) -> None:
         async with self.site.session() as session:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.server import Server
-from tests.processes import alive
+from tests.processes import alive, children
 from tests.redis_process import RedisProcess
 from tests.waiting import eventually
 
@@ -25,7 +25,7 @@ Fault = Callable[[], Awaitable[None]]
 
 
 class Front:
-    """A server, and its own way to Redis; ``held`` while one of the lanes is at it."""
+    """A server and its own link to Redis. ``held`` while a fault is under way at one of them."""
 
     def __init__(self, server: Server, proxy: Proxy) -> None:
         self.server = server
@@ -34,7 +34,7 @@ class Front:
 
 
 class Faults:
-    """The faults of one world; ``fired`` counts those that were seen to happen."""
+    """The faults of one world. ``fired`` counts those that were seen to happen."""
 
     def __init__(self, redis: RedisProcess, fronts: Sequence[Front], several: Front, chance: random.Random) -> None:
         self.fired: Counter[str] = Counter()
@@ -50,7 +50,7 @@ class Faults:
         self._of_servers: list[Fault] = [self.server_killed, self.server_stopped, self.worker_killed]
 
     async def run(self, seconds: float) -> None:
-        """Break things for so long, and until each fault has been there once; at the end everything is whole."""
+        """Cause faults for ``seconds``, and until each fault has happened once. At the end everything is whole."""
         end = time.monotonic() + seconds
         async with asyncio.TaskGroup() as lanes:
             lanes.create_task(self._lane(self._of_redis, end))
@@ -58,7 +58,6 @@ class Faults:
 
     @property
     def missing(self) -> list[str]:
-        """Those that were planned and have not fired."""
         return [name(fault) for fault in (*self._of_redis, *self._of_servers) if not self.fired[name(fault)]]
 
     async def _lane(self, faults: Sequence[Fault], end: float) -> None:
@@ -78,7 +77,7 @@ class Faults:
     # Redis and the links to it.
 
     async def redis_killed(self) -> None:
-        """SIGKILL, and started again on what it had."""
+        """Kill Redis and start it again on its data."""
         async with self._whole:
             process = self._redis.process
             assert process is not None
@@ -88,7 +87,7 @@ class Faults:
             assert process.returncode == -signal.SIGKILL
 
     async def redis_stopped(self) -> None:
-        """Alive and silent, for longer than a write waits for, perhaps."""
+        """Stop Redis by SIGSTOP, sometimes for longer than a write waits."""
         async with self._whole:
             assert self._redis.process is not None
             state = Path(f"/proc/{self._redis.process.pid}/stat")
@@ -100,7 +99,7 @@ class Faults:
                 self._redis.resume()
 
     async def redis_paused(self) -> None:
-        """CLIENT PAUSE: all commands wait."""
+        """Make all commands wait by CLIENT PAUSE."""
         async with self._whole:
             milliseconds = self._chance.randint(200, 1500)
             began = time.monotonic()
@@ -110,7 +109,7 @@ class Faults:
             assert time.monotonic() - began > milliseconds / 2000
 
     async def subscribers_killed(self) -> None:
-        """CLIENT KILL of all who listen, as for an output buffer that was full."""
+        """Close all subscribed connections, as Redis does when an output buffer is full."""
         with self._redis.client() as client:
 
             def killed() -> Any:
@@ -119,14 +118,13 @@ class Faults:
             await eventually(killed, seconds=20, what="somebody who listens")
 
     async def link_cut(self) -> None:
-        """All connections of a server to Redis end at once."""
         async with self._link() as proxy:
             before = proxy.cuts
             await proxy.cut()
             assert proxy.cuts > before
 
     async def link_swallowed(self) -> None:
-        """Nothing comes back any more and no error tells; cut at last, as a network does after minutes."""
+        """Swallow all answers without an error, and close the connections after a while."""
         async with self._link() as proxy:
             before = proxy.swallowed_bytes
             proxy.swallow()
@@ -135,7 +133,6 @@ class Faults:
             proxy.swallow(False)
 
     async def link_delayed(self) -> None:
-        """Everything from Redis comes later."""
         async with self._link() as proxy:
             before = proxy.delayed_bytes
             proxy.delay(self._chance.uniform(0.05, 0.3))
@@ -144,7 +141,7 @@ class Faults:
             proxy.delay(0)
 
     async def link_refused(self) -> None:
-        """The connections end, and nobody may connect for a while."""
+        """Close the connections and refuse new ones for a while."""
         async with self._link() as proxy, self._whole:
             before = proxy.refused
             proxy.refuse()
@@ -155,7 +152,7 @@ class Faults:
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[Proxy]:
-        """The link of a server that is there, and stays meanwhile."""
+        """Yield the link of a server that no other fault touches meanwhile."""
         front = self._chance.choice([front for front in self.fronts if not front.held.locked()])
         async with front.held:
             await eventually(lambda: front.proxy.open, seconds=30, what="a server that uses its link")
@@ -164,7 +161,7 @@ class Faults:
     # The servers.
 
     async def server_killed(self) -> None:
-        """SIGKILL, as the out-of-memory killer does it; its workers follow."""
+        """Kill a server, which ends its workers too."""
         front = self._chance.choice(self.fronts)
         async with front.held:
             process = front.server.process
@@ -176,20 +173,19 @@ class Faults:
             await self._start(front.server)
 
     async def server_stopped(self) -> None:
-        """SIGTERM: goodbye, and the end."""
         front = self._chance.choice(self.fronts)
         async with front.held:
             await asyncio.to_thread(front.server.stop, 20)
             await self._start(front.server)
 
     async def worker_killed(self) -> None:
-        """One of two processes ends; the other goes on, and a new one comes."""
+        """Kill one of two workers and wait for its replacement."""
         server = self._several.server
         assert server.process is not None
         supervisor = server.process.pid
         before = set(children(supervisor))
         killed = self._chance.choice(sorted(before))
-        kill(killed)
+        os.kill(killed, signal.SIGKILL)
         await eventually(lambda: not alive(killed), what="the worker to end")
         await eventually(
             lambda: set(children(supervisor)) - before and killed not in children(supervisor), seconds=40,
@@ -203,18 +199,4 @@ class Faults:
 
 
 def name(fault: Fault) -> str:
-    """As it is counted."""
     return fault.__name__.replace("_", " ")
-
-
-def children(pid: int) -> list[int]:
-    """The processes that this one has started and that run."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(child) for child in task.read_text().split()]
-    return [child for child in found if alive(child)]
-
-
-def kill(pid: int) -> None:
-    """SIGKILL."""
-    os.kill(pid, signal.SIGKILL)

@@ -19,9 +19,12 @@ Message = dict[str, Any]
 
 @dataclass
 class Deed:
-    """One write: ``begun`` is when it was first sent (monotonic); ``outcome`` None means that nobody knows it yet.
+    """One write.
 
-    ``subject`` is whom or what it is about; of a post its text until it is answered, then its id.
+    Attributes:
+        subject: Id of its target. A post has its text here until it is answered, then its id.
+        begun: When it was first sent, in monotonic seconds.
+        outcome: None while nobody knows whether it was written.
     """
 
     uid: str
@@ -33,18 +36,14 @@ class Deed:
 
     @property
     def written(self) -> bool:
-        """Whether it was acknowledged."""
         return self.outcome == "written"
 
     @property
     def named(self) -> tuple[str, str]:
-        """Kind and subject, as the log has them."""
         return self.kind, self.subject
 
 
 class Logged(NamedTuple):
-    """One entry of the log that a writer can have left."""
-
     n: int
     cursor: str
     uid: str
@@ -54,12 +53,11 @@ class Logged(NamedTuple):
 
     @property
     def named(self) -> tuple[str, str]:
-        """Kind and subject."""
         return self.kind, self.subject
 
 
 class Log(NamedTuple):
-    """The whole log: its first number, its last, and those entries that writers leave; servers leave others too."""
+    """The first and last number of the log, and the entries of writers, without those of servers."""
 
     first: int
     last: int
@@ -67,7 +65,7 @@ class Log(NamedTuple):
 
 
 def read_log(client: "redis.Redis") -> Log:
-    """All of the log of this Redis; its numbers are looked at, too: they are contiguous, and ids go up."""
+    """Read the log. Fails if its numbers are not contiguous."""
     rows: Any = client.xrange(keys.LOG)
     numbers = [int(fields[b"n"]) for _, fields in rows]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the log's numbers are not contiguous"
@@ -87,34 +85,28 @@ def _who_and_what(kind: str, wire: Message) -> tuple[str, str, str]:
 
 
 class Ledger:
-    """All deeds, in the order in which each author began them."""
+    """All writes, in the order in which each author began them."""
 
     def __init__(self) -> None:
         self.deeds: list[Deed] = []
 
     def begin(self, uid: str, kind: str, subject: str) -> Deed:
-        """A write that is about to be sent."""
         deed = Deed(uid, kind, subject)
         self.deeds.append(deed)
         return deed
 
     def count(self, outcome: str) -> int:
-        """How many ended like this."""
         return sum(deed.outcome == outcome for deed in self.deeds)
 
     def statuses(self) -> dict[str, Message]:
-        """The posts as they were answered, by id."""
         return {deed.subject: deed.status for deed in self.deeds if deed.kind == "post" and deed.written}
 
     def deleting(self) -> dict[str, float]:
-        """When each delete was first sent, by the id of its post."""
+        """Return when each delete was first sent, by the id of its post."""
         return {deed.subject: deed.begun for deed in self.deeds if deed.kind == "delete"}
 
     def complaints(self, entries: Sequence[Logged]) -> list[str]:
-        """What the log has and nobody was told, or the other way round, or in another order than an author's own.
-
-        What was answered with `unavailable` and given up is among that: it must not be there.
-        """
+        """Return each difference between the log and the acknowledged writes of an author, also in order."""
         done: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for deed in self.deeds:
             if deed.written:

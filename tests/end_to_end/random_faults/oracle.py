@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests import reference, reference_rules
+from tests.end_to_end.consumer import number
 from tests.end_to_end.random_faults.ledger import Ledger, Log, Logged, Message
 
 CONTROL = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
@@ -20,43 +21,36 @@ OWN = "own"
 
 
 class Told(NamedTuple):
-    """One message as it arrived, and when (monotonic)."""
+    """A message as it arrived, and when (monotonic seconds)."""
 
     message: Message
     at: float
 
     @property
     def kind(self) -> str:
-        """Its kind."""
         return str(self.message["kind"])
 
     @property
     def cursor(self) -> str:
-        """The place of the entry, or of the client."""
         return str(self.message["cursor"])
 
     @property
     def n(self) -> int:
-        """The number of the entry that its cursor names."""
         return number(self.cursor)
 
     @property
     def control(self) -> bool:
-        """Whether it is about the stream itself."""
         return self.kind in CONTROL
 
     @property
     def subject(self) -> str:
-        """What an event is about, as the log names it."""
+        """The id of what the event is about, as the log names it."""
         return str(self.message["target" if "follow" in self.kind else "status"]["id"])
 
 
 @dataclass
 class Record:
-    """One client: what it asked for, from where on, and all that it was told over all of its visits.
-
-    ``following`` is whom its user follows, before the first entry and until the last.
-    """
+    """What one client asked for, and all that it received in all of its visits. Its user follows ``following``."""
 
     name: str
     params: Mapping[str, str]
@@ -67,15 +61,13 @@ class Record:
 
     @property
     def events(self) -> list[Told]:
-        """What happened, without what was said about the stream."""
         return [told for told in self.told if not told.control]
 
 
 class Ear(reference.Stream):
-    """The reference, with likes, rules and one's own stream."""
+    """The reference, with likes, rules and the user's own stream."""
 
     def hears(self, happening: reference.Happening) -> tuple[str, str] | None:
-        """What is received when this happens."""
         kind = happening["kind"]
         if kind not in ("like", "unlike"):
             return super().hears(happening)
@@ -89,7 +81,7 @@ class Ear(reference.Stream):
         return "firehose" in self.params or bool(ends & self._listed())
 
     def _listed(self) -> set[str]:
-        """Whose deeds are asked for: on one's own stream one's own, and what is done to oneself."""
+        """Return the users whose events are wanted: on the user's own stream, the user."""
         return {self.viewer} if OWN in self.params else super()._listed()
 
     def _base(self, status: reference.Status) -> bool:
@@ -101,7 +93,7 @@ class Ear(reference.Stream):
 
 
 class History:
-    """All that was written, and by whom it was to be heard; ``rolled_back`` says that the log has lost something."""
+    """All writes, and who must receive them. ``rolled_back`` says that the log may have lost its end."""
 
     def __init__(self, log: Log, ledger: Ledger, *, rolled_back: bool = False) -> None:
         self.log = log
@@ -112,25 +104,25 @@ class History:
         self.ends = {entry.subject for entry in log.entries if entry.kind == "delete"}
 
     def wanted(self, record: Record) -> list[Logged]:
-        """The entries that a client asks for, in order, from where it began."""
+        """Return the entries that a client must receive from its beginning on, in order."""
         ear = Ear(record.params, viewer=record.uid, following=record.following)
         begin = number(record.start)
         return [e for e in self.log.entries if ear.hears(self.happening(e)) is not None and e.n > begin]
 
     def happening(self, entry: Logged) -> dict[str, Any]:
-        """An entry as the reference takes it: of a post what its author was answered, not what the log says."""
+        """Return an entry as the reference takes it. A post is what its author was answered."""
         told: dict[str, Any] = {name: entry.wire[name] for name in ("source", "target", "status") if name in entry.wire}
         if entry.kind == "post":
             told["status"] = self.posted.get(entry.subject, entry.wire["status"])
         return {"kind": entry.kind, **told}
 
     def complaints(self, record: Record) -> list[str]:
-        """What is wrong with what a client was told; nothing if all is well."""
+        """Return what is wrong with the messages of a client, empty if all is right."""
         said = [*self._strange(record), *_in_disorder(record), *self._missing(record)]
         return [f"{record.name}: {wrong}" for wrong in said]
 
     def _strange(self, record: Record) -> Iterable[str]:
-        """What is not on the log as it was told, what was not asked for, and gaps, where nothing was lost."""
+        """Yield events that are not on the log or were not asked for, and gaps where nothing was lost."""
         wanted = {entry.cursor for entry in self.wanted(record)}
         ghosts = self.ghosts(record)
         for told in record.told:
@@ -140,7 +132,7 @@ class History:
                 yield from self._of_event(told, wanted)
 
     def _tells_a_loss(self, gap: Told) -> bool:
-        """By its name, or as a place that is none: whoever asks a server that heard nothing of it is told that."""
+        """Whether a gap names a loss: `rolled_back`, or an unknown position, if the server did not see the loss."""
         if not self.rolled_back:
             return False
         told = gap.message
@@ -149,7 +141,7 @@ class History:
         )
 
     def ghosts(self, record: Record) -> list[Told]:
-        """What a client was told of, and then of its loss: the log does not have it."""
+        """Return the events that the client received before a gap and that the log does not have any more."""
         found: list[Told] = []
         since: list[Told] = []
         for told in record.told:
@@ -184,13 +176,13 @@ class History:
                 yield f"never told of {entry.named} at {entry.cursor}"
 
     def _was_gone(self, entry: Logged, passed: float) -> bool:
-        """Whether its post may have been taken back before the client went past it; the delete is asked for as well."""
+        """Whether the post may have been deleted before the client read past it. Its delete must arrive."""
         deleted = self.deleting.get(entry.subject)
         return deleted is not None and deleted < passed and entry.subject in self.ends
 
 
 def _in_disorder(record: Record) -> Iterable[str]:
-    """Twice, or before what came earlier; so an author's own order holds too, and a delete is behind its post."""
+    """Yield events that arrived twice, or after a later one."""
     last = number(record.start)
     for told in record.told:
         if told.kind == "gap":
@@ -202,15 +194,10 @@ def _in_disorder(record: Record) -> Iterable[str]:
 
 
 def _passed(record: Record, numbers: Sequence[int]) -> dict[int, float]:
-    """When the client first heard of something behind each of these numbers, for good: a gap may set it back."""
+    """Return when the client last went past each of these numbers. A gap may set it back."""
     passed: dict[int, float] = {}
     for told in record.told:
         if told.kind == "gap":
             passed = {n: at for n, at in passed.items() if n <= told.n}
         passed = {n: told.at for n in numbers if n < told.n} | passed
     return dict.fromkeys(numbers, float("inf")) | passed
-
-
-def number(cursor: str) -> int:
-    """The contiguous number in a cursor, which clients are not to look at; an oracle is."""
-    return int(cursor.rpartition(".")[2])

@@ -16,7 +16,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 
 class Site:
-    """The servers of one world; ``posted`` are the ids of all acknowledged posts, ``answers`` counts by status."""
+    """The servers of one world. ``posted`` are the ids of all acknowledged posts, ``answers`` counts by status."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = servers
@@ -24,10 +24,8 @@ class Site:
         self.answers: Counter[int] = Counter()
 
     def address(self, chance: random.Random) -> str:
-        """Any server's; it may be down."""
         return chance.choice(self.servers).address or NOWHERE
 
     def session(self) -> aiohttp.ClientSession:
-        """A client's own connections."""
         timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
         return aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))

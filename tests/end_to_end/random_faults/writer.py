@@ -21,7 +21,7 @@ NOT_THERE = (403, 404)
 
 
 class Writer:
-    """One author: posts, takes back, follows, likes, one after another, each sent to any of the servers."""
+    """An author who posts, deletes, follows and likes, one request after another, each to any server."""
 
     def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
         self.uid = people[which]
@@ -36,11 +36,10 @@ class Writer:
         self._stopping = False
 
     def stop(self) -> None:
-        """Finish what was begun, and begin nothing more."""
+        """Finish the request that is under way and begin no other."""
         self._stopping = True
 
     async def run(self) -> None:
-        """Write until told to stop; what was begun is known by then."""
         self._stopping = False
         async with self._site.session() as session:
             while not self._stopping:
@@ -89,7 +88,7 @@ class Writer:
     async def _settled(
         self, session: aiohttp.ClientSession, deed: Deed, method: str, path: str, body: Message | None = None
     ) -> Any:
-        """The answer. `unavailable` may be believed at once: sometimes it is, and the deed is given up."""
+        """Repeat the request until its outcome is known. After `unavailable` it is sometimes given up."""
         headers = {"Authorization": f"Bearer {self._token}", "Idempotency-Key": f"{self.uid}-{id(deed):x}"}
         certain = True
         while True:
@@ -110,7 +109,7 @@ class Writer:
     async def _sent(
         self, session: aiohttp.ClientSession, method: str, path: str, headers: dict[str, str], body: Message | None
     ) -> tuple[int, Any]:
-        """Status and answer of one attempt at any server; 0 where the connection broke, so that nobody knows."""
+        """Return status and answer of one attempt at any server, 0 if the connection broke."""
         url = f"{self._site.address(self._chance)}/v1/{path}"
         try:
             async with session.request(method, url, headers=headers, json=body) as response:

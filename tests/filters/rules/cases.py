@@ -1,4 +1,4 @@
-"""What each operator finds and what it does not: for the suite, and for the page on filters, which shows it."""
+"""Cases of each operator, matching and not, for the tests and for the page on filters."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from tests.filters.texts import post
 
 
 class Case(NamedTuple):
-    """A rule, a status in a few words and as filters see it, and whether the one matches the other."""
+    """A rule, a status in words and as an event, and whether the rule matches it."""
 
     rule: str
     what: str
@@ -109,11 +109,11 @@ PEOPLE = [
         **BOB,
     ),
     _fact("retweets_of:ada", "bob quotes Ada", matches=False, forms=QUOTE, **BOB),
-    _fact("bio:barista", "a barista posts", bio="Barista. Tea, too."),
-    _fact('bio:"barista tea"', "a barista posts", bio="Barista. Tea, too."),
-    _fact('bio:"tea barista"', "a barista posts", bio="Barista. Tea, too.", matches=False),
-    _fact("bio:😍", "somebody with 😍 in the bio posts", bio="tea😍"),
-    _fact("bio:barista", "somebody without a bio posts", matches=False),
+    _fact("bio:barista", "by a barista", bio="Barista. Tea, too."),
+    _fact('bio:"barista tea"', "by a barista", bio="Barista. Tea, too."),
+    _fact('bio:"tea barista"', "by a barista", bio="Barista. Tea, too.", matches=False),
+    _fact("bio:😍", "by an author with 😍 in the bio", bio="tea😍"),
+    _fact("bio:barista", "by an author without a bio", matches=False),
 ]
 
 LINKS = [
@@ -129,7 +129,7 @@ LINKS = [
 PLACES = [
     _fact('place:"New York"', "from New York", place_name="New York"),
     _fact('place:"new york"', "from New York, NY", matches=False, place_name="New York, NY"),
-    _fact("place:paris", "from nowhere", matches=False),
+    _fact("place:paris", "without a place", matches=False),
     _fact("place_country:FR", "from France", place_country="fr"),
     _fact("place_country:fr", "from France", place_country="FR"),
     _fact("place_country:FR", "from Germany", matches=False, place_country="DE"),
@@ -177,15 +177,15 @@ FACTS = [
     _fact("tea has:video_link", "with a picture", matches=False, media=frozenset({"image"})),
     _fact("tea has:geo", "with a point", point=PARIS),
     _fact("tea has:geo", "with the name of a place", place_name="Paris"),
-    _fact("tea has:geo", "from nowhere", matches=False),
+    _fact("tea has:geo", "without a location", matches=False),
     _fact("tea lang:en", "in British English", lang="en-GB"),
     _fact("tea lang:en-GB", "in English", matches=False, lang="en"),
     _fact("tea lang:und", "in no known language"),
     _fact("tea lang:en", "in no known language", matches=False),
     _fact("tea followers_count:100", "with 100 followers", followers=100),
     _fact("tea followers_count:100", "with 99 followers", matches=False, followers=99),
-    _fact("tea followers_count:100", "with nobody knows how many followers", matches=False),
-    _fact("tea -followers_count:100", "with nobody knows how many followers"),
+    _fact("tea followers_count:100", "with an unknown number of followers", matches=False),
+    _fact("tea -followers_count:100", "with an unknown number of followers"),
     _fact("tea following_count:10..20", "following 20", following=20),
     _fact("tea following_count:10..20", "following 21", matches=False, following=21),
     _fact("tea following_count:10..", "following 21", following=21),
@@ -295,4 +295,4 @@ REFUSED = [
     ("tea\ud800", 4, "text"),
     ('"tea\nmilk"', 5, "text"),
 ]
-"""Rules that are none, the column at which that is seen, and what was expected there."""
+"""Invalid rules, the column of the error, and what the parser expected there."""

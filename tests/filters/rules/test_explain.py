@@ -1,4 +1,4 @@
-"""Why a rule matched, or did not: each part says so, in words and by the places in the text."""
+"""Why a rule matched or not: each part gives its reason and its positions in the text."""
 
 import pytest
 
@@ -43,10 +43,9 @@ STATUS = post(
         ("follow:12", False, "follow does not match"),
     ],
 )
-def test_a_part_says_why(registry: Registry, rule: str, matched: bool, why: str) -> None:  # noqa: FBT001 - a row of a table
-    """What was found, or what was there instead."""
-    told = Rule.parse(rule, registry).explain(STATUS)
-    assert (told.matched, told.why) == (matched, why)
+def test_the_reason_of_an_operator(registry: Registry, rule: str, matched: bool, why: str) -> None:  # noqa: FBT001 - a row of a table
+    explained = Rule.parse(rule, registry).explain(STATUS)
+    assert (explained.matched, explained.why) == (matched, why)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +61,11 @@ def test_a_part_says_why(registry: Registry, rule: str, matched: bool, why: str)
         ("has:video_link", "it has no video link"),
     ],
 )
-def test_what_stands_beside_others_says_why(registry: Registry, part: str, why: str) -> None:
-    """Of the two parts the second."""
+def test_the_reason_of_an_operator_beside_another(registry: Registry, part: str, why: str) -> None:
     assert Rule.parse(f"tea {part}", registry).explain(STATUS).parts[1].why == why
 
 
-def test_places_count_code_points_of_what_was_written(registry: Registry) -> None:
-    """Folding has made the ß longer; a phrase is one place from its first word to its last."""
+def test_positions_count_code_points_of_the_original_text(registry: Registry) -> None:
     explain = [
         Rule.parse(rule, registry).explain(STATUS).indices for rule in ("tea", "#tea", '"green tea"', '"strasse"')
     ]
@@ -79,10 +76,9 @@ def test_places_count_code_points_of_what_was_written(registry: Registry) -> Non
     assert Rule.parse('"京タ"', registry).explain(post("東京タワー")).indices == ((1, 3),)
 
 
-def test_a_tree_is_as_the_rule(registry: Registry) -> None:
-    """Groups sum up, a negated operator holds where nothing was found; all of it is JSON."""
-    told = Rule.parse("(milk OR tea) -coffee from:ada", registry).explain(STATUS)
-    assert told.to_json() == {
+def test_the_explanation_has_the_tree_of_the_rule(registry: Registry) -> None:
+    explained = Rule.parse("(milk OR tea) -coffee from:ada", registry).explain(STATUS)
+    assert explained.to_json() == {
         "text": "(milk OR tea) -coffee from:ada",
         "column": 2,
         "matched": False,
@@ -124,29 +120,29 @@ def test_a_tree_is_as_the_rule(registry: Registry) -> None:
     }
 
 
-def test_a_match_is_owed_to_what_was_found(registry: Registry) -> None:
-    """Not to what is negated, nor to a branch that does not hold as a whole."""
-    told = Rule.parse("tea lang:en -milk (green milk OR straße OR wine)", registry).explain(STATUS)
-    assert [part.text for part in told.matched_operators()] == ["tea", "lang:en", "strasse"]
+def test_matched_operators_exclude_negated_and_failed_parts(registry: Registry) -> None:
+    explained = Rule.parse("tea lang:en -milk (green milk OR straße OR wine)", registry).explain(STATUS)
+    assert [part.text for part in explained.matched_operators()] == ["tea", "lang:en", "strasse"]
     assert list(Rule.parse("tea milk", registry).explain(STATUS).matched_operators()) == []
 
 
-def test_nobody_wrote_some_events(registry: Registry) -> None:
-    """What is not known is said, not raised."""
+def test_an_event_without_author_has_a_reason(registry: Registry) -> None:
     assert Rule.parse("from:bob", registry).explain(Event("follow")).why == "written by no known user"
 
 
-def test_a_text_is_looked_through_once_for_all_parts(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred parts, each found a hundred times, would hold up everybody for seconds."""
+def test_a_text_is_folded_once_for_all_parts(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred parts, each found a hundred times, would block the process for seconds."""
     folded: list[str] = []
 
     class Counted(FoldedText):
-        def __init__(self, original: str, start: int = 0) -> None:
+        def __init__(self, original: str) -> None:
             folded.append(original)
-            super().__init__(original, start)
+            super().__init__(original)
 
     monkeypatch.setattr(occurrences, "FoldedText", Counted)
-    told = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(post("tea " * 51 + "once"))
-    assert len(told.parts) == 20
-    assert [len(part.indices) for part in told.parts[-1].parts] == [51, 50, 50]
+    explained = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(
+        post("tea " * 51 + "once")
+    )
+    assert len(explained.parts) == 20
+    assert [len(part.indices) for part in explained.parts[-1].parts] == [51, 50, 50]
     assert len(folded) == 2  # with its links and without

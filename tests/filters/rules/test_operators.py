@@ -1,4 +1,4 @@
-"""Each operator finds what it says, and the index would find it too."""
+"""Each operator matches its documented cases, and the index finds the rule."""
 
 from collections.abc import Mapping
 from itertools import permutations, product
@@ -16,8 +16,7 @@ from tests.filters.texts import post
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule} ~ {case.what}")
-def test_an_operator_finds_what_it_is_said_to(registry: Registry, case: Case) -> None:
-    """The cases of the page on filters; where a rule matches, it has a key of the event; reasons agree."""
+def test_an_operator_matches_its_documented_cases(registry: Registry, case: Case) -> None:
     rule = Rule.parse(case.rule, registry)
     assert rule.matches(case.event) is case.matches
     assert rule.explain(case.event).matched is case.matches
@@ -29,8 +28,7 @@ def test_an_operator_finds_what_it_is_said_to(registry: Registry, case: Case) ->
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if " " not in case.rule], ids=lambda case: case.rule)
-def test_a_minus_turns_an_operator_round(registry: Registry, case: Case) -> None:
-    """Whatever it finds it then does not, and the other way about."""
+def test_a_minus_negates_an_operator(registry: Registry, case: Case) -> None:
     event = case.event
     said = Event(
         **{
@@ -50,30 +48,26 @@ def test_a_minus_turns_an_operator_round(registry: Registry, case: Case) -> None
 
 
 def test_the_table_has_an_example_of_each_operator(registry: Registry) -> None:
-    """Each can be read, beside a word where it cannot stand alone, and says in few words why it did not match."""
     for row in operator_specs():
         rule = Rule.parse(row.example if row.standalone else f"tea {row.example}", registry)
-        told = rule.explain(post("nothing"))
-        assert (told.matched, told.why != "") == (False, True), row.example
+        explained = rule.explain(post("nothing"))
+        assert (explained.matched, explained.why != "") == (False, True), row.example
 
 
 def test_every_operator_is_tried(registry: Registry) -> None:
-    """A new row of the table needs its cases."""
     tried = " ".join(case.rule for case in CASES)
     names = [name for row in operator_specs() if row.name for name in (row.name, *row.aliases)]
     assert [name for name in names if f"{name}:" not in tried] == []
 
 
 def test_names_and_aliases_are_one_operator(registry: Registry) -> None:
-    """A rule is shown by the first of its names, in lower case."""
     shown = Rule.parse(
         'REPOSTS_OF:Ada OR retweets_of_user:ADA tweets_count:1 posts_count:2.. is:Repost "TEA"', registry
     )
     assert shown.text == 'retweets_of:ada OR retweets_of:ada tweets_count:1 tweets_count:2 is:retweet "tea"'
 
 
-def test_a_sample_is_a_fixed_share_that_lies_in_larger_ones(registry: Registry) -> None:
-    """It is that of the parameter, and says nothing about who may see a status."""
+def test_samples_are_nested(registry: Registry) -> None:
     some, more = (Rule.parse(f"tea sample:{percent}", registry) for percent in ("10", "25.5"))
     posts = [post("tea", status_id=str(nth), is_sampled=False, is_public=False) for nth in range(2_000)]
     small, large = ({event.status_id for event in posts if rule.matches(event)} for rule in (some, more))
@@ -81,21 +75,19 @@ def test_a_sample_is_a_fixed_share_that_lies_in_larger_ones(registry: Registry) 
     assert (150 < len(small) < 250, 440 < len(large) < 580) == (True, True)
 
 
-def test_words_near_each_other_agree_with_their_definition(registry: Registry) -> None:
-    """Of all sequences of five words: some choice of different places is moved by no more than the reach."""
+def test_proximity_agrees_with_its_definition(registry: Registry) -> None:
     rule = Rule.parse('"a b a"~2', registry)
     for words in product("abx", repeat=5):
         choices = permutations(range(5), 3)
-        near = any(
+        proximity = any(
             [words[at] for at in chosen] == ["a", "b", "a"]
             and max(at - nth for nth, at in enumerate(chosen)) - min(at - nth for nth, at in enumerate(chosen)) <= 2
             for chosen in choices
         )
-        assert rule.matches(post(" ".join(words))) is near, words
+        assert rule.matches(post(" ".join(words))) is proximity, words
 
 
 def test_a_shortened_display_of_a_link_has_no_half_words(registry: Registry) -> None:
-    """What ends in an ellipsis is not looked at; the whole link is."""
     url = Url("https://t.co/x", "example.com/nonsen…", "https://example.com/nonsense", (0, 14))
     linked = Event("post", text="https://t.co/x", entities=Entities(urls=(url,)))
     assert [
@@ -103,18 +95,17 @@ def test_a_shortened_display_of_a_link_has_no_half_words(registry: Registry) -> 
     ] == [True, True, False, False]
 
 
-def test_words_that_are_never_near_each_other_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often each of them is said: one event asks many rules."""
+def test_proximity_skips_words_that_are_never_near(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
     taken = ProximityCondition._assign_positions
 
-    def counted(near: ProximityCondition, places: Mapping[str, int], start: int) -> int:
+    def counted(proximity: ProximityCondition, places: Mapping[str, int], start: int) -> int:
         tried.append(start)
-        return taken(near, places, start)
+        return taken(proximity, places, start)
 
     monkeypatch.setattr(ProximityCondition, "_assign_positions", counted)
-    near = ProximityCondition(["a", "b"], 6)
-    assert not near.matches(post("a " * 60 + "c " * 9 + "b " * 60))
+    proximity = ProximityCondition(["a", "b"], 6)
+    assert not proximity.matches(post("a " * 60 + "c " * 9 + "b " * 60))
     assert tried == []
-    assert near.matches(post("a " * 60 + "c " * 6 + "b " * 60))
+    assert proximity.matches(post("a " * 60 + "c " * 6 + "b " * 60))
     assert len(tried) == 1

@@ -1,4 +1,4 @@
-"""What must hold of the data as it lies in Redis, whatever happened at the same time; a rule tells what breaks it."""
+"""Rules for the data in Redis after any concurrent writes. Each rule yields what breaks it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,7 +16,7 @@ MIRRORS = (
     ("following", "followers"), ("blocks", "blockers"), ("asks", "asked"), ("likes", "liked"),
     ("members", "listed"), ("joined", "groups"),
 )  # fmt: skip
-"""Sets that say the same from both sides."""
+"""Sets that hold the same relation from both sides."""
 
 SUBJECTS = {
     "user": (
@@ -28,25 +28,25 @@ SUBJECTS = {
     "group": ("joined", "grouped"),
     "talk": ("marks", "messages"),
 }  # fmt: skip
-"""What a key may only be there for."""
+"""The keys that may exist only with their subject."""
 
 EVENTS = (
     ("follow", "following"), ("request", "asked"), ("block", "blocks"), ("mute", "mutes"),
     ("list_add", "members"), ("group_join", "joined"),
 )  # fmt: skip
-"""The events that make the members of a set."""
+"""The events that add members to a set."""
 
 MADE = (
     ("post", "status"), ("list_create", "list"), ("group_create", "group"), ("suspend", "suspended"),
 )  # fmt: skip
-"""The events that make a hash, or a member of the one set of its kind."""
+"""The events that create a hash, or a member of the only set of its kind."""
 
 PASSING = {"due", "parked", "job"}
-"""Nothing of these is left when the jobs are done."""
+"""Keys that must be gone when the jobs are done."""
 
 
 def complaints(held: Snapshot, journal: Journal) -> list[str]:
-    """All that is wrong once nobody writes and no job is left."""
+    """All faults of the data. The writers and the jobs must be finished."""
     return [
         *(f"a key of no row: {key}" for key in held.strange),
         *(f"{name} is left" for name in PASSING & held.names()),
@@ -55,7 +55,7 @@ def complaints(held: Snapshot, journal: Journal) -> list[str]:
 
 
 def _counters(held: Snapshot) -> Iterator[str]:
-    """Counters are cardinalities."""
+    """Counters that differ from the sizes of their sets."""
     for noun, field, counted in COUNTERS:
         for subject, fields in held.of(noun).items():
             size = len(held.of(counted).get(subject, ()))
@@ -66,7 +66,7 @@ def _counters(held: Snapshot) -> Iterator[str]:
         if set(held.of("reposts").get(sid, ())) != reposts:
             yield f"status {sid} is reposted by {reposts}, its set says otherwise"
         if fields["uid"] not in held.of("user"):
-            yield f"status {sid} is by nobody"
+            yield f"status {sid} has no author"
 
 
 def _mirrors(held: Snapshot) -> Iterator[str]:
@@ -76,20 +76,20 @@ def _mirrors(held: Snapshot) -> Iterator[str]:
 
 
 def _orphans(held: Snapshot) -> Iterator[str]:
-    """No key outlives what it is about, and none is left behind by who lost a race."""
+    """Keys without their subject."""
     for noun, names in SUBJECTS.items():
         for name in names:
             yield from (f"{name} of {subject}, which is no {noun}" for subject in held.of(name).keys() - held.of(noun))
     for cid, fields in held.of("comment").items():
         if cid not in held.of("comments").get(fields["status"], ()):
-            yield f"comment {cid} stands under nothing"
+            yield f"comment {cid} has no status"
     for pair in held.of("pair"):
         if not set(pair.split(":")) <= held.of("user").keys():
             yield f"a talk of {pair}, who are not there"
 
 
 def _logins(held: Snapshot) -> Iterator[str]:
-    """Who has a login is there, and under it."""
+    """Logins without a user, and users without a login."""
     logins = held.of("logins").get("", {})
     users = {fields["login"].lower(): uid for uid, fields in held.of("user").items()}
     if logins != users:
@@ -97,7 +97,7 @@ def _logins(held: Snapshot) -> Iterator[str]:
 
 
 def _log(held: Snapshot, journal: Journal) -> Iterator[str]:
-    """No event without its data, no data without its event."""
+    """Events without their data, and data without its event."""
     data: dict[str, set[tuple[str, ...]]] = {kind: set(held.pairs(name)) for kind, name in EVENTS}
     for kind, noun in MADE:
         data[kind] = _singles(held.of("suspended").get("", ()) if noun == "suspended" else held.of(noun))
@@ -117,7 +117,7 @@ def _singles(ids: Iterable[str]) -> set[tuple[str, ...]]:
 
 
 def _derived(held: Snapshot) -> Iterator[str]:
-    """Timelines hold only what is there, by whom it should be."""
+    """Timelines with statuses of other authors."""
     for uid, home in held.of("home").items():
         authors = {uid, *held.of("following").get(uid, ())}
         yield from (f"home of {uid} holds {sid}" for sid in home if not _by(held, sid, authors))
@@ -127,13 +127,13 @@ def _derived(held: Snapshot) -> Iterator[str]:
 
 
 def _by(held: Snapshot, sid: str, authors: set[str]) -> bool:
-    """Whether it is a status outside of groups by one of these."""
+    """Whether the status exists outside of groups and is by one of these authors."""
     status = held.of("status").get(sid)
     return status is not None and status["uid"] in authors and not status.get("group")
 
 
 def missing(held: Snapshot, cap: int) -> Iterator[str]:
-    """Timelines that are not just the newest ``cap`` of all those whose posts belong there."""
+    """Timelines that are not the newest ``cap`` statuses of their authors."""
     for name, owners, whose in (("home", "user", "following"), ("timeline", "list", "members")):
         for owner in held.of(owners):
             authors = {*held.of(whose).get(owner, ()), *((owner,) if name == "home" else ())}
@@ -143,6 +143,5 @@ def missing(held: Snapshot, cap: int) -> Iterator[str]:
 
 
 def too_long(held: Snapshot, cap: int) -> Iterator[str]:
-    """Timelines of more than ``cap``."""
     for name in ("home", "timeline"):
         yield from (f"{name} of {owner} holds {len(ids)}" for owner, ids in held.of(name).items() if len(ids) > cap)

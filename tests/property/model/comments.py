@@ -1,64 +1,62 @@
 """Comments of statuses."""
 
-from tests.property.model.ground import Comment, Ground, Refused
-from tests.property.model.marks import deed_audience
+from tests.property.model.access import HIDDEN, SHOWN, Access
+from tests.property.model.marks import action_audience
 from tests.property.model.notices import Notice, Notices
-from tests.property.model.sight import HIDDEN, SHOWN, Eyes
+from tests.property.model.state import Comment, Refused, State
 
 
 class Comments:
     """The comments of the model."""
 
-    def __init__(self, ground: Ground, eyes: Eyes, notices: Notices) -> None:
-        self._ground = ground
-        self._eyes = eyes
+    def __init__(self, ground: State, access: Access, notices: Notices) -> None:
+        self._state = ground
+        self._access = access
         self._notices = notices
 
     def create(self, comment: Comment) -> None:
-        """Comment on what one sees; its author and those mentioned are told."""
-        self._ground.writer(comment.uid)
-        self._eyes.need_member(comment.uid, self._eyes.need(comment.uid, comment.status))
-        self._ground.comments[comment.id] = comment
-        self._tell("comment", comment)
+        """Comment on a visible status. Notifies its author and the mentioned users."""
+        self._state.writer(comment.uid)
+        self._access.need_member(comment.uid, self._access.need(comment.uid, comment.status))
+        self._state.comments[comment.id] = comment
+        self._log("comment", comment)
         for receiver, notice in self._notices_of(comment):
             self._notices.give(receiver, notice)
 
     def delete(self, uid: str, comment_id: str) -> None:
-        """By who wrote it, seen or not, or by the author of what it stands under."""
-        self._ground.writer(uid)
-        kept = self._ground.comments.get(comment_id)
+        """Delete a comment: its author always may, the author of the status if it is visible."""
+        self._state.writer(uid)
+        kept = self._state.comments.get(comment_id)
         comment = kept if kept is not None and kept.uid == uid else self.get(uid, comment_id)
-        if uid not in {comment.uid, self._ground.statuses[comment.status].uid}:
+        if uid not in {comment.uid, self._state.statuses[comment.status].uid}:
             raise Refused("not_yours")
-        del self._ground.comments[comment_id]
-        self._tell("uncomment", comment)
+        del self._state.comments[comment_id]
+        self._log("uncomment", comment)
         for receiver, notice in self._notices_of(comment):
             self._notices.take(receiver, notice)
 
     def get(self, viewer: str, comment_id: str) -> Comment:
-        """A comment, if both it and its status are seen."""
-        comment = self._ground.comments.get(comment_id)
+        comment = self._state.comments.get(comment_id)
         if comment is None or self._level(viewer, comment) == HIDDEN:
             raise Refused("not_found")
         return comment
 
     def page(self, viewer: str, sid: str) -> list[str]:
-        """The comments of a status, oldest first."""
-        self._eyes.need(viewer, sid)
-        mine = (one for one in self._ground.comments.values() if one.status == sid)
+        self._access.need(viewer, sid)
+        mine = (one for one in self._state.comments.values() if one.status == sid)
         return sorted((one.id for one in mine if self._level(viewer, one) == SHOWN), key=int)
 
     def _level(self, viewer: str, comment: Comment) -> int:
-        status = self._eyes.status(viewer, comment.status)
+        status = self._access.status(viewer, comment.status)
         if status == HIDDEN:
             return HIDDEN
-        return self._eyes.author(viewer, comment.uid, self._ground.statuses[comment.status].group)
+        return self._access.author(viewer, comment.uid, self._state.statuses[comment.status].group)
 
-    def _tell(self, kind: str, comment: Comment) -> None:
-        audience = deed_audience(self._ground, comment.uid, comment.status)
-        self._ground.tell(kind, audience, comment=comment.id, status=comment.status)
+    def _log(self, kind: str, comment: Comment) -> None:
+        audience = action_audience(self._state, comment.uid, comment.status)
+        self._state.log_event(kind, audience, comment=comment.id, status=comment.status)
 
     def _notices_of(self, comment: Comment) -> list[tuple[str, Notice]]:
         found = dict.fromkeys(comment.mentions, "mention")
-        found[self._ground.statuses[comment.status].uid] = "comment"
+        found[self._state.statuses[comment.status].uid] = "comment"
         return [(uid, Notice(kind, comment.uid, comment.status, comment.id)) for uid, kind in found.items()]

@@ -1,4 +1,4 @@
-"""Many who do the same things at once, without a model: each is done or refused, and then the data is looked at."""
+"""Concurrent actions without a model: each is done or refused, and then the data is audited."""
 
 import asyncio
 import random
@@ -13,23 +13,23 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.property.model.journal import Journal
 from tests.property.model.moves import Move
-from tests.property.model.walk import Walk, hasten, outcome
+from tests.property.model.walk import Walk, make_due, outcome
 
 T = TypeVar("T")
 
 EXPECTED = {None, "not_found", "not_yours", "invalid_parameter", "suspended"}
-"""What may be answered to those who come too late, and to those who may not."""
+"""Codes of refusals that late or unauthorized actions may get."""
 
 
 class Crowd(Walk):
-    """A walk that many take at once: what is refused is refused, anything else must be done."""
+    """A walk by several tasks. Expected refusals are no error."""
 
     def __init__(self, store: Store, raw: "redis.Redis") -> None:
         super().__init__(store, raw, cap=1, prompt=False)
         self.done = 0
 
     async def do(self, what: str, ask: Awaitable[T], model: Callable[[Any], object]) -> T | None:
-        """Ask the store alone."""
+        """Ask the store only."""
         self.trace.append(what)
         made, code = await outcome(ask)
         assert code in EXPECTED, f"{what}: {code}"
@@ -37,15 +37,15 @@ class Crowd(Walk):
         return made
 
     async def run(self, moves: Mapping[str, tuple[int, Move]], seed: int, *, tasks: int, steps: int) -> None:
-        """Some tasks with ``steps`` moves each, and a receiver that is ahead of its time, so that jobs race too."""
-        hurry = asyncio.create_task(self._hurry())
+        """Run ``tasks`` tasks of ``steps`` actions, and a job worker that races with their jobs."""
+        hurrying = asyncio.create_task(self._make_jobs_due())
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(tasks):
                     group.create_task(self._wander(moves, random.Random(seed * 1000 + number), steps))
         finally:
-            hurry.cancel()
-        await asyncio.gather(hurry, return_exceptions=True)
+            hurrying.cancel()
+        await asyncio.gather(hurrying, return_exceptions=True)
         await self.settle()
 
     async def _wander(self, moves: Mapping[str, tuple[int, Move]], source: random.Random, steps: int) -> None:
@@ -54,24 +54,22 @@ class Crowd(Walk):
             name = source.choice(names)
             await moves[name][1](self, *(source.randrange(64) for _ in range(3)))
 
-    async def _hurry(self) -> None:
-        """What is due in a while is due now: a receiver takes jobs from under those who are at them."""
-        receivers = JobWorkers(self.store.job_queue, self.store.job_runner, random.Random(0))
+    async def _make_jobs_due(self) -> None:
+        """Claim jobs early, so that a job worker takes them from the requests that made them."""
+        job_workers = JobWorkers(self.store.job_queue, self.store.job_runner, random.Random(0))
         while True:
-            hasten(self.raw, 3)
-            await receivers.run_claimed()
-            assert receivers.failed_passes == 0
-            await asyncio.sleep(0)  # a turn with nothing due gives way to nobody by itself
+            make_due(self.raw, 3)
+            await job_workers.run_claimed()
+            assert job_workers.failed_passes == 0
+            await asyncio.sleep(0)  # without due jobs the loop would not let other tasks run
 
     async def journal_of(self) -> Journal:
-        """The whole log, told again."""
         journal = Journal()
         for entry in await self.entries():
-            journal.hear(entry)
+            journal.apply(entry)
         return journal
 
     async def entries(self) -> list[Entry]:
-        """The whole log."""
         found: list[Entry] = []
         while page := await self.store.log.read(found[-1].position if found else LOG_START, 1000):
             found += page

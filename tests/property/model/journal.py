@@ -1,10 +1,10 @@
-"""The log told again: as what the model tells, entry by entry, and as the sets that all entries together make."""
+"""The log as events of the model, and as the sets that all entries together give."""
 
 import json
 from typing import Any
 
 from stream_server.events.entry import Entry
-from tests.property.model.ground import Told
+from tests.property.model.state import LoggedEvent
 
 UNDOES = {
     "unfollow": "follow", "unlike": "like", "unblock": "block", "unmute": "mute", "unrequest": "request",
@@ -12,21 +12,21 @@ UNDOES = {
     "uncomment": "comment", "delete": "post", "list_delete": "list_create", "group_delete": "group_create",
     "unprotect": "protect", "reinstate": "suspend",
 }  # fmt: skip
-"""What takes back what."""
+"""The kind that each kind undoes."""
 
 UNLASTING = {"user_update", "message", "notification", "list_update", "group_update", "revoke"}
-"""What happens without leaving one more or less of anything that is counted here."""
+"""Kinds that change no set."""
 
 
-def told(entry: Entry) -> Told:
-    """An entry as the model tells it."""
+def as_logged(entry: Entry) -> LoggedEvent:
+    """An entry as an event of the model."""
     kind, _, ids = entry.audience.partition(":")
     audience = f"{kind}:{','.join(sorted(ids.split(',')))}" if kind == "users" else entry.audience
-    return Told(entry.kind, audience, tuple(sorted(about(entry).items())))
+    return LoggedEvent(entry.kind, audience, tuple(sorted(about(entry).items())))
 
 
 def about(entry: Entry) -> dict[str, str]:
-    """The ids in an entry, by the member that holds them."""
+    """The ids in an entry, by the member that has them."""
     wire = json.loads(entry.wire)
     if entry.kind == "notification":
         return _of_notice(wire["notification"])
@@ -44,14 +44,14 @@ def _of_notice(notice: dict[str, Any]) -> dict[str, str]:
 
 
 class Journal:
-    """Hears entries in order; ``sets`` is by then what the data must be, by the kind that makes a member."""
+    """Applies log entries in order. ``sets`` is then what the data must be, by the kind that adds a member."""
 
     def __init__(self) -> None:
         self.n = 0
         self.sets: dict[str, set[tuple[str, ...]]] = {}
 
-    def hear(self, entry: Entry) -> None:
-        """The next entry: numbered without a gap, and changing what was otherwise before."""
+    def apply(self, entry: Entry) -> None:
+        """Apply the next entry. Its number must follow, and it must change its set."""
         assert entry.position.n == self.n + 1, f"entry {entry.position.n} after {self.n}"
         self.n = entry.position.n
         if entry.kind in UNLASTING:
@@ -66,7 +66,7 @@ class Journal:
             self.sets.setdefault("group_join", set()).add((*member, owner))
 
     def _follow_up(self, kind: str, member: tuple[str, ...]) -> None:
-        """What goes without an event of its own, since it hung on what went; and what comes so."""
+        """Apply changes that have no event of their own."""
         if kind == "delete":
             self._drop("like", 1, member[0])
             self._drop("comment", 1, member[0])
@@ -83,7 +83,7 @@ class Journal:
 
 
 def _member(entry: Entry) -> tuple[str, ...]:
-    """What an entry makes or takes: the ids that say which."""
+    """The ids that an entry adds to a set or removes."""
     found = about(entry)
     order = {
         "like": ("source", "status"), "comment": ("comment", "status"),

@@ -1,4 +1,4 @@
-"""The operations of a walk, each by small numbers: right ones, and ones that must be refused."""
+"""Actions of a walk, chosen by small numbers: valid ones, and ones that must be refused."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.statuses import StatusDraft
-from tests.property.model.ground import Comment, Status
+from tests.property.model.state import Comment, Status
 from tests.property.model.walk import LOGINS, UNKNOWN, Walk
 
 Move = Callable[[Walk, int, int, int], Awaitable[None]]
@@ -15,12 +15,12 @@ TAGS = ("tea", "Été")
 
 
 def made_id(made: bytes | None) -> str:
-    """The id of what was made; of nothing, the id that nothing has."""
+    """The id of a new object, or an unknown id if there is none."""
     return UNKNOWN if made is None else str(json.loads(made)["id"])
 
 
 def words(walk: Walk, author: str, number: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """A message, whom it mentions, and its folded tags."""
+    """A message, the users it mentions, and its folded tags."""
     message = f"m{len(walk.trace)}"
     mentions: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -28,8 +28,8 @@ def words(walk: Walk, author: str, number: int) -> tuple[str, tuple[str, ...], t
         login = LOGINS[number % len(walk.people)]
         message += f" @{login.upper()}"
         mentioned = walk.people[number % len(walk.people)]
-        # Whom the author may not know of is a name like any other.
-        mentions = (mentioned,) if walk.world.eyes.knows(author, mentioned) else ()
+        # A user that is hidden from the author is not resolved.
+        mentions = (mentioned,) if walk.world.access.knows(author, mentioned) else ()
     if number % 4 == 3:
         tag = TAGS[number % len(TAGS)]
         message += f" #{tag}"
@@ -53,50 +53,42 @@ async def _post(walk: Walk, uid: str, text: int | None, **more: str) -> None:
 
 
 async def post(walk: Walk, a: int, b: int, c: int) -> None:
-    """Post; nobody is refused."""
-    await _post(walk, walk.whom(a), b)
+    await _post(walk, walk.user_or_unknown(a), b)
 
 
 async def burst(walk: Walk, a: int, b: int, c: int) -> None:
-    """Three at once: timelines overflow."""
+    """Three posts, so that timelines overflow."""
     for _ in range(3):
-        await _post(walk, walk.who(a), b)
+        await _post(walk, walk.user(a), b)
 
 
 async def reply(walk: Walk, a: int, b: int, c: int) -> None:
-    """Answer what is there or not."""
-    await _post(walk, walk.who(a), c, in_reply_to=walk.any_of(walk.statuses, b))
+    await _post(walk, walk.user(a), c, in_reply_to=walk.any_of(walk.statuses, b))
 
 
 async def repost(walk: Walk, a: int, b: int, c: int) -> None:
-    """Repeat it without words."""
-    await _post(walk, walk.who(a), None, origin=walk.any_of(walk.statuses, b))
+    await _post(walk, walk.user(a), None, origin=walk.any_of(walk.statuses, b))
 
 
 async def quote(walk: Walk, a: int, b: int, c: int) -> None:
-    """Repeat it with words."""
-    await _post(walk, walk.who(a), c, origin=walk.any_of(walk.statuses, b))
+    await _post(walk, walk.user(a), c, origin=walk.any_of(walk.statuses, b))
 
 
 async def group_post(walk: Walk, a: int, b: int, c: int) -> None:
-    """Post in a group."""
-    await _post(walk, walk.who(a), c, group=walk.any_of(walk.groups, b))
+    await _post(walk, walk.user(a), c, group=walk.any_of(walk.groups, b))
 
 
 async def group_repost(walk: Walk, a: int, b: int, c: int) -> None:
-    """What is repeated in a group, of it or not."""
     group = walk.any_of(walk.groups, c)
-    await _post(walk, walk.who(a), None, group=group, origin=walk.any_of(walk.statuses, b))
+    await _post(walk, walk.user(a), None, group=group, origin=walk.any_of(walk.statuses, b))
 
 
 async def group_reply(walk: Walk, a: int, b: int, c: int) -> None:
-    """Answer in a group, something of it or not."""
     group = walk.any_of(walk.groups, c)
-    await _post(walk, walk.who(a), b, group=group, in_reply_to=walk.any_of(walk.statuses, b))
+    await _post(walk, walk.user(a), b, group=group, in_reply_to=walk.any_of(walk.statuses, b))
 
 
 async def delete(walk: Walk, a: int, b: int, c: int) -> None:
-    """Mostly one's own."""
     sid = walk.any_of(walk.statuses, b)
     uid = walk.owner(sid, a, c)
     ask = walk.store.statuses.delete(uid, sid, IdempotencyKey.generate())
@@ -104,8 +96,7 @@ async def delete(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def follow(walk: Walk, a: int, b: int, c: int) -> None:
-    """Follow, or ask to."""
-    source, target = walk.who(a), walk.whom(b)
+    source, target = walk.user(a), walk.user_or_unknown(b)
 
     def model(made: bytes | None) -> None:
         asked = walk.world.relations.follow(source, target)
@@ -118,17 +109,16 @@ async def follow(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def unfollow(walk: Walk, a: int, b: int, c: int) -> None:
-    """Follow, or ask to, no longer."""
-    source, target = walk.who(a), walk.whom(b)
+    source, target = walk.user(a), walk.user_or_unknown(b)
     ask = walk.store.follows.unfollow(source, target, IdempotencyKey.generate())
     await walk.do(f"unfollow {source} {target}", ask, lambda _: walk.world.relations.unfollow(source, target))
 
 
 def _between(verb: str, noun: str, *, mine: bool = False) -> Move:
-    """A move between two people: a verb of a noun of the store, and of the model's relations."""
+    """An action between two users: a method of a noun of the store, and of the model's relations."""
 
     async def move(walk: Walk, a: int, b: int, c: int) -> None:
-        source, target = walk.who(a), walk.whom(b)
+        source, target = walk.user(a), walk.user_or_unknown(b)
         asking = [one for one, other in walk.world.ground.asks if other == source]
         if mine and asking and c % 4:
             target = asking[0]
@@ -140,8 +130,7 @@ def _between(verb: str, noun: str, *, mine: bool = False) -> Move:
 
 
 async def update(walk: Walk, a: int, b: int, c: int) -> None:
-    """Change oneself, protection too."""
-    uid = walk.who(a)
+    uid = walk.user(a)
     changes: dict[str, str | bool | None] = {}
     if b % 3 != 1:
         changes["protected"] = c % 3 == 0
@@ -152,33 +141,29 @@ async def update(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def protect(walk: Walk, a: int, b: int, c: int) -> None:
-    """Begin or end to be protected."""
-    uid = walk.who(a)
+    uid = walk.user(a)
     changes: dict[str, str | bool | None] = {"protected": c % 3 != 0}
     ask = walk.store.users.update(uid, changes, IdempotencyKey.generate())
     await walk.do(f"protect {uid} {changes}", ask, lambda _: walk.world.people.update(uid, changes))
 
 
 async def suspend(walk: Walk, a: int, b: int, c: int) -> None:
-    """An administrator takes somebody out of sight."""
-    uid = walk.whom(b)
+    uid = walk.user_or_unknown(b)
     ask = walk.store.suspensions.suspend(walk.admin, uid, IdempotencyKey.generate())
     await walk.do(f"suspend {uid}", ask, lambda _: walk.world.people.suspend(uid))
 
 
 async def reinstate(walk: Walk, a: int, b: int, c: int) -> None:
-    """And back."""
     gone = [one.id for one in walk.world.ground.people.values() if one.suspended]
-    uid = gone[b % len(gone)] if gone else walk.whom(b)
+    uid = gone[b % len(gone)] if gone else walk.user_or_unknown(b)
     ask = walk.store.suspensions.reinstate(walk.admin, uid, IdempotencyKey.generate())
     await walk.do(f"reinstate {uid}", ask, lambda _: walk.world.people.reinstate(uid))
 
 
 def _on_status(verb: str, noun: str) -> Move:
-    """A mark put on a status or taken from it."""
 
     async def move(walk: Walk, a: int, b: int, c: int) -> None:
-        uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
+        uid, sid = walk.user(a), walk.any_of(walk.statuses, b)
         ask = getattr(getattr(walk.store, noun), verb)(uid, sid, IdempotencyKey.generate())
         model = getattr(walk.world.marks, verb)
         await walk.do(f"{verb} {uid} {sid}", ask, lambda _: model(uid, sid))
@@ -187,8 +172,7 @@ def _on_status(verb: str, noun: str) -> Move:
 
 
 async def comment(walk: Walk, a: int, b: int, c: int) -> None:
-    """Comment on what is there or not."""
-    uid, sid = walk.who(a), walk.any_of(walk.statuses, b)
+    uid, sid = walk.user(a), walk.any_of(walk.statuses, b)
     message, mentions, _ = words(walk, uid, c)
 
     def model(made: bytes | None) -> None:
@@ -205,7 +189,6 @@ async def comment(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def uncomment(walk: Walk, a: int, b: int, c: int) -> None:
-    """Mostly one's own."""
     one = walk.any_of(walk.comments, b)
     uid = walk.owner(one, a, c)
     ask = walk.store.comments.delete(uid, one, IdempotencyKey.generate())
@@ -213,8 +196,11 @@ async def uncomment(walk: Walk, a: int, b: int, c: int) -> None:
 
 
 async def batch(walk: Walk, a: int, b: int, c: int) -> None:
-    """Several at once: each has its own outcome."""
-    source, follows, leaves = walk.who(a), [walk.whom(b), walk.whom(c)], [walk.whom(b + c)]
+    source, follows, leaves = (
+        walk.user(a),
+        [walk.user_or_unknown(b), walk.user_or_unknown(c)],
+        [walk.user_or_unknown(b + c)],
+    )
 
     def model(made: Any) -> None:
         expected = [walk.world.batched("follow", source, uid) for uid in follows]
@@ -255,4 +241,4 @@ MOVES: dict[str, tuple[int, Move]] = {
     "comment": (3, comment),
     "uncomment": (2, uncomment),
 }
-"""Name -> how often, and what."""
+"""The weight and the function of each move, by name."""

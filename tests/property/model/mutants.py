@@ -1,7 +1,4 @@
-"""Breaks made on purpose: each must be seen by the comparison with the model, else it looks away.
-
-A mutant changes the text of the scripts that a store gives to Redis, nothing else; what it changes must be there.
-"""
+"""Mutants of the Lua scripts. The comparison with the model must detect each of them."""
 
 from hashlib import sha1
 from typing import NamedTuple
@@ -11,12 +8,18 @@ from stream_server.store.store import Store
 
 
 class Mutant(NamedTuple):
-    """What is broken: in all scripts that have the text ``old``, it is ``new``; ``moves`` are those that come near."""
+    """A mistake: in all scripts that have the text ``old``, it becomes ``new``.
+
+    Attributes:
+        moves: Moves that may show the mistake.
+        seed: First seed to try, for a mistake that few random lives show.
+    """
 
     name: str
     old: str
     new: str
     moves: tuple[str, ...]
+    seed: int = 0
 
 
 LIKING = ("post", "like", "unlike", "like")
@@ -28,10 +31,15 @@ ASKING = ("protect", "follow", "approve", "approve", "unfollow")
 MUTANTS = (
     Mutant("an unlike is not counted", "redis.call('HINCRBY', KEY.status .. id, 'likes', -1)", "", LIKING),
     Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, actor.id) then", "if false then", LIKING),
-    Mutant("an unlike is still told", "withdraw_notification(row.uid, 'like', actor.id, id)", "", LIKING),
+    Mutant("an unlike still notifies", "withdraw_notification(row.uid, 'like', actor.id, id)", "", LIKING),
     Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
     Mutant("a deleted repost is still counted", "'reposts', -1)", "'reposts', 0)", ("post", "repost", "delete")),
-    Mutant("an unfollow is not counted", "redis.call('HINCRBY', KEY.user .. target.id, 'followers', -1)", "", GRAPH),
+    Mutant(
+        "an unfollow is not counted",
+        "redis.call('HINCRBY', KEY.user .. target.id, 'followers', by)",
+        "if starts then redis.call('HINCRBY', KEY.user .. target.id, 'followers', by) end",
+        GRAPH,
+    ),
     Mutant(
         "a block cuts one way only",
         "local fence, fence_back = end_relation(source, target), end_relation(target, source)",
@@ -41,7 +49,7 @@ MUTANTS = (
     Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
     Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
     Mutant("protection hides nothing", "bits = bits + PROTECTED", "bits = bits", SEEING),
-    Mutant("a protected post is told to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
+    Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "a private group is open",
         "(not kind or kind == 'private') and CLOSED or 0",
@@ -54,16 +62,17 @@ MUTANTS = (
         "return {}",
         TIMES,
     ),
-    Mutant("no timeline is refilled", "tonumber(size) < TIMELINE_MAX * 3 / 4", "false", TIMES),
+    Mutant("no timeline is refilled", "tonumber(size) < TIMELINE_MAX * 3 / 4", "false", TIMES, seed=13),
     Mutant(
         "a timeline is refilled too early",
         "tonumber(size) < TIMELINE_MAX * 3 / 4",
         "tonumber(size) < TIMELINE_MAX",
         TIMES,
+        seed=17,
     ),
-    Mutant("nobody is told of an approval", "notify(target.id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
+    Mutant("an approval notifies nobody", "notify(target.id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
     Mutant(
-        "a private list is told to its members",
+        "a private list is sent to its members",
         "list.private ~= '1' and user.id",
         "user.id",
         ("list_create", "list_add"),
@@ -83,8 +92,8 @@ MUTANTS = (
 )
 
 
-def infect(store: Store, mutant: Mutant) -> None:
-    """Break a store that was not opened yet; fails where there is nothing to break any more."""
+def install_mutant(store: Store, mutant: Mutant) -> None:
+    """Change the scripts of a store before it opens. Raises `LookupError` if no script has the text."""
     scripts = dict(store._scripts._scripts)
     broken = {
         verb: script.text.replace(mutant.old, mutant.new)

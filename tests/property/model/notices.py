@@ -1,13 +1,13 @@
-"""Notifications: who is told of what, once, and no longer when it was undone."""
+"""Notifications: each is sent once, and removed when its action is undone."""
 
 from typing import NamedTuple
 
-from tests.property.model.ground import Comment, Ground, Refused, Status, among
-from tests.property.model.sight import HIDDEN, SHOWN, Eyes
+from tests.property.model.access import HIDDEN, SHOWN, Access
+from tests.property.model.state import Comment, Refused, State, Status, among
 
 
 class Notice(NamedTuple):
-    """What makes a notification the same as another: its kind, whose deed it is, and of what."""
+    """The identity of a notification: its kind, its source, and its subject."""
 
     kind: str
     source: str
@@ -18,69 +18,64 @@ class Notice(NamedTuple):
 class Notices:
     """The notifications of the model, by receiver."""
 
-    def __init__(self, ground: Ground, eyes: Eyes) -> None:
-        self._ground = ground
-        self._eyes = eyes
+    def __init__(self, ground: State, access: Access) -> None:
+        self._state = ground
+        self._access = access
         self.kept: dict[str, dict[Notice, int]] = {}
         self.marks: dict[str, int] = {}
         self._given: dict[str, int] = {}
 
     def give(self, receiver: str, notice: Notice) -> None:
-        """Notify, unless it is one's own deed, was told before, or may not be seen."""
+        """Notify, unless the action is the receiver's own, was notified before, or is hidden."""
         held = self.kept.setdefault(receiver, {})
-        if receiver == notice.source or notice in held or not self.heard(receiver, notice):
+        if receiver == notice.source or notice in held or not self.is_visible(receiver, notice):
             return
-        held[notice] = self._ground.tick()
+        held[notice] = self._state.tick()
         self._given[receiver] = self._given.get(receiver, 0) + 1
-        self._ground.tell(
+        self._state.log_event(
             "notification", among(receiver), what=notice.kind, source=notice.source,
             status=notice.status, comment=notice.comment,
         )  # fmt: skip
 
     def take(self, receiver: str, notice: Notice) -> None:
-        """Take a notification back."""
         self.kept.get(receiver, {}).pop(notice, None)
 
-    def heard(self, receiver: str, notice: Notice) -> bool:
-        """Whether the receiver may see it, now: muted ones do not speak, hidden ones are not there."""
-        if not self._eyes.knows(receiver, notice.source) or self._eyes.blocked(receiver, notice.source):
+    def is_visible(self, receiver: str, notice: Notice) -> bool:
+        """Whether the receiver may see the notification now."""
+        if not self._access.knows(receiver, notice.source) or self._access.blocked(receiver, notice.source):
             return False
-        if (receiver, notice.source) in self._ground.mutes:
+        if (receiver, notice.source) in self._state.mutes:
             return False
         if notice.comment:
-            return self._comment_shown(receiver, self._ground.comments.get(notice.comment))
-        return not notice.status or self._eyes.status(receiver, notice.status) == SHOWN
+            return self._comment_shown(receiver, self._state.comments.get(notice.comment))
+        return not notice.status or self._access.status(receiver, notice.status) == SHOWN
 
     def _comment_shown(self, receiver: str, comment: Comment | None) -> bool:
         if comment is None:
             return False
-        status: Status | None = self._ground.statuses.get(comment.status)
+        status: Status | None = self._state.statuses.get(comment.status)
         return (
             status is not None
-            and self._eyes.status(receiver, status.id) > HIDDEN
-            and self._eyes.author(receiver, comment.uid, status.group) == SHOWN
+            and self._access.status(receiver, status.id) > HIDDEN
+            and self._access.author(receiver, comment.uid, status.group) == SHOWN
         )
 
     def overflowed(self, uid: str) -> bool:
-        """Whether somebody was told so much that old ones may have gone; what was taken back may count, or not."""
-        return self._given.get(uid, 0) > self._ground.cap
+        """Whether so many were sent that old ones may be gone. Removed ones may count."""
+        return self._given.get(uid, 0) > self._state.cap
 
     def mark_read(self, uid: str, notice: Notice | None) -> None:
-        """All up to this one are read; refused for one that never was."""
-        self._ground.writer(uid)
+        self._state.writer(uid)
         if notice is None:
             raise Refused("not_found")
         self.marks[uid] = max(self.marks.get(uid, 0), self.kept[uid][notice])
 
     def read(self, uid: str, notice: Notice) -> bool:
-        """Whether it was read."""
         return self.kept[uid][notice] <= self.marks.get(uid, 0)
 
     def unread(self, uid: str) -> int:
-        """How many of those shown were not read."""
         return sum(not self.read(uid, notice) for notice in self.page(uid))
 
     def page(self, viewer: str) -> list[Notice]:
-        """What ``viewer`` reads, newest first."""
         held = self.kept.get(viewer, {})
-        return [notice for notice in sorted(held, key=lambda one: -held[one]) if self.heard(viewer, notice)]
+        return [notice for notice in sorted(held, key=lambda one: -held[one]) if self.is_visible(viewer, notice)]

@@ -1,111 +1,110 @@
-"""Statuses: made, with what they point to, and deleted, with what hung on them."""
+"""Statuses: created with their references, and deleted with all that depends on them."""
 
 from dataclasses import replace
 
-from tests.property.model.ground import Ground, Refused, Status
+from tests.property.model.access import Access
 from tests.property.model.notices import Notice, Notices
-from tests.property.model.sight import Eyes
+from tests.property.model.state import Refused, State, Status
 from tests.property.model.timelines import Timelines
 
 
 class Posts:
     """The statuses of the model."""
 
-    def __init__(self, ground: Ground, eyes: Eyes, timelines: Timelines, notices: Notices) -> None:
-        self._ground = ground
-        self._eyes = eyes
+    def __init__(self, ground: State, access: Access, timelines: Timelines, notices: Notices) -> None:
+        self._state = ground
+        self._access = access
         self._timelines = timelines
         self._notices = notices
 
     def create(self, draft: Status) -> None:
-        """Post; ``draft`` has what its author gave, the rest follows from what there is."""
-        self._ground.writer(draft.uid)
+        """Post a status. ``draft`` has what the author gave; the model adds the rest."""
+        self._state.writer(draft.uid)
         answering = self._answering(draft)
         if answering.group is not None:
             self._may_speak(draft.uid, answering.group)
         status = self._placed(self._repeating(answering))
-        self._ground.statuses[status.id] = status
-        self._ground.tell("post", status.audience, status=status.id)
+        self._state.statuses[status.id] = status
+        self._state.log_event("post", status.audience, status=status.id)
         self._timelines.posted(status)
         for receiver, notice in self._notices_of(status):
             self._notices.give(receiver, notice)
 
     def delete(self, uid: str, sid: str) -> None:
-        """Only by its author, also what shows nothing any more; likes, comments and what was told go with it."""
-        status = self._ground.statuses.get(sid)
-        if status is None or self._ground.person(status.uid).suspended:
+        """Delete a status of the user's own, also a hidden one, with its likes, comments and notifications."""
+        status = self._state.statuses.get(sid)
+        if status is None or self._state.person(status.uid).suspended:
             raise Refused("not_found")
         if status.uid != uid:
-            self._eyes.need(uid, sid)
+            self._access.need(uid, sid)
             raise Refused("not_yours")
-        del self._ground.statuses[sid]
-        self._ground.tell("delete", status.audience, status=sid)
+        del self._state.statuses[sid]
+        self._state.log_event("delete", status.audience, status=sid)
         self._timelines.deleted(sid)
         for receiver, notice in self._notices_of(status):
             self._notices.take(receiver, notice)
-        for pair in [one for one in self._ground.likes if one[1] == sid]:
-            del self._ground.likes[pair]
-        for comment in [one for one in self._ground.comments.values() if one.status == sid]:
-            del self._ground.comments[comment.id]
+        for pair in [one for one in self._state.likes if one[1] == sid]:
+            del self._state.likes[pair]
+        for comment in [one for one in self._state.comments.values() if one.status == sid]:
+            del self._state.comments[comment.id]
 
     def counts(self, sid: str) -> tuple[int, int, int]:
-        """Likes, comments and reposts."""
+        """The numbers of likes, comments and reposts."""
         return (
-            sum(one == sid for _, one in self._ground.likes),
-            sum(comment.status == sid for comment in self._ground.comments.values()),
-            sum(status.origin == sid for status in self._ground.statuses.values()),
+            sum(one == sid for _, one in self._state.likes),
+            sum(comment.status == sid for comment in self._state.comments.values()),
+            sum(status.origin == sid for status in self._state.statuses.values()),
         )
 
     def original(self, viewer: str, status: Status, least: int) -> Status | None:
-        """What a repost or quote shows: nothing of what is gone, or is seen less than where it is shown asks."""
-        if status.origin is None or self._eyes.status(viewer, status.origin) < least:
+        """The original that a repost or quote shows, if it is visible enough."""
+        if status.origin is None or self._access.status(viewer, status.origin) < least:
             return None
-        return self._ground.statuses[status.origin]
+        return self._state.statuses[status.origin]
 
     # -- inside
 
     def _answering(self, draft: Status) -> Status:
-        """A reply belongs to the conversation, and to the group, of what it answers."""
+        """A reply is in the conversation and the group of its parent."""
         if draft.in_reply_to is None:
             return replace(draft, conversation=draft.id)
-        parent = self._eyes.need(draft.uid, draft.in_reply_to)
+        parent = self._access.need(draft.uid, draft.in_reply_to)
         if draft.group not in {None, parent.group}:
             raise Refused("invalid_parameter")
         return replace(draft, in_reply_to_uid=parent.uid, conversation=parent.conversation, group=parent.group)
 
     def _repeating(self, draft: Status) -> Status:
-        """A repost points to the root, stays in its group, and does not carry what is protected elsewhere."""
+        """A repost refers to the root, stays in its group, and does not spread protected statuses."""
         if draft.origin is None:
             return draft
-        original = self._eyes.need(draft.uid, draft.origin)
+        original = self._access.need(draft.uid, draft.origin)
         if original.wordless:
-            original = self._eyes.need(draft.uid, original.origin or "")
+            original = self._access.need(draft.uid, original.origin or "")
         if original.group not in {None, draft.group}:
             raise Refused("invalid_parameter")
-        open_to_all = original.audience == "public" and not self._ground.people[original.uid].protected
+        open_to_all = original.audience == "public" and not self._state.people[original.uid].protected
         if original.uid != draft.uid and original.group is None and not open_to_all:
             raise Refused("invalid_parameter")
         return replace(draft, origin=original.id)
 
     def _placed(self, draft: Status) -> Status:
-        """Where it is posted decides who may hear of it."""
         if draft.group is None:
-            protected = self._ground.people[draft.uid].protected
+            protected = self._state.people[draft.uid].protected
             return replace(draft, audience=f"followers:{draft.uid}" if protected else "public")
         return replace(draft, audience=f"group:{draft.group}")
 
     def _may_speak(self, uid: str, gid: str) -> None:
-        """In a group its members speak, in an announcing one its owner."""
-        if not self._eyes.group(uid, gid):
+        """Members post in a group, and only the owner in an announcement group."""
+        if not self._access.group(uid, gid):
             raise Refused("not_found")
-        group = self._ground.groups[gid]
+        group = self._state.groups[gid]
         if uid not in group.members or (group.kind == "announcement" and group.uid != uid):
             raise Refused("not_yours")
 
     def _notices_of(self, status: Status) -> list[tuple[str, Notice]]:
-        """Everyone whom a status concerns, and how: who is answered is not told of a mention besides."""
+        """The receivers of a status and their notifications. A reply replaces a mention."""
         found: list[tuple[str, str]] = []
-        original = self._ground.statuses.get(status.origin or "")
+        original = self._state.statuses.get(status.origin or "")
         if original is not None:
             found.append((original.uid, "quote" if status.message else "repost"))
         if status.in_reply_to_uid is not None:

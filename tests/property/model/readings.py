@@ -1,20 +1,20 @@
-"""Everything that can be read, by everybody, from the store and from the model."""
+"""All reads of every user, from the store and from the model."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 from stream_server.store.pagination import Page, PageRequest
 from tests.property.model import shapes
-from tests.property.model.ground import Group, Refused, Roll
+from tests.property.model.access import QUIET, SHOWN
 from tests.property.model.moves import TAGS
-from tests.property.model.sight import QUIET, SHOWN
+from tests.property.model.state import Group, NamedList, Refused
 from tests.property.model.walk import UNKNOWN, Walk, outcome
 
 ALL = PageRequest(count=200)
 
 
 class Reading(NamedTuple):
-    """One thing to read: its name, what asks the store, what of the answer is compared, what asks the model."""
+    """One read: its name, the question to the store, the compared part of the answer, the model's answer."""
 
     name: str
     ask: Awaitable[Any]
@@ -23,7 +23,7 @@ class Reading(NamedTuple):
 
 
 async def compare(walk: Walk) -> None:
-    """Read all with everybody's eyes; those who are suspended are turned away before they come here."""
+    """Compare all reads of every user who is not suspended."""
     await walk.settle()
     for viewer in walk.people:
         if not walk.world.ground.people[viewer].suspended:
@@ -42,7 +42,7 @@ async def _same(walk: Walk, viewer: str, reading: Reading) -> None:
 
 
 def items(shape: Callable[[bytes], object]) -> Callable[[Page], list[object]]:
-    """All items of a page in order; a page that was asked to hold all has no next."""
+    """All items of a page in order. The page must be the last."""
 
     def of(page: Page) -> list[object]:
         assert page.next is None
@@ -52,7 +52,7 @@ def items(shape: Callable[[bytes], object]) -> Callable[[Page], list[object]]:
 
 
 async def paged(read: Callable[[PageRequest], Awaitable[Page]]) -> Page:
-    """The same as one page, gathered two by two."""
+    """All items, read two at a time."""
     page = await read(PageRequest(count=2))
     found = list(page.items)
     while page.next is not None:
@@ -86,7 +86,7 @@ def _of_viewer(walk: Walk, viewer: str) -> Iterator[Reading]:
 
 
 def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
-    """What only oneself reads."""
+    """Reads that only the user has."""
     store, world = walk.store, walk.world
     relations = world.relations
     yield Reading("requests", store.follow_requests.list_received(viewer, ALL), IDS, lambda: relations.received(viewer))
@@ -125,7 +125,6 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
 
 
 def _person(walk: Walk, viewer: str, uid: str) -> Iterator[Reading]:
-    """What there is of somebody."""
     store, relations = walk.store, walk.world.relations
     yield Reading(
         f"user {uid}", store.users.get(viewer, uid), shapes.user,
@@ -161,11 +160,10 @@ def _person(walk: Walk, viewer: str, uid: str) -> Iterator[Reading]:
 
 
 def _list(walk: Walk, viewer: str, list_id: str) -> Iterator[Reading]:
-    """What there is of a list."""
     store, lists, times = walk.store, walk.world.lists, walk.world.timelines
     yield Reading(
-        f"list {list_id}", store.lists.get(viewer, list_id), shapes.roll,
-        lambda: roll_of(lists.get(viewer, list_id)),
+        f"list {list_id}", store.lists.get(viewer, list_id), shapes.named_list,
+        lambda: list_of(lists.get(viewer, list_id)),
     )  # fmt: skip
     yield Reading(
         f"members of {list_id}",
@@ -180,7 +178,6 @@ def _list(walk: Walk, viewer: str, list_id: str) -> Iterator[Reading]:
 
 
 def _group(walk: Walk, viewer: str, gid: str) -> Iterator[Reading]:
-    """What there is of a group."""
     store, groups, times = walk.store, walk.world.groups, walk.world.timelines
     yield Reading(
         f"group {gid}", store.groups.get(viewer, gid), shapes.group, lambda: group_of(groups.get(viewer, gid))
@@ -194,7 +191,6 @@ def _group(walk: Walk, viewer: str, gid: str) -> Iterator[Reading]:
 
 
 def _talk(walk: Walk, viewer: str, talk: str) -> Iterator[Reading]:
-    """What there is of a talk."""
     store, talks = walk.store, walk.world.talks
     yield Reading(f"talk {talk}", store.talks.get(viewer, talk), shapes.talk, lambda: talk_of(walk, viewer, talk))
     yield Reading(
@@ -203,11 +199,10 @@ def _talk(walk: Walk, viewer: str, talk: str) -> Iterator[Reading]:
 
 
 def _status(walk: Walk, viewer: str, sid: str) -> Iterator[Reading]:
-    """What there is of a status."""
     store, world = walk.store, walk.world
     yield Reading(
         f"status {sid}", store.statuses.get(viewer, sid), shapes.status,
-        lambda: status_of(walk, viewer, world.eyes.need(viewer, sid).id),
+        lambda: status_of(walk, viewer, world.access.need(viewer, sid).id),
     )  # fmt: skip
     yield Reading(
         f"likers of {sid}", store.likes.list_likers(viewer, sid, ALL), IDS, lambda: world.marks.likers(viewer, sid)
@@ -240,7 +235,6 @@ def _status(walk: Walk, viewer: str, sid: str) -> Iterator[Reading]:
 
 
 def _pairs(walk: Walk, viewer: str) -> Iterator[Reading]:
-    """How two stand, one of them often the viewer."""
     store, relations = walk.store, walk.world.relations
     for uid, other in zip(walk.people, (*walk.people[1:], viewer), strict=True):
         if uid == other:
@@ -266,13 +260,11 @@ def _relationship(found: Any) -> dict[str, bool]:
 
 
 def user_of(walk: Walk, uid: str) -> shapes.Shape:
-    """A user as the model would show it."""
     person = walk.world.ground.people[uid]
     return (uid, person.login, person.name, person.bio, person.protected, *walk.world.people.counts(uid))
 
 
 def status_of(walk: Walk, viewer: str, sid: str, least: int = QUIET, *, whole: bool = True) -> shapes.Shape:
-    """A status as the model would show it."""
     ground, posts = walk.world.ground, walk.world.posts
     one = ground.statuses[sid]
     own = (
@@ -286,28 +278,23 @@ def status_of(walk: Walk, viewer: str, sid: str, least: int = QUIET, *, whole: b
 
 
 def comment_of(walk: Walk, comment_id: str) -> shapes.Shape:
-    """A comment as the model would show it."""
     one = walk.world.ground.comments[comment_id]
     return one.id, one.uid, walk.world.ground.people[one.uid].login, one.status, one.message
 
 
 def statuses_of(walk: Walk, viewer: str, ids: list[str], least: int) -> list[shapes.Shape]:
-    """Several statuses as the model would show them."""
     return [status_of(walk, viewer, sid, least) for sid in ids]
 
 
-def roll_of(one: Roll) -> shapes.Shape:
-    """A list as the model would show it."""
+def list_of(one: NamedList) -> shapes.Shape:
     return one.id, one.uid, one.name, one.private, len(one.members)
 
 
 def group_of(one: Group) -> shapes.Shape:
-    """A group as the model would show it."""
     return one.id, one.uid, one.name, one.kind, len(one.members)
 
 
 def talk_of(walk: Walk, viewer: str, talk_id: str) -> shapes.Shape:
-    """A talk as the model would show it."""
     one = walk.world.talks.get(viewer, talk_id)
     said = walk.world.talks.messages(viewer, talk_id)
     return one.id, one.people, one.name, said[0] if said else None, walk.world.talks.unread(viewer, talk_id)

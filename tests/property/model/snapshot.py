@@ -1,4 +1,4 @@
-"""All that lies in a Redis, sorted by the table of keys."""
+"""All data of a Redis, sorted by the table of keys."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ Held = dict[str, dict[str, Any]]
 
 
 class Snapshot:
-    """Every key, by the row of the table that it belongs to and by its variable part.
+    """Every key by its row of the table and by its variable part.
 
-    Hashes are dictionaries, sorted sets are dictionaries of scores, sets are sets. ``strange`` are keys of no row.
+    Hashes are dictionaries, sorted sets are dictionaries of scores, sets are sets. ``strange`` are keys without a row.
     """
 
     def __init__(self, raw: "redis.Redis") -> None:
@@ -27,24 +27,22 @@ class Snapshot:
                 self._held.setdefault(name, {})[rest] = _value(raw, key)
 
     def of(self, name: str) -> dict[str, Any]:
-        """The keys of one row, by their variable part."""
         return self._held.get(name, {})
 
     def names(self) -> set[str]:
-        """The rows that have keys."""
         return set(self._held)
 
     def pairs(self, name: str) -> set[tuple[str, str]]:
-        """(whose, member) of all sorted sets of one row."""
+        """All (owner, member) of the sorted sets of a row."""
         return {(owner, member) for owner, members in self.of(name).items() for member in members}
 
     def turned(self, name: str) -> set[tuple[str, str]]:
-        """The same the other way round."""
+        """All (member, owner) of the sorted sets of a row."""
         return {(member, owner) for owner, member in self.pairs(name)}
 
 
 def _row(key: str) -> tuple[str, str] | None:
-    """The row of the table, and the variable part without braces; the longest beginning is the right one."""
+    """The row of a key and its variable part without braces. The longest prefix wins."""
     fitting = [row for row in ALL_KEYS if key.startswith(row.prefix) and (row.tail or key == row.prefix)]
     if not fitting:
         return None

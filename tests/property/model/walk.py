@@ -1,4 +1,4 @@
-"""One walk through a store and the model at once: what is done to one is done to the other."""
+"""A walk through a store and the model: each action is done to both."""
 
 import random
 from collections import Counter
@@ -14,25 +14,25 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
-from tests.property.model.ground import Refused
-from tests.property.model.journal import Journal, about, told
+from tests.property.model.journal import Journal, about, as_logged
+from tests.property.model.state import Refused
 from tests.property.model.world import World
 
 T = TypeVar("T")
 
 UNKNOWN = "4096"
-"""An id that nothing has: of the first milliseconds of the epoch."""
+"""An id that no object has: from the first milliseconds of the epoch."""
 
 DUE, PARKED = keys.key_for("due"), keys.key_for("parked")
 
 LOGINS = ("ann", "Bob", "cyd", "dee", "Eve", "admin")
-"""Those who live here; the last only watches over them."""
+"""The users. The last is the administrator."""
 
 PASSWORD_HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"
 
 
 class Walk:
-    """A store, the model, and all that was made so far, so that it can be pointed at by small numbers."""
+    """A store, the model, and all objects made so far, which actions choose by small numbers."""
 
     def __init__(self, store: Store, raw: "redis.Redis", cap: int, *, prompt: bool) -> None:
         self.store = store
@@ -60,7 +60,6 @@ class Walk:
         self._position: Position = LOG_START
 
     async def begin(self) -> None:
-        """Some people."""
         for login in LOGINS:
             made = await self.store.users.create(
                 login, login, f"{login}@example.org", PASSWORD_HASH, IdempotencyKey.generate()
@@ -71,37 +70,35 @@ class Walk:
 
     # -- what is pointed at
 
-    def who(self, number: int) -> str:
-        """Somebody."""
+    def user(self, number: int) -> str:
         return self.people[number % len(self.people)]
 
     @staticmethod
     def any_of(made: Sequence[str], number: int) -> str:
-        """One of what was made, gone or not, the latest more often; now and then what never was."""
+        """One of the objects, deleted or not, mostly a late one. Sometimes an unknown id."""
         if number == 0 or not made:
             return UNKNOWN
         return made[-1 - (number * number // 64) % len(made)]
 
-    def whom(self, number: int) -> str:
-        """Somebody, or nobody."""
-        return UNKNOWN if number == 0 else self.who(number)
+    def user_or_unknown(self, number: int) -> str:
+        return UNKNOWN if number == 0 else self.user(number)
 
     def owner(self, made: str, number: int, often: int) -> str:
-        """Mostly whose it is, else anybody."""
-        return self.owners[made] if made in self.owners and often % 4 else self.who(number)
+        """Mostly the owner of the object, else any user."""
+        return self.owners[made] if made in self.owners and often % 4 else self.user(number)
 
     def party(self, talk: str, number: int, often: int) -> str:
-        """Mostly one of those in a talk, else anybody."""
+        """Mostly a user in the talk, else any user."""
         people = self.parties.get(talk, self.people) if often % 4 else self.people
         return people[number % len(people)]
 
     # -- what is done
 
     async def do(self, what: str, ask: Awaitable[T], model: Callable[[Any], object]) -> T | None:
-        """Ask the store, then the model with what the store answered: both do it, or both refuse by the same code."""
+        """Ask the store, then the model. Both must do it, or refuse it with the same code."""
         self.trace.append(what)
         await self._next_moment()
-        before = len(self.world.ground.told)
+        before = len(self.world.ground.logged)
         made, code = await outcome(ask)
         expected = None
         try:
@@ -111,33 +108,32 @@ class Walk:
         assert code == expected, self.because(f"{what.split(maxsplit=1)[0]}: {code} instead of {expected}")
         if code is not None:
             self._idle.add(len(self.trace) - 1)
-        await self._hear(before)
+        await self._check_log(before)
         if self.prompt:
             await self.settle()
         return made
 
     async def settle(self) -> None:
-        """Run the jobs until none is left, here and there."""
         await run_jobs(self.store, self.raw)
         self.world.timelines.settle()
 
     def because(self, why: str) -> str:
-        """The way that led here, for whoever reads a failure, without what was rightly refused."""
+        """The message of a failure, with all actions that were not rightly refused."""
         return f"{why} after:\n  " + "\n  ".join(one for n, one in enumerate(self.trace) if n not in self._idle)
 
-    async def _hear(self, before: int) -> None:
-        """The log has grown by just what the model tells."""
+    async def _check_log(self, before: int) -> None:
+        """The log must have grown by exactly the events of the model."""
         entries = await self.store.log.read(self._position, 1000)
         for entry in entries:
             self._position = entry.position
-            self.journal.hear(entry)
-        heard = Counter(told(entry) for entry in entries)
+            self.journal.apply(entry)
+        found = Counter(as_logged(entry) for entry in entries)
         self._of_one_moment(entries)
-        due = Counter(self.world.ground.told[before:])
-        assert heard == due, self.because(f"the log tells {list(heard - due)} instead of {list(due - heard)}")
+        due = Counter(self.world.ground.logged[before:])
+        assert found == due, self.because(f"the log has {list(found - due)} instead of {list(due - found)}")
 
     def _of_one_moment(self, entries: list[Entry]) -> None:
-        """What a batch did within one millisecond has one time."""
+        """Give one time to all that a batch did within one millisecond."""
         for kind, pairs in (("follow", self.world.ground.follows), ("request", self.world.ground.asks)):
             first: dict[int, int] = {}
             for entry in entries:
@@ -148,7 +144,7 @@ class Walk:
                         pairs[pair] = first.setdefault(entry.position.ms, pairs[pair])
 
     async def _next_moment(self) -> None:
-        """Wait until the store's clock has moved, so that nothing has the time of what was before it."""
+        """Wait for the next millisecond of the store's clock, so that times differ."""
         now = _milliseconds(self.raw)
         while _milliseconds(self.raw) == now:
             pass  # the condition is the clock's; it moves within a millisecond
@@ -160,7 +156,7 @@ def _milliseconds(raw: "redis.Redis") -> int:
 
 
 async def outcome(ask: Awaitable[T]) -> tuple[T | None, str | None]:
-    """What was answered, or the code of the refusal."""
+    """The answer, or the code of the refusal."""
     try:
         return await ask, None
     except ApiError as refusal:
@@ -168,16 +164,16 @@ async def outcome(ask: Awaitable[T]) -> tuple[T | None, str | None]:
 
 
 async def run_jobs(store: Store, raw: "redis.Redis") -> None:
-    """Do now what is due at any time; none of it may fail."""
-    receivers = JobWorkers(store.job_queue, store.job_runner, random.Random(0))
-    while hasten(raw, 1000):
-        await receivers.run_until_empty()
-    assert receivers.failed_passes == 0
+    """Run all jobs now. None may fail."""
+    job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random(0))
+    while make_due(raw, 1000):
+        await job_workers.run_until_empty()
+    assert job_workers.failed_passes == 0
     assert not raw.exists(PARKED)
 
 
-def hasten(raw: "redis.Redis", most: int) -> int:
-    """Make jobs due that are due in a while, the first ones first; gives how many there were."""
+def make_due(raw: "redis.Redis", most: int) -> int:
+    """Make the first ``most`` jobs due now. Returns their number."""
     due: Any = raw.zrange(DUE, 0, most - 1)
     if due:
         raw.zadd(DUE, dict.fromkeys(due, 0), xx=True)

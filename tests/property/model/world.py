@@ -1,7 +1,7 @@
-"""All nouns of the model together."""
+"""All parts of the model together."""
 
+from tests.property.model.access import Access
 from tests.property.model.comments import Comments
-from tests.property.model.ground import Ground, Refused
 from tests.property.model.groups import Groups
 from tests.property.model.lists import Lists
 from tests.property.model.marks import Marks
@@ -9,30 +9,30 @@ from tests.property.model.notices import Notices
 from tests.property.model.people import People
 from tests.property.model.posts import Posts
 from tests.property.model.relations import Relations
-from tests.property.model.sight import Eyes
+from tests.property.model.state import Refused, State
 from tests.property.model.talks import Talks
 from tests.property.model.timelines import Timelines
 
 
 class World:
-    """The whole model; ``cap`` is the length of a timeline."""
+    """The whole model. ``cap`` is the maximum length of a timeline."""
 
     def __init__(self, cap: int) -> None:
-        self.ground = Ground(cap)
-        self.eyes = Eyes(self.ground)
-        self.notices = Notices(self.ground, self.eyes)
-        self.timelines = Timelines(self.ground, self.eyes)
-        self.people = People(self.ground, self.eyes)
-        self.relations = Relations(self.ground, self.eyes, self.timelines, self.notices)
-        self.posts = Posts(self.ground, self.eyes, self.timelines, self.notices)
-        self.marks = Marks(self.ground, self.eyes, self.notices)
-        self.comments = Comments(self.ground, self.eyes, self.notices)
-        self.lists = Lists(self.ground, self.eyes, self.timelines)
-        self.groups = Groups(self.ground, self.eyes)
-        self.talks = Talks(self.ground, self.eyes)
+        self.ground = State(cap)
+        self.access = Access(self.ground)
+        self.notices = Notices(self.ground, self.access)
+        self.timelines = Timelines(self.ground, self.access)
+        self.people = People(self.ground, self.access)
+        self.relations = Relations(self.ground, self.access, self.timelines, self.notices)
+        self.posts = Posts(self.ground, self.access, self.timelines, self.notices)
+        self.marks = Marks(self.ground, self.access, self.notices)
+        self.comments = Comments(self.ground, self.access, self.notices)
+        self.lists = Lists(self.ground, self.access, self.timelines)
+        self.groups = Groups(self.ground, self.access)
+        self.talks = Talks(self.ground, self.access)
 
     def batched(self, verb: str, source: str, target: str) -> tuple[str, str]:
-        """One of a batch: refusals that concern it alone are its outcome."""
+        """The outcome of one action of a batch."""
         try:
             asked = getattr(self.relations, verb)(source, target)
         except Refused as refusal:
@@ -44,15 +44,14 @@ class World:
         return target, "requested" if asked else f"{verb}ed"
 
     def follow_listed(self, source: str, target: str, list_id: str) -> None:
-        """Follow, or ask to, and put on a list; one refusal refuses both."""
+        """Follow, or request to, and put the user on a list. One refusal refuses both."""
         self.relations.may_follow(source, target)
-        roll = self.lists.mine(source, list_id)
+        named = self.lists.mine(source, list_id)
         self.relations.follow(source, target)
-        self.lists.put(roll, target)
+        self.lists.put(named, target)
 
     def unfollow_listed(self, source: str, target: str, list_id: str) -> None:
-        """Unfollow, and take from a list."""
         self.relations.check(source, target)
-        roll = self.lists.mine(source, list_id)
+        named = self.lists.mine(source, list_id)
         self.relations.unfollow(source, target)
-        self.lists.take(roll, target)
+        self.lists.take(named, target)

@@ -1,1 +1,1 @@
-"""The SDK, against servers that behave as told."""
+"""The tests of the Python client, against a scripted server."""

@@ -5,19 +5,16 @@ import pytest
 
 from stream_server.client import ApiClient, Malformed, RequestRefused, Unreachable
 from stream_server.client.errors import parse_refusal
-from tests.stream_server.client.scripted import Answer, Noted, error, message, scripted
+from tests.stream_server.client.scripted_server import Answer, RecordedBackoff, error, message, scripted
 
 POSTED = Answer([b'{"id":"1","message":"hi"}'], 201)
 
 
-async def test_a_write_is_repeated_under_its_key() -> None:
-    """The client repeats a write with unknown outcome or broken connection, with the same key and body."""
-    noted = Noted()
+async def test_a_write_is_repeated_with_its_idempotency_key() -> None:
+    noted = RecordedBackoff()
     unknown = Answer([error("outcome_unknown")], 503, {"Retry-After": "1"})
-    async with (
-        scripted(unknown, Answer([b"{"], cut=True), POSTED) as script,
-        ApiClient(script.url, "jwt", backoff=noted) as api,
-    ):
+    answers = (unknown, Answer([b"{"], cut=True), POSTED)
+    async with scripted(*answers) as script, ApiClient(script.url, "jwt", backoff=noted) as api:
         assert (await api.post("hi", lang="en"))["id"] == "1"
         assert api.repeats == 2
     assert len({asked.headers["Idempotency-Key"] for asked in script.asked}) == 1
@@ -26,7 +23,6 @@ async def test_a_write_is_repeated_under_its_key() -> None:
 
 
 async def test_two_writes_have_two_keys() -> None:
-    """Two posts with the same text are two writes. A key given by the caller makes them one."""
     async with scripted(POSTED, POSTED, POSTED) as script, ApiClient(script.url, "jwt") as api:
         await api.post("hi")
         await api.post("hi")
@@ -37,12 +33,9 @@ async def test_two_writes_have_two_keys() -> None:
     assert script.asked[2].headers["Authorization"] == "Bearer theirs"
 
 
-async def test_a_refusal_is_final() -> None:
-    """The client does not retry errors of the caller."""
-    async with (
-        scripted(Answer([error("invalid_parameter", "empty", param="message")], 400)) as script,
-        ApiClient(script.url, "jwt") as api,
-    ):
+async def test_a_refused_request_is_not_repeated() -> None:
+    answer = Answer([error("invalid_parameter", "empty", param="message")], 400)
+    async with scripted(answer) as script, ApiClient(script.url, "jwt") as api:
         with pytest.raises(RequestRefused) as refused:
             await api.post("")
     assert str(refused.value) == "400 invalid_parameter (message): empty"
@@ -50,27 +43,24 @@ async def test_a_refusal_is_final() -> None:
 
 
 async def test_attempts_are_bounded() -> None:
-    """The client gives up if the server keeps failing, and raises the last error."""
     async with (
         scripted(*[Answer([error("unavailable")], 503)] * 3) as script,
-        ApiClient(script.url, "jwt", attempts=3, backoff=Noted()) as api,
+        ApiClient(script.url, "jwt", attempts=3, backoff=RecordedBackoff()) as api,
     ):
         with pytest.raises(RequestRefused, match="unavailable"):
             await api.me()
     assert len(script.asked) == 3
 
 
-async def test_nobody_there_is_unreachable() -> None:
-    """A missing answer raises Unreachable."""
+async def test_a_server_that_does_not_answer_is_unreachable() -> None:
     async with scripted() as script:
         url = script.url
-    async with ApiClient(url, attempts=2, backoff=Noted()) as api:
+    async with ApiClient(url, attempts=2, backoff=RecordedBackoff()) as api:
         with pytest.raises(Unreachable, match="gave no answer"):
             await api.me()
 
 
-async def test_accounts_are_made_in_batches() -> None:
-    """Creating 2,500 users takes three calls of at most a thousand, and returns one map from login to id."""
+async def test_users_are_created_in_batches_of_a_thousand() -> None:
     people = [(f"User{n}", f"User {n}") for n in range(2500)]
     batches = [people[:1000], people[1000:2000], people[2000:]]
     answers = [
@@ -84,7 +74,6 @@ async def test_accounts_are_made_in_batches() -> None:
 
 
 async def test_a_long_poll_gives_messages_and_the_next_cursor() -> None:
-    """The events of a poll are stream messages, and the cursor is the start of the next poll."""
     body = b'{"events":[%s],"cursor":"c9","more":false}' % message("post", 9, status={"message": "hi"})
     async with scripted(Answer([body])) as script, ApiClient(script.url, "jwt") as api:
         events, cursor = await api.poll_events({"track": "hi"}, since="c1", wait=0.5)
@@ -92,8 +81,7 @@ async def test_a_long_poll_gives_messages_and_the_next_cursor() -> None:
     assert script.asked[0].query == {"track": "hi", "since": "c1", "wait": "0.5", "limit": "100"}
 
 
-async def test_an_answer_that_is_no_json_is_malformed() -> None:
-    """The client does not accept a page of another program as an answer."""
+async def test_an_answer_without_json_is_malformed() -> None:
     async with scripted(Answer([b"<html>"])) as script, ApiClient(script.url, "jwt") as api:
         with pytest.raises(Malformed):
             await api.me()
@@ -101,7 +89,6 @@ async def test_an_answer_that_is_no_json_is_malformed() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":"no"}', b'{"error":{}}', b"\xff"])
 def test_any_error_page_is_a_refusal(body: bytes) -> None:
-    """A proxy's error page becomes RequestRefused with the status, never a parse error."""
     refused = parse_refusal(502, "soon", body)
     assert (refused.status, refused.code, refused.retry_after) == (502, "", None)
     assert refused.is_temporary

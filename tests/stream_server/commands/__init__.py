@@ -1,1 +1,1 @@
-"""The commands, and the small nouns that they are made of."""
+"""The tests of the commands and of what they are made of."""

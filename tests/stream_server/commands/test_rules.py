@@ -1,4 +1,4 @@
-"""``rules explain``: why a rule matches, in lines that a person reads, and by its exit code."""
+"""`rules explain`: the printed reasons and the exit codes."""
 
 import json
 from pathlib import Path
@@ -10,20 +10,18 @@ from tests.command_line import invoke
 
 
 def explain(*arguments: str | Path) -> tuple[int, str, str]:
-    """The exit code, and what was printed."""
+    """Return the exit code, standard output and standard error."""
     outcome = invoke("rules", "explain", *arguments)
     return outcome.code, outcome.out, outcome.err
 
 
-def status(folder: Path, **members: Any) -> Path:
-    """A file with a status."""
+def status_file(folder: Path, **members: Any) -> Path:
     file = folder / "status.json"
     file.write_text(json.dumps(members), encoding="utf-8")
     return file
 
 
 def test_each_part_has_a_line_with_its_reason() -> None:
-    """Parts stand under what they are parts of, each ticked or crossed."""
     code, out, err = explain("tea OR (milk from:ada)", "--text", "a glass of milk")
     lines = out.splitlines()
     assert (code, err) == (1, "")
@@ -33,8 +31,7 @@ def test_each_part_has_a_line_with_its_reason() -> None:
     assert all(line.partition(": ")[2] for line in lines)
 
 
-def test_where_it_stands_in_the_message_is_told() -> None:
-    """In code points."""
+def test_a_match_shows_its_indices_in_code_points() -> None:
     code, out, _ = explain("tea", "--text", "茶 is tea")
     assert code == 0
     assert out.rstrip().endswith("[5, 8]")
@@ -45,7 +42,6 @@ def test_where_it_stands_in_the_message_is_told() -> None:
     [("tea (milk", 2, "tea (milk", 9), ("茶茶 from:", 2, "茶茶 from:", 10), ("tea )", 2, "tea )", 4)],
 )
 def test_a_bad_rule_has_a_caret_under_its_column(rule: str, code: int, line: str, caret: int) -> None:
-    """Also behind characters that are two cells wide."""
     ended, out, err = explain(rule, "--text", "x")
     shown = err.splitlines()
     assert (ended, out) == (code, "")
@@ -53,8 +49,7 @@ def test_a_bad_rule_has_a_caret_under_its_column(rule: str, code: int, line: str
     assert shown[-2:] == [f"  {line}", "  " + " " * caret + "^"]
 
 
-def test_what_a_terminal_would_obey_is_shown() -> None:
-    """A rule and its reasons may come from anywhere."""
+def test_control_characters_are_escaped() -> None:
     code, out, err = explain("tea \x1b[2J(", "--text", "x")
     assert (code, out, "\x1b" in err) == (2, "", False)
 
@@ -74,36 +69,31 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
     ],
     ids=range(7),
 )  # fmt: skip
-def test_a_status_comes_from_a_file(tmp_path: Path, rule: str, members: dict[str, Any]) -> None:
-    """As the API takes one, or gives one, with an author beside it."""
-    assert explain(rule, "--status", status(tmp_path, **members))[0] == 0
+def test_a_status_is_read_from_a_file(tmp_path: Path, rule: str, members: dict[str, Any]) -> None:
+    assert explain(rule, "--status", status_file(tmp_path, **members))[0] == 0
     assert explain(rule, "--text", "tea")[0] == 1
 
 
-def test_what_is_made_up_is_in_no_thread(tmp_path: Path) -> None:
-    """Without a server nobody knows the thread of what it answers; a status as the API gives it says its own."""
+def test_a_made_up_status_belongs_to_no_thread(tmp_path: Path) -> None:
     reply = {"message": "yes", "in_reply_to": "12"}
-    for arguments in (("--text", "tea"), ("--status", status(tmp_path, **reply))):
+    for arguments in (("--text", "tea"), ("--status", status_file(tmp_path, **reply))):
         assert "it belongs to no thread" in explain("conversation_id:0", *arguments)[1]
-    posted = status(tmp_path, **reply, id="13", uid="3", conversation="11")
+    posted = status_file(tmp_path, **reply, id="13", uid="3", conversation="11")
     assert explain("conversation_id:11", "--status", posted)[0] == 0
 
 
-def test_what_is_said_beside_the_file_counts(tmp_path: Path) -> None:
-    """The words and the language of the options replace those of the file."""
-    file = status(tmp_path, message="tea", lang="en")
+def test_options_replace_members_of_the_file(tmp_path: Path) -> None:
+    file = status_file(tmp_path, message="tea", lang="en")
     assert explain("milk lang:de", "--status", file, "--text", "milk", "--lang", "de")[0] == 0
     assert explain("tea", "--status", file, "--text", "milk")[0] == 1
 
 
-def test_the_language_is_told_by_the_words() -> None:
-    """As it is for a post."""
+def test_the_language_is_detected_from_the_text() -> None:
     assert explain("Zug lang:de", "--text", "Heute war der Zug zum Flughafen schon wieder zu spät")[0] == 0
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"id": "x"}', '{"id": "1", "location": {}}'])
-def test_a_file_that_holds_no_status_is_a_sentence(tmp_path: Path, text: str) -> None:
-    """No traceback, and the code of wrong usage."""
+def test_a_file_without_a_status_is_one_sentence(tmp_path: Path, text: str) -> None:
     file = tmp_path / "status.json"
     file.write_text(text, encoding="utf-8")
     code, out, err = explain("tea", "--status", file)
@@ -126,48 +116,41 @@ def test_a_file_that_holds_no_status_is_a_sentence(tmp_path: Path, text: str) ->
     ],
     ids=str,
 )
-def test_what_the_api_refuses_is_refused_by_name(tmp_path: Path, members: dict[str, Any], member: str) -> None:
-    """Whether it is a status that the API would take, or one that it might have given."""
-    code, out, err = explain("tea", "--status", status(tmp_path, **members))
+def test_an_invalid_member_is_refused_by_name(tmp_path: Path, members: dict[str, Any], member: str) -> None:
+    code, out, err = explain("tea", "--status", status_file(tmp_path, **members))
     assert (code, out) == (2, "")
     assert f"--status: {member}: " in err
 
 
 @pytest.mark.parametrize(("option", "value"), [("--text", "te\x01a"), ("--lang", "xx_")])
-def test_the_options_are_held_to_the_same(tmp_path: Path, option: str, value: str) -> None:
-    """Also where they replace what is in a file that the API gave."""
-    file = status(tmp_path, id="1", message="tea")
+def test_invalid_options_are_refused_by_name(tmp_path: Path, option: str, value: str) -> None:
+    file = status_file(tmp_path, id="1", message="tea")
     code, out, err = explain("tea", "--status", file, option, value)
     assert (code, out) == (2, "")
     assert f"{option}: " in err
 
 
 @pytest.mark.parametrize("depth", [100, *range(970, 1000), 20_000])
-def test_a_deep_file_is_a_sentence(tmp_path: Path, depth: int) -> None:
-    """However far it is read: what is not too deep to be read may be too deep to be written."""
+def test_deeply_nested_json_is_one_sentence(tmp_path: Path, depth: int) -> None:
     file = tmp_path / "status.json"
-    file.write_text(
-        '{"id": "1", "message": "tea", "meta":' + '{"a":' * depth + "1" + "}" * depth + "}", encoding="utf-8"
-    )
+    meta = '{"a":' * depth + "1" + "}" * depth
+    file.write_text('{"id": "1", "message": "tea", "meta":' + meta + "}", encoding="utf-8")
     code, out, err = explain("tea", "--status", file)
     assert (code, "nested too deeply" in err, "✓" in out) in {(0, False, True), (2, True, False)}
     assert (code == 0) or depth > 100
 
 
-def test_there_must_be_something_to_try_it_on() -> None:
-    """Neither words nor a file is wrong usage."""
+def test_a_text_or_a_file_is_required() -> None:
     code, _, err = explain("tea")
     assert code == 2
     assert "--text" in err
 
 
-def test_a_rule_that_begins_with_a_minus() -> None:
-    """It stands behind two of them."""
+def test_a_rule_may_begin_with_a_minus_after_two_dashes() -> None:
     assert explain("--text", "tea", "--", "-milk tea")[0] == 0
 
 
-def test_words_that_are_no_text_are_a_sentence() -> None:
-    """A shell hands over any bytes; those that are no UTF-8 arrive as halves of pairs."""
+def test_options_that_are_not_utf_8_are_one_sentence() -> None:
     for arguments in (("--text", "tea \udcff"), ("--text", "tea", "--lang", "\udcff")):
         code, out, err = explain("tea", *arguments)
         assert (code, out) == (2, "")

@@ -1,27 +1,31 @@
-"""Live and catching up: who gets what, once, in order, whatever their socket does."""
+"""Live clients and clients that catch up receive each matching entry once, in order."""
 
 import asyncio
 import random
+from dataclasses import replace
 from functools import partial
 
-from stream_server.events.position import LOG_START
+import pytest
+
+from filters.base import FilterFailure
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
+from filters.track import Track
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
+from stream_server.hub.catchup.reader import LogPage
+from stream_server.hub.group import ClientGroup
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
 
 
-def _has(socket: Socket, texts: list[str]) -> bool:
+def _has_texts(socket: Socket, texts: list[str]) -> bool:
     return socket.texts() == texts
 
 
-async def _until_live(world: World, count: int) -> None:
-    await eventually(lambda: world.hub.count_live_clients() == count, what=f"{count} live")
-
-
-async def test_hello_comes_first_and_then_what_matches(world: World) -> None:
-    """A client hears hello with the head, then only what its filter asks for."""
+async def test_a_stream_sends_hello_and_then_matching_posts(world: World) -> None:
     _, socket = world.open(track="redis")
-    await _until_live(world, 1)
+    await world.until_live()
     world.post("about redis")
     world.post("about nothing")
     await eventually(lambda: len(socket.messages()) == 2)
@@ -29,8 +33,7 @@ async def test_hello_comes_first_and_then_what_matches(world: World) -> None:
     assert socket.texts() == ["about redis"]
 
 
-async def test_what_is_posted_before_live_is_not_missed(world: World) -> None:
-    """Entries between the pinned position and going live arrive, although the client was not in the index yet."""
+async def test_posts_between_connecting_and_live_are_delivered(world: World) -> None:
     _, socket = world.open(firehose="true")
     world.post("one")
     await eventually(lambda: socket.texts() == ["one"])
@@ -38,42 +41,32 @@ async def test_what_is_posted_before_live_is_not_missed(world: World) -> None:
     await eventually(lambda: socket.texts() == ["one", "two"])
 
 
-async def test_clients_that_ask_the_same_share_one_group(world: World) -> None:
-    """Equal subscriptions, also with their words in another order, cost one index entry and one frame."""
+async def test_clients_with_equal_filters_share_one_group(world: World) -> None:
     _, first = world.open(track="a b,c")
     _, second = world.open(track="c,b a")
-    await _until_live(world, 2)
+    await world.until_live(2)
     assert len(world.hub.index) == 1
     world.post("b and a")
     await eventually(lambda: first.texts() == second.texts() == ["b and a"])
 
 
-async def test_a_client_that_stops_reading_catches_up_without_miss_or_double(world: World) -> None:
-    """What a full socket refuses is read again from its own position once there is room."""
+async def test_a_demoted_client_gets_each_post_once(world: World) -> None:
     _, slow = world.open(firehose="true")
     _, healthy = world.open(firehose="true")
-    await _until_live(world, 2)
+    await world.until_live(2)
     slow.block()
-    posted = 0
-
-    def refused() -> bool:
-        nonlocal posted
-        posted += 10
-        for number in range(posted - 10, posted):
-            world.post(f"post {number}")
-        return world.hub.counters.slow_demotions == 1
-
-    await eventually(refused, what="the slow one was refused")
-    await eventually(lambda: len(healthy.texts()) == posted)
+    await world.post_until_demoted()
+    await eventually(lambda: len(healthy.texts()) == len(world.log.entries))
     assert len(slow.waiting) < LIMITS.buffer_bytes + 131_072 + 1000
     slow.unblock()
-    await eventually(lambda: slow.texts() == healthy.texts())
-    await _until_live(world, 2)
+    await world.until_live(2)
+    world.post("last")
+    await eventually(lambda: slow.texts()[-1:] == healthy.texts()[-1:] == ["last"])
+    assert slow.texts() == healthy.texts()
 
 
-async def test_the_log_is_read_where_the_ring_does_not_reach(ringless: World) -> None:
-    """A cursor older than the ring is served from the log, and then live."""
-    world = ringless
+async def test_a_cursor_older_than_the_ring_is_served_from_the_log(without_ring: World) -> None:
+    world = without_ring
     for number in range(600):
         world.post(f"{number}")
     _, socket = world.open(LOG_START, firehose="true")
@@ -84,9 +77,8 @@ async def test_the_log_is_read_where_the_ring_does_not_reach(ringless: World) ->
     assert socket.texts()[:-1] == [str(number) for number in range(600)]
 
 
-async def test_what_the_log_lost_is_told_as_a_gap(ringless: World) -> None:
-    """A trimmed log gives a gap with its count, then goes on from the floor."""
-    world = ringless
+async def test_a_cursor_below_the_floor_gets_a_gap_with_its_count(without_ring: World) -> None:
+    world = without_ring
     for number in range(10):
         world.post(f"{number}")
     world.log.floor_n = 4
@@ -96,8 +88,7 @@ async def test_what_the_log_lost_is_told_as_a_gap(ringless: World) -> None:
     assert (gap["kind"], gap["count"], gap["reason"], gap["from"]) == ("gap", 4, "trimmed", LOG_START.cursor)
 
 
-async def test_a_post_deleted_by_now_is_left_out_of_a_replay(world: World) -> None:
-    """The replay has the delete, not the post."""
+async def test_a_replay_omits_deleted_posts_and_sends_their_deletes(world: World) -> None:
     gone = world.post("gone")
     world.post("kept")
     world.delete(gone)
@@ -106,8 +97,7 @@ async def test_a_post_deleted_by_now_is_left_out_of_a_replay(world: World) -> No
     assert socket.texts() == ["kept", f"-{gone.position.status_number}"]
 
 
-async def test_a_replay_does_not_show_what_a_repost_showed_of_a_deleted_post(world: World) -> None:
-    """The repost stays, matched as it was; the words of the deleted post are gone from it."""
+async def test_a_replayed_repost_has_no_deleted_original(world: World) -> None:
     secret = world.post("secret word")
     kept = world.post("kept word")
     world.post("", original=secret)
@@ -120,50 +110,47 @@ async def test_a_replay_does_not_show_what_a_repost_showed_of_a_deleted_post(wor
     assert socket.received.count(b"kept word") == 2
 
 
-async def test_a_delete_reaches_who_was_sent_the_post_although_unfollowed_since(world: World) -> None:
-    """@me changes; the delete goes by what was delivered, and not to what was posted before the follow."""
+async def test_a_delete_reaches_a_stream_that_was_sent_the_post_and_unfollowed_since(world: World) -> None:
     _, socket = world.open(user="1", following={"7"}, follow="@me")
-    await _until_live(world, 1)
+    await world.until_live()
     seen = world.post("seen", uid="7")
-    world.graph("unfollow", "1", "7")
+    world.relate("unfollow", "1", "7")
     unseen = world.post("unseen", uid="7")
     world.delete(seen)
     world.delete(unseen)
-    world.graph("follow", "1", "7")
+    world.relate("follow", "1", "7")
     early = world.post("early", uid="8")
-    world.graph("follow", "1", "8")
+    world.relate("follow", "1", "8")
     world.delete(early)
     world.post("late", uid="8")
     await eventually(lambda: socket.texts()[-1:] == ["late"])
     assert socket.texts() == ["seen", f"-{seen.position.status_number}", "late"]
 
 
-async def test_a_follow_takes_effect_at_its_position_also_while_catching_up(world: World) -> None:
-    """A stream with @me that fell behind sees exactly what it would have seen live."""
+async def test_a_follow_takes_effect_at_its_position_while_catching_up(world: World) -> None:
     _, live = world.open(user="1", following={"7"}, follow="@me")
     _, slow = world.open(user="1", following={"7"}, follow="@me")
-    await _until_live(world, 2)
+    await world.until_live(2)
     slow.block()
     source = random.Random(3)
     for number in range(300):
         uid = source.choice(["7", "8", "9"])
         if number % 5 == 0:
-            world.graph(source.choice(["follow", "unfollow"]), "1", uid)
+            world.relate(source.choice(["follow", "unfollow"]), "1", uid)
         else:
             world.post(f"{number} " + "x" * 40, uid=uid)
         await asyncio.sleep(0)
     await eventually(lambda: world.hub.counters.slow_demotions >= 1, what="the slow one was refused")
     slow.unblock()
-    await eventually(lambda: world.hub.count_live_clients() == 2)
+    await world.until_live(2)
     await eventually(lambda: slow.texts() == live.texts())
     assert len(live.texts()) > 50
 
 
-async def test_revocation_ends_the_streams_of_one_token(world: World) -> None:
-    """A revoke entry of the log says goodbye to that token's streams and to nobody else's."""
+async def test_a_revocation_ends_the_streams_of_one_token(world: World) -> None:
     _, mine = world.open(user="1", firehose="true")
     _, other = world.open(user="2", firehose="true")
-    await _until_live(world, 2)
+    await world.until_live(2)
     world.revoke("1", "j")
     await eventually(lambda: mine.kinds()[-1] == "goodbye")
     world.post("on")
@@ -171,10 +158,9 @@ async def test_revocation_ends_the_streams_of_one_token(world: World) -> None:
     assert mine.messages()[-1]["code"] == "token_revoked"
 
 
-async def test_a_stop_says_goodbye_to_all_with_what_waited_before_it(world: World) -> None:
-    """The frames that wait are sent, then goodbye with a cursor at the head; who comes later is ended at once."""
+async def test_a_stop_sends_the_waiting_frames_and_then_goodbye(world: World) -> None:
     streams = [world.open(firehose="true") for _ in range(5)]
-    await _until_live(world, 5)
+    await world.until_live(5)
     last = world.post("last")
     world.hub.stop(lambda: reasons.shutdown_reason(1.5))
     await eventually(lambda: all(socket.finished for _, socket in streams))
@@ -185,18 +171,16 @@ async def test_a_stop_says_goodbye_to_all_with_what_waited_before_it(world: Worl
     await eventually(lambda: late.kinds() == ["hello", "goodbye"])
 
 
-async def test_nobody_stays_behind_when_clients_leave(world: World) -> None:
-    """A cancelled stream leaves no group, no index entry and no member."""
+async def test_clients_that_leave_stay_in_no_group_and_no_index(world: World) -> None:
     for number in range(20):
         world.open(track=f"word{number}")
-    await _until_live(world, 20)
+    await world.until_live(20)
     for stream in world.streams:
         stream.connection_lost()
     assert (len(world.hub.registry), world.hub.count_live_clients(), len(world.hub.index)) == (0, 0, 0)
 
 
-async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) -> None:
-    """Thirty clients that block, come back and join at random positions: each has its own exact history."""
+async def test_clients_that_block_at_random_receive_exactly_their_posts(world: World) -> None:
     source = random.Random(11)
     begun: list[tuple[Socket, str, int]] = []
     for number in range(1500):
@@ -215,14 +199,13 @@ async def test_random_sockets_receive_exactly_what_they_asked_for(world: World) 
     posts = [entry for entry in world.log.entries if entry.kind == "post"]
     for socket, word, since in begun:
         wanted = [t for t in (e.event.text for e in posts[since:]) if f" {word} " in t]
-        await eventually(partial(_has, socket, wanted), what=f"{word} since {since}")
+        await eventually(partial(_has_texts, socket, wanted), what=f"{word} since {since}")
     assert world.hub.counters.slow_demotions > 0
 
 
-async def test_who_publishes_a_burst_can_wait_until_it_is_on_its_way(world: World) -> None:
-    """What was published without a turn of the loop leaves in many waves, a turn each, and nobody refuses them."""
+async def test_a_publisher_can_wait_until_a_burst_is_written(world: World) -> None:
     _, socket = world.open(firehose="true")
-    await _until_live(world, 1)
+    await world.until_live()
     for number in range(100):
         world.post(f"{number}")
     busy = world.hub.flusher.is_busy
@@ -230,16 +213,116 @@ async def test_who_publishes_a_burst_can_wait_until_it_is_on_its_way(world: Worl
     await world.hub.flusher.drained()
     assert not world.hub.flusher.is_busy
     assert len(socket.texts()) > 50
-    await eventually(partial(_has, socket, [str(number) for number in range(100)]))
+    await eventually(partial(_has_texts, socket, [str(number) for number in range(100)]))
     assert world.hub.counters.slow_demotions == 0
 
 
-async def test_a_full_socket_does_not_keep_who_publishes_waiting(world: World) -> None:
-    """Only the writing is waited for, never a client: one that reads nothing has refused by then."""
+async def test_a_full_socket_does_not_delay_the_publisher(world: World) -> None:
     _, stuck = world.open(firehose="true")
-    await _until_live(world, 1)
+    await world.until_live()
     stuck.block()
     for number in range(100):
         world.post(f"{number}")
     await world.hub.flusher.drained()
     assert world.hub.counters.slow_demotions == 1
+
+
+async def test_no_stream_misses_a_post_while_it_goes_live(world: World) -> None:
+    source = random.Random(5)
+    sockets: list[Socket] = []
+    texts: list[str] = []
+    for number in range(600):
+        if number % 20 == 0:
+            sockets.append(world.open(LOG_START, firehose="true")[1])
+        if source.random() < 0.4:
+            texts.append(str(number))
+            world.post(texts[-1])
+        await asyncio.sleep(0)
+    await world.until_live(len(sockets))
+    world.post("last")
+    await eventually(lambda: all(socket.texts()[-1:] == ["last"] for socket in sockets), what="the last one")
+    assert [number for number, socket in enumerate(sockets) if socket.texts() != [*texts, "last"]] == []
+
+
+async def test_a_client_that_joins_a_group_gets_no_frame_from_before_its_position() -> None:
+    world = World(replace(LIMITS, buffer_bytes=1 << 20))  # where bytes are few, nothing waits
+    _, early = world.open(firehose="true")
+    await world.until_live()
+    world.post("before")
+    _, late = world.open(firehose="true")
+    world.post("after")
+    await early.expect_texts("before", "after")
+    assert late.texts() == ["after"]
+
+
+async def test_catching_up_from_the_log_stops_at_the_head_of_the_hub(without_ring: World) -> None:
+    world = without_ring
+    for number in range(3):
+        world.post(str(number))
+    ahead = world.post("ahead")
+    world.hub.live.head = world.log.entries[-2].position  # as it was before that was heard
+    world.hub.ring.floor = world.hub.head
+    _, socket = world.open(LOG_START, firehose="true")
+    await world.until_live()
+    assert (socket.texts(), socket.kinds().count("gap")) == (["0", "1", "2"], 0)
+    world.hub.publish(ahead)
+    world.post("behind")
+    await eventually(lambda: socket.texts()[-1:] == ["behind"])
+    assert (socket.texts(), socket.kinds().count("gap")) == (["0", "1", "2", "ahead", "behind"], 0)
+
+
+async def test_a_position_advances_past_entries_that_do_not_match(world: World) -> None:
+    for number in range(10):
+        world.post(f"red {number}")
+    stream, _ = world.open(LOG_START, track="blue")
+    polled = await world.poll(stream.client.request).run(0)
+    assert (polled.items, polled.position, polled.has_more) == ([], world.hub.head, False)
+
+
+async def test_a_heartbeat_while_catching_up_has_the_position_of_the_client() -> None:
+    world = World(replace(LIMITS, ring_bytes=0, heartbeat_seconds=0.01))
+    for number in range(40):
+        world.post(f"{'red' if number in (0, 39) else 'green'} {number}")
+    page = world.log.read_page
+
+    async def slowly(after: Position, most: int) -> LogPage:
+        await asyncio.sleep(0.02)  # longer than the time between heartbeats
+        return await page(after, 4)
+
+    world.log.read_page = slowly  # type: ignore[method-assign]  # a log that is far away
+    _, socket = world.open(LOG_START, track="red")
+    await world.until_live()
+    assert socket.texts() == ["red 0", "red 39"]
+    assert socket.kinds().count("heartbeat") > 2
+    numbers = [int(str(message["cursor"]).rpartition(".")[2]) for message in socket.messages()[1:]]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_every_stream_gets_the_gap_of_a_rollback_before_newer_entries(world: World) -> None:
+    _, all_of_it = world.open(firehose="true")
+    _, other = world.open(firehose="true", kinds="follow")
+    await world.until_live(2)
+    kept = world.post("kept").position
+    world.post("lost")
+    world.hub.move_head(kept, "rolled_back")
+    world.relate("follow", "1", "7")
+    world.post("last")
+    await all_of_it.expect_last_text("last")
+    assert all_of_it.kinds() == ["hello", "post", "post", "gap", "post"]
+    assert other.kinds() == ["hello", "gap", "follow"]
+
+
+async def test_a_group_refused_by_the_index_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SubscriptionIndex.add
+
+    def fails_once(index: SubscriptionIndex[ClientGroup], group: ClientGroup, subscription: Subscription) -> None:
+        monkeypatch.setattr(SubscriptionIndex, "add", whole)
+        raise FilterFailure(Track.parse("tea"), ValueError("no index holds this"))
+
+    monkeypatch.setattr(SubscriptionIndex, "add", fails_once)
+    with pytest.raises(FilterFailure, match="no index holds this"):
+        world.open(track="tea")
+    _, socket = world.open(track="tea")
+    await world.until_live()
+    world.post("tea")
+    await socket.expect_texts("tea")

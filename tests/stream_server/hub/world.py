@@ -1,10 +1,11 @@
-"""A hub with a log of its own and clients whose sockets a test can block, all in memory."""
+"""A hub with its own log, and clients whose sockets a test can block, all in memory."""
 
 import asyncio
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
-from filters.home import Home
+from filters.follow import Home
 from filters.kind import KINDS, PERSONAL_KINDS, Kinds
 from filters.params import parse_subscription
 from filters.registry import Registry
@@ -19,6 +20,7 @@ from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.hub.poll import LongPoll
 from stream_server.hub.stream_session import StreamSession
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
@@ -29,7 +31,6 @@ REGISTRY = Registry.from_entry_points()
 
 
 def read_rule(text: str) -> Rule:
-    """The rule that a text says."""
     return Rule.parse(text, REGISTRY)
 
 
@@ -44,17 +45,20 @@ LIMITS = HubLimits(
 
 
 class Log:
-    """The log behind the ring: every entry ever written, from ``floor_n`` on; ``gone`` are ids of what was deleted."""
+    """The log behind the ring: all entries from ``floor_n`` on. ``gone`` has the ids of deleted posts and comments."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.gone: set[str | None] = set()
         self.floor_n = 0
         self.reads = 0
+        self.error: Exception | None = None
 
     async def read_page(self, after: Position, most: int) -> LogPage:
-        """As the real one: after a position, at most so many, and marked; it takes a turn of the loop."""
+        """Return marked entries, as the log reader does, after one iteration of the loop; or raise ``error``."""
         self.reads += 1
+        if self.error is not None:
+            raise self.error
         await asyncio.sleep(0)
         for entry in self.entries:
             shown = entry.shown_ids
@@ -65,14 +69,11 @@ class Log:
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
-        """As when the feed does not report the log as readable."""
         await asyncio.sleep(timeout_seconds)
 
 
 @dataclass
 class Graph:
-    """What a store would read of a user."""
-
     following: dict[str, int] = field(default_factory=dict)
     blocks: dict[str, int] = field(default_factory=dict)
     blockers: dict[str, int] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Graph:
 
 
 class Socket:
-    """A client's socket: what arrived, and whether it takes more."""
+    """The socket of a client: what has arrived, and whether it takes more."""
 
     def __init__(self) -> None:
         self.received = bytearray()
@@ -93,70 +94,58 @@ class Socket:
         self.finished = False
 
     def write(self, data: bytes) -> None:
-        """Bytes that were wrapped by the hub."""
         self._put(unchunk(data))
 
     def buffered_bytes(self) -> float:
-        """What a client that does not read leaves here."""
         return len(self.waiting)
 
     def kernel_unacked_bytes(self) -> float:
-        """No kernel is between."""
         return 0
 
     def peer_silent_seconds(self) -> float:
-        """What arrives is acknowledged."""
         return 0
 
     @property
     def is_full(self) -> bool:
-        """A client that does not read has no room."""
         return not self.reading.is_set()
 
     async def wait_writable(self) -> None:
-        """There is room while the client reads."""
         await self.reading.wait()
 
     def finish(self) -> None:
-        """The response ends."""
         self.finished = True
 
     def abort(self) -> None:
-        """The connection is dropped."""
         self.aborted = True
 
-    async def tells(self, *texts: str) -> None:
-        """Wait until these were said, and nothing else."""
+    async def expect_texts(self, *texts: str) -> None:
+        """Wait until these posts arrived, and no others."""
         await eventually(lambda: self.texts() == list(texts), what=f"{texts}")
 
-    async def ends_with(self, text: str) -> None:
-        """Wait until this was said last."""
+    async def expect_last_text(self, text: str) -> None:
+        """Wait until this is the last post."""
         await eventually(lambda: self.texts()[-1:] == [text], what=text)
 
-    async def hears(self, *kinds: str) -> None:
-        """Wait until messages of these kinds came, and no others."""
+    async def expect_kinds(self, *kinds: str) -> None:
+        """Wait until messages of these kinds arrived, and no others."""
         await eventually(lambda: self.kinds() == list(kinds), what=f"{kinds}")
 
     def block(self) -> None:
-        """Read nothing from now on."""
         self.reading.clear()
 
     def unblock(self) -> None:
-        """Read on, what waits first."""
         self.received += self.waiting
         self.waiting.clear()
         self.reading.set()
 
     def messages(self) -> list[dict[str, object]]:
-        """Every message that arrived."""
         return [json.loads(line) for line in self.received.splitlines()]
 
     def texts(self) -> list[str]:
-        """The posts' messages and, as ``-id``, the deletes, in the order of their arrival."""
+        """Return the texts of posts, and ``-id`` of deletes, in the order of their arrival."""
         return [_text(message) for message in self.messages() if message["kind"] in ("post", "delete")]
 
     def kinds(self) -> list[object]:
-        """The kinds that arrived."""
         return [message["kind"] for message in self.messages()]
 
     def _put(self, data: bytes) -> None:
@@ -164,7 +153,7 @@ class Socket:
 
 
 class World:
-    """One hub, its log, and a clock that only the test moves."""
+    """One hub, its log, and a manual clock."""
 
     def __init__(self, limits: HubLimits = LIMITS) -> None:
         self.log = Log()
@@ -174,62 +163,64 @@ class World:
             limits, self.log, LOG_START, now_ms=lambda: self.now_ms, read_relations=self._graph, parse_rule=read_rule
         )
         self.streams: list[StreamSession] = []
-        self._asked = 0
+        self._requests = 0
 
     def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC_AUDIENCE) -> Entry:
-        """Write and publish a post (a repost of ``original``); its id is its position's."""
+        """Publish a post, or a repost of ``original``. Its id is that of its position."""
         position = self._next()
         status: dict[str, object] = {"id": str(position.status_number), "uid": uid, "message": text}
         if original is not None:
             shown = json.loads(original.wire)["status"]
             status |= {"original": shown, "origin": shown["id"]}
-        return self._publish(position, "post", {"wire": {"status": status}}, audience)
+        return self._append(position, "post", {"wire": {"status": status}}, audience)
 
     def delete(self, post: Entry) -> Entry:
-        """Delete a post: ids on the wire, the post as it was for the filters, the audience that it had."""
+        """Publish a delete: ids on the wire, the post for the filters, and the audience of the post."""
         status = json.loads(post.wire)["status"]
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
         self.log.gone.add(status["id"])
-        return self._publish(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
+        return self._append(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
 
     def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC_AUDIENCE) -> Entry:
-        """Say something under a post; the comment's id is its position's."""
+        """Publish a comment. Its id is that of its position."""
         position, status = self._next(), json.loads(post.wire)["status"]
         comment = {"id": str(position.status_number), "uid": uid, "status": status["id"], "message": text}
-        return self._publish(position, "comment", {"wire": {"comment": comment, "status": _inner(status)}}, audience)
+        return self._append(position, "comment", {"wire": {"comment": comment, "status": _inner(status)}}, audience)
 
     def uncomment(self, comment: Entry) -> Entry:
-        """Take a comment back: its ids and the status on the wire, the comment as it was for the filters."""
+        """Publish the end of a comment: its ids and the status on the wire, the comment for the filters."""
         wire = json.loads(comment.wire)
         said = wire["comment"]
         self.log.gone.add(said["id"])
         gone = {"id": said["id"], "uid": said["uid"], "status": said["status"], "deleted": True}
         body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said}}
-        return self._publish(self._next(), "uncomment", body, comment.audience)
+        return self._append(self._next(), "uncomment", body, comment.audience)
 
-    def graph(self, kind: str, source: str, target: str) -> Entry:
-        """A follow or an unfollow."""
-        return self._publish(self._next(), kind, {"wire": {"source": {"id": source}, "target": {"id": target}}})
+    def relate(self, kind: str, source: str, target: str) -> Entry:
+        """Publish a follow or an unfollow."""
+        return self._append(self._next(), kind, {"wire": {"source": {"id": source}, "target": {"id": target}}})
 
-    def tell(self, kind: str, audience: str = PUBLIC_AUDIENCE, /, **wire: object) -> Entry:
-        """An entry of any other kind."""
-        return self._publish(self._next(), kind, {"wire": wire}, audience)
+    def publish(self, kind: str, audience: str = PUBLIC_AUDIENCE, /, **wire: object) -> Entry:
+        """Publish an entry of any other kind."""
+        return self._append(self._next(), kind, {"wire": wire}, audience)
 
     def change_rules(self, uid: str, added: dict[str, str] | None = None, removed: tuple[str, ...] = ()) -> Entry:
-        """A user saves rules, by their ids, and drops others."""
+        """Publish that a user saves rules, by their ids, and drops others."""
         new = [{"id": name, "rule": text, "tag": f"tag {name}"} for name, text in (added or {}).items()]
         wire = {"uid": uid, "added": new, "removed": list(removed)}
-        return self._publish(self._next(), "rules", {"wire": wire}, "-")
+        return self._append(self._next(), "rules", {"wire": wire}, "-")
 
-    def garble_rules(self) -> Entry:
-        """Somebody else than us writes of rules."""
-        return self._publish(self._next(), "rules", {"wire": {"uid": 1}}, "-")
+    def publish_invalid_rules(self) -> Entry:
+        return self._append(self._next(), "rules", {"wire": {"uid": 1}}, "-")
 
     def revoke(self, uid: str, jti: str) -> Entry:
-        """Take a token back."""
-        return self._publish(self._next(), "revoke", {"wire": {"uid": uid, "jti": jti}}, "-")
+        return self._append(self._next(), "revoke", {"wire": {"uid": uid, "jti": jti}}, "-")
 
-    def open(
+    def open(self, since: Position | None = None, **options: Any) -> tuple[StreamSession, Socket]:
+        """Start a stream with the options of :meth:`request`."""
+        return self._begin(self.request(since, **options))
+
+    def request(
         self,
         since: Position | None = None,
         *,
@@ -237,57 +228,54 @@ class World:
         following: set[str] | None = None,
         saved: dict[str, str] | None = None,
         explain: bool = False,
-        impersonal: bool | None = None,
-        until: Position | None = None,
-        **filters: str,
-    ) -> tuple[StreamSession, Socket]:
-        """A stream from ``since`` (the head if None), running; ``saved`` are the user's rules by id, as at the head."""
-        ask = self.ask(
-            since, user=user, following=following, saved=saved, explain=explain, impersonal=impersonal, until=until,
-            **filters,
-        )  # fmt: skip
-        return self._begin(ask)
-
-    def ask(
-        self,
-        since: Position | None = None,
-        *,
-        user: str = "1",
-        following: set[str] | None = None,
-        saved: dict[str, str] | None = None,
-        explain: bool = False,
-        impersonal: bool | None = None,
+        viewer_independent: bool | None = None,
         until: Position | None = None,
         **filters: str,
     ) -> SubscribeRequest:
-        """What :meth:`open` asks, for a stream on another socket."""
+        """A request from ``since`` (the head if None); ``saved`` are the user's rules by id, as of the head."""
         position = self.hub.head if since is None else since
-        subscription = parse_subscription(filters, REGISTRY, explain=explain, viewer_independent=impersonal)
+        subscription = parse_subscription(filters, REGISTRY, explain=explain, viewer_independent=viewer_independent)
         if saved is not None:
             rules = [NamedRule(name, f"tag {name}", read_rule(text)) for name, text in saved.items()]
             subscription = subscription.replace_base(SavedRules(user, rules))
         viewer = None if subscription.viewer_independent else self.viewer(user)
-        personal = None
+        view = None
         if following is not None and viewer is not None:
-            personal = PrivateView(viewer, position, following=following, following_read_at=self.hub.head)
+            view = PrivateView(viewer, position, following=following, following_read_at=self.hub.head)
             subscription = subscription.with_following(following)
-        return self._ask(user, subscription, position, viewer, personal, until)
+        return self._request(user, subscription, position, viewer, view, until)
 
-    def own(
-        self, user: str, since: Position | None = None, kinds: tuple[str, ...] = (*KINDS, *PERSONAL_KINDS)
-    ) -> tuple[StreamSession, Socket]:
-        """A stream of what concerns a user, running."""
+    def open_user_stream(self, user: str, since: Position | None = None) -> tuple[StreamSession, Socket]:
+        """Start the stream of the events that concern a user."""
         position, viewer = self.hub.head if since is None else since, self.viewer(user)
-        following = set(viewer.following)
-        personal = PrivateView(
-            viewer, position, following=following, following_read_at=self.hub.head, is_own_stream=True
-        )
-        return self._begin(
-            self._ask(user, Subscription([Home(user, following)], [Kinds(kinds)]), position, viewer, personal)
-        )
+        following, head = set(viewer.following), self.hub.head
+        view = PrivateView(viewer, position, following=following, following_read_at=head, is_own_stream=True)
+        subscription = Subscription([Home(user, following)], [Kinds((*KINDS, *PERSONAL_KINDS))])
+        return self._begin(self._request(user, subscription, position, viewer, view))
+
+    def poll(self, request: SubscribeRequest) -> LongPoll:
+        return LongPoll(self.hub, request, limit=10, initial_gap=None)
+
+    async def until_live(self, count: int = 1) -> None:
+        """Wait until so many clients are live."""
+        await eventually(lambda: self.hub.count_live_clients() == count, what=f"{count} live")
+
+    async def post_until_demoted(self, text: str = "post", size: int = 300) -> None:
+        """Publish numbered posts until the hub demotes a slow client."""
+        before = self.hub.counters.slow_demotions
+
+        def demoted() -> bool:
+            self.post(f"{text} {self.hub.head.n} {'x' * size}")
+            return self.hub.counters.slow_demotions > before
+
+        await eventually(demoted, what="a demotion")
+
+    def position_of(self, cursor: object) -> Position:
+        """The position on the log that a cursor names."""
+        return next((entry.position for entry in self.log.entries if entry.position.cursor == cursor), LOG_START)
 
     def viewer(self, user: str) -> Viewer:
-        """What a user may see: read at once, since nothing here waits."""
+        """Return the viewer of a user, whose relations are read at once."""
         reading = self.hub.viewer_cache.get(user)
         try:
             reading.send(None)
@@ -299,14 +287,14 @@ class World:
     async def _graph(self, user: str) -> Graph:
         return self.graphs.get(user, Graph())
 
-    def _ask(
+    def _request(
         self, user: str, subscription: Subscription, position: Position, viewer: Viewer | None,
-        personal: PrivateView | None, until: Position | None = None,
+        view: PrivateView | None, until: Position | None = None,
     ) -> SubscribeRequest:  # fmt: skip
-        self._asked += 1
+        self._requests += 1
         return SubscribeRequest(
-            f"c{self._asked}", user, "j", subscription, select_framing(NDJSON, chunked=True), position,
-            viewer, personal,
+            f"c{self._requests}", user, "j", subscription, select_framing(NDJSON, chunked=True), position,
+            viewer, view,
             rules_read_at=self.hub.head, until=until,
         )  # fmt: skip
 
@@ -323,15 +311,19 @@ class World:
         self.now_ms += 1
         return Position(self.now_ms, 0, self.hub.head.n + 1)
 
-    def _publish(self, position: Position, kind: str, body: object, audience: str = PUBLIC_AUDIENCE) -> Entry:
+    def _append(self, position: Position, kind: str, body: object, audience: str = PUBLIC_AUDIENCE) -> Entry:
         entry = Entry(position, kind, audience, json.dumps(body).encode())
         self.log.entries.append(entry)
         self.hub.publish(entry)
         return entry
 
 
+def user_json(uid: str) -> dict[str, str]:
+    return {"id": uid}
+
+
 def unchunk(data: bytes) -> bytes:
-    """The body of one or more HTTP chunks."""
+    """Return the body of one or more HTTP chunks."""
     body = b""
     while data:
         size, _, rest = data.partition(b"\r\n")
@@ -341,7 +333,7 @@ def unchunk(data: bytes) -> bytes:
 
 
 def _inner(status: dict[str, object]) -> dict[str, object]:
-    """A status as it stands inside something else: without a third one."""
+    """Return an embedded status, which has no original."""
     return {name: value for name, value in status.items() if name != "original"}
 
 

@@ -1,1 +1,1 @@
-"""Tests of ``stream_server.store`` against a real Redis, of each version there is."""
+"""Tests of ``stream_server.store`` against a real Redis, in the folders of the store itself."""

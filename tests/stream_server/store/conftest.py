@@ -1,4 +1,4 @@
-"""A store on a real Redis."""
+"""Fixtures: a store on a real Redis, a plain client, and helpers that create users."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -7,22 +7,18 @@ import redis
 
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
-from tests.stream_server.store.people import People
-from tests.waiting import PATIENCE
+from tests.stream_server.store.people import People, open_store
 
 
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
-    """A store on that server, empty."""
-    made = Store(redis_url, timeout_seconds=PATIENCE)
-    await made.open()
-    yield made
-    await made.close()
+    async with open_store(redis_url) as made:
+        yield made
 
 
 @pytest.fixture
 def raw(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
-    """A plain client, for looking at what the store has made."""
+    """A plain Redis client, to inspect what the store wrote."""
     client = redis_server.client()
     yield client
     client.close()
@@ -30,5 +26,4 @@ def raw(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
 
 @pytest.fixture
 def people(store: Store) -> People:
-    """Makes users and statuses with little ado."""
     return People(store)

@@ -1,29 +1,25 @@
-"""The table of keys."""
+"""The table of Redis keys."""
 
 import pytest
 
 from stream_server.store import keys
 
 
-def test_truth_carries_the_core_tag() -> None:
-    """All truth lies on one shard, whatever the variable part says."""
+def test_keys_of_truth_have_the_core_tag() -> None:
     assert all(key.prefix.startswith("{core}:") for key in keys.CORE_KEYS)
 
 
-def test_derived_data_carries_its_owners_tag() -> None:
-    """Derived data spreads by its owner's id."""
+def test_keys_of_derived_data_have_their_owners_tag() -> None:
     assert all(key.tail.startswith("{<") and key.tail.endswith(">}") for key in keys.DERIVED_KEYS)
 
 
 def test_names_and_prefixes_are_unique() -> None:
-    """No two rows could ever mean the same key."""
     assert len({key.name for key in keys.ALL_KEYS}) == len(keys.ALL_KEYS)
     patterns = [key.pattern for key in keys.ALL_KEYS]
     assert len(set(patterns)) == len(patterns)
 
 
-def test_lua_sees_what_is_used() -> None:
-    """A script knows the rows that it uses, and no other; derived data it never knows."""
+def test_a_script_gets_only_the_keys_that_it_uses() -> None:
     line = keys.lua_key_table({"status", "home"})
     assert line == "local KEY={status='{core}:status:'}"
 
@@ -42,5 +38,4 @@ def test_lua_sees_what_is_used() -> None:
     ],
 )
 def test_keys_are_made_from_the_table(made: str, expected: str) -> None:
-    """Each key has its prefix, and its first tag is the core's whatever a client put into the rest."""
     assert made == expected

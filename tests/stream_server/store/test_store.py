@@ -1,4 +1,4 @@
-"""Opening a store: the right Redis, the scripts, a warning where data would be evicted."""
+"""Opening a store: the version of Redis, the scripts, and a warning if Redis evicts data."""
 
 import asyncio
 import logging
@@ -14,22 +14,19 @@ from tests.waiting import PATIENCE
 
 
 async def test_open_and_ping(store: Store) -> None:
-    """An opened store answers."""
     await store.ping()
 
 
-async def test_nothing_there(tmp_path: object) -> None:
-    """No Redis is told as unavailable, without the address."""
+async def test_open_without_redis_is_unavailable_and_hides_the_address(tmp_path: object) -> None:
     store = Store(f"unix://{tmp_path}/none.sock", timeout_seconds=PATIENCE)
-    with pytest.raises(Unavailable) as told:
+    with pytest.raises(Unavailable) as failure:
         await store.open()
-    assert str(tmp_path) not in told.value.message
+    assert str(tmp_path) not in failure.value.message
     await store.close()
 
 
 @pytest.mark.parametrize(("version", "fine"), [("6.2.14", True), ("7.0.15", True), ("10.1.0", True), ("6.0.20", False)])
-def test_the_version_is_looked_at(version: str, fine: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """What is older than 6.2 lacks commands that are used; numbers are compared as numbers."""
+def test_redis_before_6_2_is_refused(version: str, fine: bool) -> None:  # noqa: FBT001 - a parameter of the test
     if fine:
         module._check_version(version)
         return
@@ -37,10 +34,9 @@ def test_the_version_is_looked_at(version: str, fine: bool) -> None:  # noqa: FB
         module._check_version(version)
 
 
-async def test_eviction_is_warned_of(
+async def test_an_eviction_policy_is_logged_as_a_warning(
     redis_url: str, raw: "redis.Redis", caplog: pytest.LogCaptureFixture, store: Store
 ) -> None:
-    """A Redis that would throw data away under memory pressure is named at the start; the right one is not."""
     with caplog.at_level(logging.WARNING):
         await store.open()
         assert caplog.messages == []
@@ -54,7 +50,6 @@ async def test_eviction_is_warned_of(
 
 
 async def test_connections_are_bounded(store: Store, people: People, raw: "redis.Redis") -> None:
-    """However many callers there are, Redis sees a bounded number of connections."""
     ann = await people.user("Ann")
     await asyncio.gather(*(people.status(ann) for _ in range(500)))
     clients = raw.client_list()

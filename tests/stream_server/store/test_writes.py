@@ -1,141 +1,135 @@
-"""Each write is whole or not at all, and made once: repeated, cut off, refused by a Redis that is full."""
+"""Each write of the store is done whole or not at all, and once: after a retry, a lost answer, or a refusal."""
 
 import pytest
 import redis
 
-from stream_server.errors import Conflict, Forbidden, OutcomeUnknown, Unavailable
+from stream_server.errors import Conflict, Forbidden, NotFound, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 from tests.contracts.test_lua import WRITES as SCRIPTS
 from tests.redis_process import RedisProcess
-from tests.stream_server.store.cutting import CuttingProxy
-from tests.stream_server.store.people import People
-from tests.stream_server.store.scenes import whole
+from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.redis.cutting_proxy import CuttingProxy
+from tests.stream_server.store.scenes import dump
 from tests.stream_server.store.writes import ELSEWHERE, FORMS, WRITES, Scene, Write
-from tests.waiting import PATIENCE
 
 LOG = "{core}:log"
 
 
 @pytest.fixture(params=sorted(WRITES))
 def write(request: pytest.FixtureRequest) -> Write:
-    """Each write in turn."""
     return WRITES[request.param]
 
 
 @pytest.fixture
 async def scene(store: Store) -> Scene:
-    """Settled in the store."""
     made = Scene()
     await made.settle(store)
     return made
 
 
-def test_every_script_that_writes_is_tried() -> None:
-    """A new one comes with a row in the table."""
+def test_every_writing_script_has_a_row() -> None:
     assert {f"{name}.lua" for name in (WRITES.keys() | ELSEWHERE) - FORMS} == set(SCRIPTS)
 
 
 @pytest.mark.every_redis
-async def test_the_same_request_twice_is_one_write(
+async def test_a_repeated_request_writes_once_and_gets_the_same_answer(
     store: Store, raw: "redis.Redis", scene: Scene, write: Write
 ) -> None:
-    """The second asking gets the first one's answer; the same key for something else is refused."""
-    before, length = whole(raw), raw.xlen(LOG)
+    before, length = dump(raw), raw.xlen(LOG)
     request = IdempotencyKey.from_client(scene.ann, "key", b"payload")
     first = await write.do(store, scene, request)
-    after = whole(raw)
+    after = dump(raw)
     assert after != before
     assert raw.xlen(LOG) == length + write.entries
     assert await write.do(store, scene, request) == first
     with pytest.raises(Conflict) as refusal:
         await write.do(store, scene, IdempotencyKey.from_client(scene.ann, "key", b"another"))
     assert (refusal.value.error_code, refusal.value.param) == ("duplicate", "Idempotency-Key")
-    assert whole(raw) == after
+    assert dump(raw) == after
 
 
 @pytest.mark.parametrize("lost", [1, pytest.param(2, marks=pytest.mark.extended)])
-async def test_a_lost_answer_is_asked_for_again(
+async def test_a_write_with_a_lost_answer_is_retried_and_done_once(
     store: Store, redis_server: RedisProcess, raw: "redis.Redis", scene: Scene, write: Write, lost: int
 ) -> None:
-    """It was written once, whether the second answer comes, or is lost as well and the caller hears exactly that."""
-    request, length = IdempotencyKey.generate(), raw.xlen(LOG)
-    async with CuttingProxy(redis_server.socket) as proxy:
-        cut = Store(proxy.url, timeout_seconds=PATIENCE)
-        await cut.open()
+    request, length = new_key(), raw.xlen(LOG)
+    async with CuttingProxy(redis_server.socket) as proxy, open_store(proxy.url) as cut:
         proxy.cut = lost
         if lost == 1:
             first = await write.do(cut, scene, request)
         else:
-            with pytest.raises(OutcomeUnknown) as told:
+            with pytest.raises(OutcomeUnknown) as failure:
                 await write.do(cut, scene, request)
-            assert told.value.retry_after == 1
-        await cut.close()
+            assert failure.value.retry_after == 1
     assert proxy.fired == lost
     assert raw.xlen(LOG) == length + write.entries
-    after = whole(raw)
+    after = dump(raw)
     again = await write.do(store, scene, request)
     assert lost == 2 or again == first
-    assert whole(raw) == after
+    assert dump(raw) == after
 
 
 @pytest.mark.extended
-async def test_scripts_that_redis_forgot_are_given_again(
+async def test_scripts_are_loaded_again_after_a_flush(
     store: Store, raw: "redis.Redis", scene: Scene, write: Write
 ) -> None:
-    """A Redis that was restarted or failed over knows no script; nobody notices."""
     raw.script_flush()
-    await write.do(store, scene, IdempotencyKey.generate())
+    await write.do(store, scene, new_key())
     raw.script_flush()
     assert (await store.user_graphs.get_graph(scene.ann)).head == await store.log.head()
 
 
-async def test_a_full_redis_refuses_and_nothing_changes(
-    store: Store, raw: "redis.Redis", scene: Scene, write: Write
-) -> None:
-    """The first write of the script is one that Redis refuses then, also where the rest would only remove."""
-    before = whole(raw)
+async def test_a_full_redis_changes_nothing(store: Store, raw: "redis.Redis", scene: Scene, write: Write) -> None:
+    before = dump(raw)
     raw.config_set("maxmemory", 1)
     try:
-        with pytest.raises(Unavailable) as told:
-            await write.do(store, scene, IdempotencyKey.generate())
+        with pytest.raises(Unavailable) as failure:
+            await write.do(store, scene, new_key())
     finally:
         raw.config_set("maxmemory", 0)
-    assert (told.value.error_code, told.value.retry_after) == ("unavailable", 1)
-    assert whole(raw) == before
-    await write.do(store, scene, IdempotencyKey.generate())
-    assert whole(raw) != before
+    assert (failure.value.error_code, failure.value.retry_after) == ("unavailable", 1)
+    assert dump(raw) == before
+    await write.do(store, scene, new_key())
+    assert dump(raw) != before
 
 
 @pytest.mark.extended
-async def test_a_replica_refuses_and_nothing_changes(
-    store: Store, raw: "redis.Redis", scene: Scene, write: Write
-) -> None:
-    """After a failover the old primary takes no writes; that is 503, not a failure of ours."""
-    before = whole(raw)
+async def test_a_replica_changes_nothing(store: Store, raw: "redis.Redis", scene: Scene, write: Write) -> None:
+    before = dump(raw)
     raw.replicaof("127.0.0.1", "1")
     try:
         with pytest.raises(Unavailable):
-            await write.do(store, scene, IdempotencyKey.generate())
+            await write.do(store, scene, new_key())
     finally:
         raw.replicaof("NO", "ONE")
-    assert whole(raw) == before
-    await write.do(store, scene, IdempotencyKey.generate())
+    assert dump(raw) == before
+    await write.do(store, scene, new_key())
 
 
-async def test_the_suspended_write_nothing(
+async def test_a_suspended_user_writes_nothing(
     store: Store, people: People, raw: "redis.Redis", scene: Scene, write: Write
 ) -> None:
-    """Whoever does it is told to be suspended, and nothing changes; what is nobody's goes on."""
     admin = await people.user("admin")
     for uid in scene.users:
-        await store.suspensions.suspend(admin, uid, IdempotencyKey.generate())
-    before = whole(raw)
+        await store.suspensions.suspend(admin, uid, new_key())
+    before = dump(raw)
     if not write.somebodys:
-        await write.do(store, scene, IdempotencyKey.generate())
-        assert whole(raw) != before
+        await write.do(store, scene, new_key())
+        assert dump(raw) != before
         return
     with pytest.raises(Forbidden) as refusal:
-        await write.do(store, scene, IdempotencyKey.generate())
+        await write.do(store, scene, new_key())
     assert refusal.value.error_code == "suspended"
-    assert whole(raw) == before
+    assert dump(raw) == before
+
+
+async def test_an_unknown_user_writes_nothing(store: Store, raw: "redis.Redis", scene: Scene) -> None:
+    before = dump(raw)
+    for number, name in enumerate(("ann", "bob", "carl", "dora", "eli", "fay", "gus", "root"), 1):
+        setattr(scene, name, str(number))
+    for write in WRITES.values():
+        if write.somebodys:
+            with pytest.raises(NotFound):
+                await write.do(store, scene, new_key())
+    assert dump(raw) == before

@@ -1,4 +1,4 @@
-"""The routes on a real store and a real socket, with a hub that nobody feeds: that is tested in rooms of its own."""
+"""The routes on a real store and a real socket, with a hub without a feed."""
 
 import logging
 import random
@@ -19,7 +19,7 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, middleware
-from stream_server.web.http.http_connection import HttpRunner
+from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
@@ -36,7 +36,6 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def config(settings: dict[str, Any]) -> Config:
-    """The settings of the app under test."""
     return tokens.config(password_memory_kib=8, password_rounds=1, redis_timeout_seconds=PATIENCE, **settings)
 
 
@@ -63,9 +62,16 @@ def _well() -> tuple[bool, dict[str, object]]:
 
 
 @pytest.fixture
-async def address(app: web.Application) -> AsyncIterator[tuple[str, int]]:
-    """Where it listens: a free port of this machine, behind the connections that the server uses."""
-    runner = HttpRunner(app, header_seconds=0.3, shutdown_seconds=0.5)
+def header_seconds() -> float:
+    """The deadline of a request head. Tests of the deadline override it with a short one."""
+    return PATIENCE
+
+
+@pytest.fixture
+async def address(app: web.Application, header_seconds: float) -> AsyncIterator[tuple[str, int]]:
+    """The address of the app, behind the connections that the server uses."""
+    timeouts = ConnectionTimeouts(header_seconds=header_seconds)
+    runner = HttpRunner(app, timeouts=lambda: timeouts, shutdown_seconds=0.5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield runner.addresses[0][:2]
@@ -74,7 +80,7 @@ async def address(app: web.Application) -> AsyncIterator[tuple[str, int]]:
 
 @pytest.fixture
 async def world(address: tuple[str, int], redis_server: RedisProcess) -> AsyncIterator[World]:
-    """A client of it, and a look into its Redis."""
+    """A client of the app, and a client of its Redis."""
     looking = redis_server.client()
     async with aiohttp.ClientSession(f"http://{address[0]}:{address[1]}") as session:
         yield World(session, looking)
@@ -83,7 +89,7 @@ async def world(address: tuple[str, int], redis_server: RedisProcess) -> AsyncIt
 
 @pytest.fixture(autouse=True)
 def _no_token_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Whatever a test does, no token and no password of it stands in any log line, redacted or not."""
+    """No log line may have a token or a password of a test, redacted or not."""
     caplog.set_level(logging.DEBUG)
     yield
     for record in caplog.get_records("call"):

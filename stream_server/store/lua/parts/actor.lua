@@ -1,5 +1,3 @@
--- The user who acts, ARGV 3. Refused if the user is unknown or suspended. Needs the part users.
+-- The user who acts, ARGV 3. Refused if the user is unknown or suspended.
 local actor, refused = find_active_user(ARGV[3])
-if refused then
-  return refused
-end
+if refused then return refused end

@@ -1,14 +1,10 @@
--- What depends on a deleted status or list. Needs the parts users, visibility, notifications and job_passes.
-
 -- Removes the first FANOUT_BATCH_SIZE members of a sorted set and calls `part` for each. Returns how many.
 local function remove_members(key, part)
   local members = redis.call('ZRANGE', key, 0, FANOUT_BATCH_SIZE - 1)
   for _, member in ipairs(members) do
     part(member)
   end
-  if #members > 0 then
-    redis.call('ZREMRANGEBYRANK', key, 0, #members - 1)
-  end
+  if #members > 0 then redis.call('ZREMRANGEBYRANK', key, 0, #members - 1) end
   return #members
 end
 
@@ -27,9 +23,7 @@ local function delete_status_dependents(status, uid)
     end
     redis.call('DEL', KEY.comment .. comment)
   end) or FANOUT_BATCH_SIZE
-  if comments == FANOUT_BATCH_SIZE then
-    return false
-  end
+  if comments == FANOUT_BATCH_SIZE then return false end
   redis.call('DEL', KEY.replies .. status, KEY.reposts .. status)
   return true
 end

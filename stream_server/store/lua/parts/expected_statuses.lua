@@ -1,10 +1,6 @@
--- What belongs on a timeline according to the core data. Needs the part job_passes.
-
 -- Merges two lists of ids, newest first, into one of at most TIMELINE_MAX.
 local function merge_newest(first, second)
-  if #second == 0 then
-    return first
-  end
+  if #second == 0 then return first end
   local both, at, from = {}, 1, 1
   while #both < TIMELINE_MAX and (first[at] or second[from]) do
     if not second[from] or (first[at] and tonumber(first[at]) >= tonumber(second[from])) then
@@ -23,9 +19,7 @@ end
 local function newest_of_sources(timelines, owner, score, member)
   local page = page_after(timeline_sources_key(timelines, owner), score, member, REFILL_AUTHORS_PER_PASS)
   local authors, newest = {}, {}
-  if timelines == 'home' and score == '' then
-    authors[1] = owner
-  end
+  if timelines == 'home' and score == '' then authors[1] = owner end
   for at = 1, #page, 2 do
     authors[#authors + 1] = page[at]
   end

@@ -1,13 +1,10 @@
--- Groups of users. Needs the parts users and visibility.
 local MAX_GROUPS, MAX_GROUP_MEMBERS = 1000, 5000
 
 -- A group by its id, or nil. Its texts are kept twice: as they are, and encoded for its JSON.
 local function find_group(id)
   local kept = redis.call('HMGET', KEY.group .. id, 'uid', 'kind', 'name_json', 'description_json', 'members',
     'created')
-  if not kept[1] then
-    return nil
-  end
+  if not kept[1] then return nil end
   return {id = id, uid = kept[1], kind = kept[2], name_json = kept[3], description_json = kept[4],
     members = tonumber(kept[5]), created = tonumber(kept[6])}
 end
@@ -17,61 +14,43 @@ end
 local function find_visible_group(viewer, id)
   local group = find_group(id)
   local within = group and redis.call('ZSCORE', KEY.joined .. id, viewer)
-  if within then
-    return group, true
-  elseif group and group.kind ~= 'private' and can_see_user(viewer, group.uid) then
-    return group, false
-  end
+  if within then return group, true end
+  if group and group.kind ~= 'private' and can_see_user(viewer, group.uid) then return group, false end
   return nil
 end
 
 -- A group that this user owns; or nil and the refusal. A hidden group is refused like an unknown one.
 local function find_owned_group(uid, id)
   local group = find_visible_group(uid, id)
-  if not group then
-    return nil, refuse('NOT_FOUND group id')
-  elseif group.uid ~= uid then
-    return nil, refuse('NOT_YOURS group id')
-  end
+  if not group then return nil, refuse('NOT_FOUND group id') end
+  if group.uid ~= uid then return nil, refuse('NOT_YOURS group id') end
   return group
 end
 
 -- The refusal if the group is full or the user is in too many groups; or nil.
 local function refuse_if_full(group, user)
-  if redis.call('ZCARD', KEY.joined .. group.id) >= MAX_GROUP_MEMBERS then
-    return refuse('TOO_MANY members id')
-  elseif redis.call('ZCARD', KEY.groups .. user.id) >= MAX_GROUPS then
-    return refuse('TOO_MANY groups uid')
-  end
+  if redis.call('ZCARD', KEY.joined .. group.id) >= MAX_GROUP_MEMBERS then return refuse('TOO_MANY members id') end
+  if redis.call('ZCARD', KEY.groups .. user.id) >= MAX_GROUPS then return refuse('TOO_MANY groups uid') end
 end
 
 local function group_json(group)
   return '{"id":"' .. group.id .. '","uid":"' .. group.uid .. '","name":' .. group.name_json .. ',"kind":"'
-    .. group.kind
-    .. '","description":' .. group.description_json .. format(',"members":%d', group.members) .. ',"created":"'
-    .. to_iso8601(group.created) .. '"}'
+    .. group.kind .. '","description":' .. group.description_json .. format(',"members":%d', group.members)
+    .. ',"created":"' .. to_iso8601(group.created) .. '"}'
 end
 
 local function group_body(group, user)
   return '{"wire":{"group":' .. group_json(group) .. ',"user":' .. user_json(user) .. '}}'
 end
 
--- Adds a user, who is not a member yet, to the group. Returns the position.
-local function add_group_member(group, user, ms, seq, n)
-  group.members = group.members + 1
-  local position = append_entry('group_join', 'group:' .. group.id, group_body(group, user), ms, seq, n)
-  redis.call('ZADD', KEY.joined .. group.id, to_text(ms), user.id)
-  redis.call('ZADD', KEY.groups .. user.id, to_text(ms), group.id)
-  redis.call('HINCRBY', KEY.group .. group.id, 'members', 1)
-  return position
-end
-
--- Removes a user from the group. Returns the position.
-local function remove_group_member(group, user, ms, seq, n)
-  group.members = group.members - 1
-  local position = append_entry('group_leave', 'group:' .. group.id, group_body(group, user), ms, seq, n)
-  redis.call('ZREM', KEY.joined .. group.id, user.id)
-  redis.call('ZREM', KEY.groups .. user.id, group.id)
-  redis.call('HINCRBY', KEY.group .. group.id, 'members', -1)
+-- Adds a user, who is not a member yet, to the group (`kind` is 'group_join'), or removes a member ('group_leave').
+-- Returns the position.
+local function change_group_member(kind, group, user, ms, seq, n)
+  local by = kind == 'group_join' and 1 or -1
+  group.members = group.members + by
+  local position, now = append_entry(kind, 'group:' .. group.id, group_body(group, user), ms, seq, n)
+  set_member(KEY.joined .. group.id, user.id, by > 0 and now)
+  set_member(KEY.groups .. user.id, group.id, by > 0 and now)
+  redis.call('HINCRBY', KEY.group .. group.id, 'members', by)
   return position
 end

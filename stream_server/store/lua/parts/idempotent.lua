@@ -1,5 +1,5 @@
--- The start of every write, before anything else: a repeated request gets the reply of the first one. Needs no other
--- part.
+-- The start of every write: a repeated request gets the kept reply of the first request, and changes nothing. Needs no
+-- other part.
 local before = earlier_reply()
 if before then
   return before

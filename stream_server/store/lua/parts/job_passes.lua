@@ -1,5 +1,4 @@
--- The passes of a job. Needs the part jobs if it enqueues. These scripts keep no reply: the next pass finds what a lost
--- call did.
+-- The passes of a job. These scripts keep no reply for a retry, because the next pass finds what a lost call did.
 local JOB_FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'deleted', 'again', 'uid', 'status', 'owner',
   'author', 'authors', 'failures', 'begun'}
 
@@ -7,9 +6,7 @@ local JOB_FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'delete
 local function find_held_job(id, fence)
   local key = KEY.job .. id
   local kept, job = redis.call('HMGET', key, unpack(JOB_FIELDS)), {id = id, key = key}
-  if kept[1] ~= fence then
-    return nil
-  end
+  if kept[1] ~= fence then return nil end
   for at, name in ipairs(JOB_FIELDS) do
     job[name] = kept[at] or ''
   end
@@ -61,8 +58,6 @@ local function finish_job(job)
   redis.call('HSET', job.key, 'begun', '')
   redis.call('DEL', job.key)
   redis.call('ZREM', KEY.due, job.id)
-  if job.uid ~= '' then
-    redis.call('HINCRBY', KEY.user .. job.uid, 'busy', -1)
-  end
+  if job.uid ~= '' then redis.call('HINCRBY', KEY.user .. job.uid, 'busy', -1) end
   return 'done'
 end

@@ -18,9 +18,7 @@ end
 -- room, lists with the author. A write returns them, so that the first pass need not ask.
 local function first_readers(author)
   local people = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1, 'WITHSCORES')
-  if #people >= 2 * FANOUT_BATCH_SIZE then
-    return people, {}
-  end
+  if #people >= 2 * FANOUT_BATCH_SIZE then return people, {} end
   return people, redis.call('ZRANGE', KEY.listed .. author, 0, FANOUT_BATCH_SIZE - 1 - #people / 2, 'WITHSCORES')
 end
 
@@ -30,25 +28,19 @@ local function newest_statuses(author)
 end
 
 -- Enqueues a job, or restarts the job of that name in another mode. Returns its fence, with which the request runs the
--- first pass. The job is due in JOB_GRACE_MS, when that request has surely finished or died.
--- The names and values behind `ms` are its subject: `uid` and `status`, or `owner` and `author`.
+-- first pass. The job is due in JOB_GRACE_MS, when that request has surely finished or died. The names and values
+-- behind `ms` are its subject: `uid` and `status`, or `owner` and `author`.
 local function enqueue_job(job, mode, ms, ...)
   local key, subject = KEY.job .. job, {...}
   local older, author = redis.call('EXISTS', key) == 1, nil
   for at = 1, #subject, 2 do
-    if subject[at] == 'uid' or subject[at] == 'author' then
-      author = subject[at + 1]
-    end
+    if subject[at] == 'uid' or subject[at] == 'author' then author = subject[at + 1] end
   end
   local left, deleted = '0', '0'
-  if author then
-    left, deleted = author_versions(author)
-  end
+  if author then left, deleted = author_versions(author) end
   redis.call('HSET', key, 'mode', mode, 'score', '', 'member', '', 'phase', '', 'failures', '0', 'begun', '',
     'left', left, 'deleted', deleted, 'again', (older or mode == 'drop') and 'wanted' or '', ...)
-  if subject[1] == 'uid' and not older then
-    redis.call('HINCRBY', KEY.user .. author, 'busy', 1)
-  end
+  if subject[1] == 'uid' and not older then redis.call('HINCRBY', KEY.user .. author, 'busy', 1) end
   redis.call('ZADD', KEY.due, to_text(ms + JOB_GRACE_MS), job)
   redis.call('ZREM', KEY.parked, job)
   local fence = new_fence()

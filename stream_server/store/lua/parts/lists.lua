@@ -1,13 +1,10 @@
--- Lists of users. Needs the parts users and visibility; scripts that change members need jobs too.
 local MAX_LISTS, MAX_LIST_MEMBERS = 1000, 5000
 
 -- A list by its id, as text, or nil. Its texts are kept twice: as they are, and encoded for its JSON.
 local function find_list(id)
   local kept = redis.call('HMGET', KEY.list .. id, 'uid', 'private', 'name_json', 'description_json', 'members',
     'created')
-  if not kept[1] then
-    return nil
-  end
+  if not kept[1] then return nil end
   return {id = id, uid = kept[1], private = kept[2], name_json = kept[3], description_json = kept[4],
     members = tonumber(kept[5]), created = tonumber(kept[6])}
 end
@@ -25,11 +22,8 @@ end
 -- to be added (`joining`), refused if the list is full.
 local function find_owned_list(uid, id, param, joining)
   local list = find_visible_list(uid, id)
-  if not list then
-    return nil, refuse('NOT_FOUND list ' .. param)
-  elseif list.uid ~= uid then
-    return nil, refuse('NOT_YOURS list ' .. param)
-  end
+  if not list then return nil, refuse('NOT_FOUND list ' .. param) end
+  if list.uid ~= uid then return nil, refuse('NOT_YOURS list ' .. param) end
   local key = KEY.members .. id
   if joining and redis.call('ZCARD', key) >= MAX_LIST_MEMBERS and not redis.call('ZSCORE', key, joining) then
     return nil, refuse('TOO_MANY members ' .. param)
@@ -53,39 +47,26 @@ local function list_audience(list, user)
   return 'users:' .. list.uid .. (both and ',' .. user.id or '')
 end
 
--- Adds the user to the list. Returns the position and the fence of the merge job, or nil for a member.
-local function add_list_member(list, user, ms, seq, n)
-  if redis.call('ZSCORE', KEY.members .. list.id, user.id) then
-    return nil
-  end
-  list.members = list.members + 1
-  local position = append_entry('list_add', list_audience(list, user), list_body(list, user), ms, seq, n)
-  redis.call('ZADD', KEY.members .. list.id, to_text(ms), user.id)
-  redis.call('ZADD', KEY.listed .. user.id, to_text(ms), list.id)
-  redis.call('HINCRBY', KEY.list .. list.id, 'members', 1)
-  local job = 'list-' .. list.id .. '-' .. user.id
-  return position, enqueue_job(job, 'merge', ms, 'owner', list.id, 'author', user.id)
+-- Adds the user to the list (`kind` is 'list_add') or removes the user ('list_remove'). Returns the position and the
+-- fence of the timeline's job, or nil if nothing changes. `left` counts a removal, so that a status on its way to the
+-- list is checked again.
+local function change_list_member(kind, list, user, ms, seq, n)
+  local joins = not redis.call('ZSCORE', KEY.members .. list.id, user.id)
+  if joins ~= (kind == 'list_add') then return nil end
+  local by = joins and 1 or -1
+  list.members = list.members + by
+  local position, now = append_entry(kind, list_audience(list, user), list_body(list, user), ms, seq, n)
+  set_member(KEY.members .. list.id, user.id, joins and now)
+  set_member(KEY.listed .. user.id, list.id, joins and now)
+  redis.call('HINCRBY', KEY.list .. list.id, 'members', by)
+  if not joins then redis.call('HINCRBY', KEY.user .. user.id, 'left', 1) end
+  local job, mode = 'list-' .. list.id .. '-' .. user.id, joins and 'merge' or 'remove'
+  return position, enqueue_job(job, mode, ms, 'owner', list.id, 'author', user.id)
 end
 
--- Removes the user from the list. Returns the same as add_list_member. `left` counts it, so that a status on its way to
--- the list is checked again.
-local function remove_list_member(list, user, ms, seq, n)
-  if not redis.call('ZSCORE', KEY.members .. list.id, user.id) then
-    return nil
-  end
-  list.members = list.members - 1
-  local position = append_entry('list_remove', list_audience(list, user), list_body(list, user), ms, seq, n)
-  redis.call('ZREM', KEY.members .. list.id, user.id)
-  redis.call('ZREM', KEY.listed .. user.id, list.id)
-  redis.call('HINCRBY', KEY.list .. list.id, 'members', -1)
-  redis.call('HINCRBY', KEY.user .. user.id, 'left', 1)
-  local job = 'list-' .. list.id .. '-' .. user.id
-  return position, enqueue_job(job, 'remove', ms, 'owner', list.id, 'author', user.id)
-end
-
--- Adds a user to a list, or removes them, in a step that may have made another entry. `change` is add_list_member or
--- remove_list_member. Returns the position of the step's first entry, and the fence of the list's job ('' for none).
-local function change_list_too(change, list, user, position)
-  local changed, fence = change(list, user, next_position())
+-- The same in a step that may have made another entry. Returns the position of the step's first entry, and the fence of
+-- the list's job ('' for none).
+local function change_list_too(kind, list, user, position)
+  local changed, fence = change_list_member(kind, list, user, next_position())
   return position == 'unchanged' and changed or position, fence or ''
 end

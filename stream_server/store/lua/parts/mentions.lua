@@ -1,5 +1,3 @@
--- Mentions in a text. Needs the part visibility.
-
 -- Finds the mentioned users. A user whom the author may not see is not found, because the id would reveal them.
 -- ARGV[at] is the number of mentions. Behind it stand their logins in lower case, then the JSON of the text's entities
 -- in one piece more than there are mentions. Returns the JSON with the ids between the pieces, the ids without
@@ -9,9 +7,7 @@ local function resolve_mentions(author, at)
   local pieces, ids, known = {ARGV[at + most + 1]}, {}, {}
   for i = 1, most do
     local id = redis.call('HGET', KEY.logins, ARGV[at + i])
-    if id and not can_see_user(author, id) then
-      id = nil
-    end
+    if id and not can_see_user(author, id) then id = nil end
     if id and not known[id] then
       known[id] = true
       ids[#ids + 1] = id

@@ -1,5 +1,5 @@
--- The subject of a notification as its receiver may see it, as JSON members behind the source. The live entry and the
--- page use the same. nil if the receiver may not see it. Needs the parts visibility and statuses.
+-- The subject (status, comment) of a notification as JSON members, or nil if the receiver may not see the subject. The
+-- log entry of the notification and the page of notifications both contain these members, after the source.
 
 local function status_subject_json(receiver, id)
   local json = find_visible_json(receiver, id, VISIBLE)
@@ -11,9 +11,7 @@ end
 local function comment_subject_json(receiver, id)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json')
   local row = kept[1] and find_status(kept[2])
-  if not row or status_visibility(receiver, kept[1], row.group) < VISIBLE then
-    return nil
-  end
+  if not row or status_visibility(receiver, kept[1], row.group) < VISIBLE then return nil end
   local status = visible_status_json(receiver, row, ON_REQUEST)
   return status and ',"status":' .. status .. ',"comment":' .. kept[3]
 end

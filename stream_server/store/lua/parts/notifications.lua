@@ -1,6 +1,5 @@
 -- Notifications: a sorted set of `<kind>:<source>:<subject>`, so a repetition is found and an undo can remove it. The
 -- subject is the id of a status, of a comment (`c<id>` if the comment mentions the receiver), or empty.
--- Needs the parts users and visibility; reading needs the part notification_subjects too.
 
 -- `more` is the subject as JSON members or ''; `read` is 'true' or 'false'.
 local function notification_json(id, kind, source, more, ms, read)
@@ -35,23 +34,12 @@ end
 -- deleted or hidden, or if the receiver wants no notifications from the source.
 local function visible_notification(receiver, name)
   local kind, source, subject = name:match('^(%l+):(%d+):(.*)$')
-  if not wants_notifications_from(receiver, source) then
-    return nil
-  end
-  if subject == '' then
-    return source, kind, ''
-  end
+  if not wants_notifications_from(receiver, source) then return nil end
+  if subject == '' then return source, kind, '' end
   local comment = kind == 'comment' and subject or subject:match('^c(%d+)$')
-  local more
-  if comment then
-    more = comment_subject_json(receiver, comment)
-  else
-    more = status_subject_json(receiver, subject)
-  end
-  if not more then
-    return nil
-  end
-  return source, kind, more
+  local more = comment and comment_subject_json(receiver, comment)
+  if not comment then more = status_subject_json(receiver, subject) end
+  if more then return source, kind, more end
 end
 
 local function get_read_mark(receiver)
@@ -67,12 +55,8 @@ local function count_unread(receiver, mark)
   local names = redis.call('ZRANGE', key, '+inf', '(' .. mark, 'BYSCORE', 'REV', 'LIMIT', 0, MAX_EXACT_UNREAD)
   local shown = 0
   for _, name in ipairs(names) do
-    if visible_notification(receiver, name) then
-      shown = shown + 1
-    end
+    if visible_notification(receiver, name) then shown = shown + 1 end
   end
-  if #names < MAX_EXACT_UNREAD then
-    return shown
-  end
+  if #names < MAX_EXACT_UNREAD then return shown end
   return shown + redis.call('ZCOUNT', key, '(' .. mark, '+inf') - MAX_EXACT_UNREAD
 end

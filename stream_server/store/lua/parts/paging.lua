@@ -8,12 +8,8 @@ local PAGE_MAX, PAGE_SKIP = tonumber(ARGV[7]), tonumber(ARGV[8])
 local SCAN_BATCH, SCAN_MAX = 64, 1024
 
 local function is_after_start(score, member)
-  if PAGE_AFTER_MEMBER == '' or tonumber(score) ~= tonumber(PAGE_AFTER_SCORE) then
-    return true
-  end
-  if PAGE_DIRECTION == 'before' then
-    return member < PAGE_AFTER_MEMBER
-  end
+  if PAGE_AFTER_MEMBER == '' or tonumber(score) ~= tonumber(PAGE_AFTER_SCORE) then return true end
+  if PAGE_DIRECTION == 'before' then return member < PAGE_AFTER_MEMBER end
   return member > PAGE_AFTER_MEMBER
 end
 
@@ -28,20 +24,13 @@ end
 -- Reads by rank if possible, because equal scores cost nothing then. Otherwise by score, and is_after_start skips equal
 -- scores.
 local function read_batch(rank, offset)
+  local down = PAGE_DIRECTION == 'before'
   if rank then
-    local from = to_text(rank + 1 + offset)
-    local upto = to_text(rank + offset + SCAN_BATCH)
-    if PAGE_DIRECTION == 'before' then
-      return redis.call('ZRANGE', PAGE_KEY, from, upto, 'REV', 'WITHSCORES')
-    end
-    return redis.call('ZRANGE', PAGE_KEY, from, upto, 'WITHSCORES')
-  elseif PAGE_DIRECTION == 'before' then
-    return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '-inf', 'BYSCORE', 'REV', 'LIMIT', to_text(offset),
-      SCAN_BATCH,
-      'WITHSCORES')
+    local from, upto = to_text(rank + 1 + offset), to_text(rank + offset + SCAN_BATCH)
+    return redis.call(down and 'ZREVRANGE' or 'ZRANGE', PAGE_KEY, from, upto, 'WITHSCORES')
   end
-  return redis.call('ZRANGE', PAGE_KEY, PAGE_AFTER_SCORE, '+inf', 'BYSCORE', 'LIMIT', to_text(offset), SCAN_BATCH,
-    'WITHSCORES')
+  local command, limit = down and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', down and '-inf' or '+inf'
+  return redis.call(command, PAGE_KEY, PAGE_AFTER_SCORE, limit, 'WITHSCORES', 'LIMIT', to_text(offset), SCAN_BATCH)
 end
 
 -- Up to PAGE_MAX results of `pick(member, score)`, as {score, member, result, …}, and the position where the search
@@ -59,14 +48,10 @@ local function read_page(pick)
         found[#found + 1] = score
         found[#found + 1] = member
         found[#found + 1] = made
-        if #found >= 3 * PAGE_MAX then
-          return {found, {}}
-        end
+        if #found >= 3 * PAGE_MAX then return {found, {}} end
       end
     end
-    if #batch < 2 * SCAN_BATCH then
-      return {found, {}}
-    end
+    if #batch < 2 * SCAN_BATCH then return {found, {}} end
     offset = offset + SCAN_BATCH
     if offset >= SCAN_MAX then
       return {found, {batch[#batch], batch[#batch - 1], to_text(PAGE_SKIP - skipped)}}

@@ -1,5 +1,3 @@
--- Likes and comments of users on statuses. Needs the parts users, visibility and statuses.
-
 -- A status to which this user may react; or nil and the refusal. The user must see it, and must be a member if it
 -- stands in a group, even if it is the user's own.
 local function find_reactable_status(uid, id)
@@ -14,14 +12,10 @@ end
 
 -- The audience of a user's reaction to a status.
 local function reaction_audience(actor, row)
-  if row.group ~= '' then
-    return 'group:' .. row.group
-  end
+  if row.group ~= '' then return 'group:' .. row.group end
   local hidden_actor = is_protected(actor)
   local hidden_author = is_protected(row.uid)
-  if hidden_actor and hidden_author and actor ~= row.uid then
-    return 'users:' .. actor .. ',' .. row.uid
-  end
+  if hidden_actor and hidden_author and actor ~= row.uid then return 'users:' .. actor .. ',' .. row.uid end
   return hidden_actor and 'followers:' .. actor or hidden_author and 'followers:' .. row.uid or PUBLIC
 end
 

@@ -1,10 +1,6 @@
 -- Two users: the source (ARGV 3) acts on the target (ARGV 4). A target who blocks the source or is suspended is refused
--- like an unknown one. Needs the parts users, visibility and actor.
+-- like an unknown one.
 local source, target = actor, nil
-if source.id == ARGV[4] then
-  return refuse('ONESELF id')
-end
+if source.id == ARGV[4] then return refuse('ONESELF id') end
 target = can_see_user(source.id, ARGV[4]) and find_user(ARGV[4])
-if not target then
-  return refuse('NOT_FOUND user id')
-end
+if not target then return refuse('NOT_FOUND user id') end

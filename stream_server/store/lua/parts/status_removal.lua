@@ -1,13 +1,11 @@
--- Deletes a status. The caller checks who may. Needs the parts users, visibility, statuses, notifications and jobs.
+-- Deletes a status. The caller has checked that the user may delete it.
 
 -- Withdraws the notifications that the status sent, because notifications are capped and must not be crowded out.
 local function withdraw_notifications_of(row, in_reply_to_uid, mentioned)
   for who in mentioned:gmatch('%S+') do
     withdraw_notification(who, 'mention', row.uid, row.id)
   end
-  if in_reply_to_uid then
-    withdraw_notification(in_reply_to_uid, 'reply', row.uid, row.id)
-  end
+  if in_reply_to_uid then withdraw_notification(in_reply_to_uid, 'reply', row.uid, row.id) end
   local author = row.origin and redis.call('HGET', KEY.status .. row.origin, 'uid')
   if author then
     withdraw_notification(author, row.wordless and 'repost' or 'quote', row.uid, row.id)
@@ -26,15 +24,11 @@ local function remove_status(row, ms, seq, n)
   redis.call('DEL', key)
   withdraw_notifications_of(row, kept[5], kept[3] or '')
   redis.call('ZREM', KEY.thread .. row.conversation, id)
-  if kept[2] then
-    redis.call('ZREM', KEY.replies .. kept[2], id)
-  end
+  if kept[2] then redis.call('ZREM', KEY.replies .. kept[2], id) end
   if row.origin and redis.call('EXISTS', KEY.status .. row.origin) == 1 then
     redis.call('HINCRBY', KEY.status .. row.origin, 'reposts', -1)
   end
-  if row.origin then
-    redis.call('ZREM', KEY.reposts .. row.origin, id)
-  end
+  if row.origin then redis.call('ZREM', KEY.reposts .. row.origin, id) end
   for who in (kept[3] or ''):gmatch('%S+') do
     redis.call('ZREM', KEY.mentions .. who, id)
   end

@@ -1,20 +1,12 @@
--- Suspends and reinstates users. Streams learn of it from the entry; everything else reads the user's hash in each
--- step. Needs no other part.
-
-local function suspension_body(uid)
-  return '{"wire":{"uid":"' .. uid .. '"}}'
-end
-
-local function suspend_user(uid, ms, seq, n)
-  local position = append_entry('suspend', AUDIENCE_NONE, suspension_body(uid), ms, seq, n)
-  redis.call('HSET', KEY.user .. uid, 'suspended', '1')
-  redis.call('ZADD', KEY.suspended, to_text(ms), uid)
-  return position
-end
-
-local function reinstate_user(uid, ms, seq, n)
-  local position = append_entry('reinstate', AUDIENCE_NONE, suspension_body(uid), ms, seq, n)
-  redis.call('HDEL', KEY.user .. uid, 'suspended')
-  redis.call('ZREM', KEY.suspended, uid)
+-- Suspends or reinstates a user. Streams read this from the log entry, requests from the user's hash. Returns the
+-- position.
+local function change_suspension(kind, uid, ms, seq, n)
+  local position, now = append_entry(kind, AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', ms, seq, n)
+  if kind == 'suspend' then
+    redis.call('HSET', KEY.user .. uid, 'suspended', '1')
+  else
+    redis.call('HDEL', KEY.user .. uid, 'suspended')
+  end
+  set_member(KEY.suspended, uid, kind == 'suspend' and now)
   return position
 end

@@ -1,4 +1,3 @@
--- Talks: direct messages among a fixed set of users. Needs the parts users and visibility.
 local MAX_UNREAD, MESSAGES_SEARCHED = 100, 64
 
 local function split_uids(people)
@@ -11,9 +10,7 @@ end
 
 -- A talk if this user takes part in it, or nil.
 local function find_own_talk(uid, id)
-  if not redis.call('ZSCORE', KEY.talks .. uid, id) then
-    return nil
-  end
+  if not redis.call('ZSCORE', KEY.talks .. uid, id) then return nil end
   local kept = redis.call('HMGET', KEY.talk .. id, 'people', 'name_json', 'created')
   return {id = id, people = split_uids(kept[1]), name_json = kept[2], created = tonumber(kept[3])}
 end
@@ -27,9 +24,7 @@ end
 local function last_visible_message_json(viewer, id)
   for _, message in ipairs(redis.call('ZRANGE', KEY.messages .. id, 0, MESSAGES_SEARCHED - 1, 'REV')) do
     local kept = redis.call('HMGET', KEY.message .. message, 'uid', 'json')
-    if message_visibility(viewer, kept[1]) >= ON_REQUEST then
-      return kept[2]
-    end
+    if message_visibility(viewer, kept[1]) >= ON_REQUEST then return kept[2] end
   end
   return nil
 end

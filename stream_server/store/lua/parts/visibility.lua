@@ -1,5 +1,5 @@
 -- The visibility rules. VISIBILITY_TABLE holds the answers of stream_server/events/visibility.py, one digit for each
--- set of facts. The rules stand only there. Needs no other part.
+-- set of facts. The rules stand only there.
 local OWN, FOLLOWER, BLOCKED, MUTED, SUSPENDED, PROTECTED, CLOSED, MEMBER, DIRECT, PARTY =
   1, 2, 4, 8, 16, 32, 64, 128, 256, 512
 local HIDDEN, ON_REQUEST, VISIBLE = 0, 1, 2
@@ -13,9 +13,7 @@ end
 local function relation_facts(viewer, author)
   local name = viewer .. ' ' .. author
   local bits = known_facts[name]
-  if bits then
-    return bits
-  end
+  if bits then return bits end
   bits = 0
   local standing = redis.call('HMGET', KEY.user .. author, 'suspended', 'protected')
   if standing[1] == '1' then bits = bits + SUSPENDED end
@@ -35,9 +33,7 @@ end
 
 -- The facts of a group ('' for none). A deleted group is closed to all.
 local function group_facts(viewer, group)
-  if group == '' then
-    return 0
-  end
+  if group == '' then return 0 end
   local kind = redis.call('HGET', KEY.group .. group, 'kind')
   local member = redis.call('ZSCORE', KEY.joined .. group, viewer)
   return ((not kind or kind == 'private') and CLOSED or 0) + (member and MEMBER or 0)
@@ -55,21 +51,15 @@ end
 -- Whether a viewer may see a user's card: unless the user blocks the viewer or is suspended.
 local function can_see_user(viewer, uid)
   local standing = redis.call('HMGET', KEY.user .. uid, 'id', 'suspended')
-  if not standing[1] or standing[2] == '1' then
-    return false
-  end
+  if not standing[1] or standing[2] == '1' then return false end
   return not redis.call('ZSCORE', KEY.blockers .. viewer, uid)
 end
 
 -- The refusal if the viewer may not see one of two users, or if they are the same; or nil.
 local function refuse_unless_two_visible(viewer, one, other)
-  if not can_see_user(viewer, one) then
-    return refuse('NOT_FOUND user id')
-  elseif one == other then
-    return refuse('ONESELF other')
-  elseif not can_see_user(viewer, other) then
-    return refuse('NOT_FOUND user other')
-  end
+  if not can_see_user(viewer, one) then return refuse('NOT_FOUND user id') end
+  if one == other then return refuse('ONESELF other') end
+  if not can_see_user(viewer, other) then return refuse('NOT_FOUND user other') end
 end
 
 -- Whether a user may contact another: can see them, and does not block them.

@@ -9,8 +9,6 @@ from filters.event import Event
 
 
 class Shouting(Filter):
-    """Well behaved, but costly."""
-
     name: ClassVar[str] = "shouting"
     role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "A word in capital letters."

@@ -14,7 +14,6 @@ class Crlf(Lines):
     """Splits bytes at CR LF only. An empty line is an empty message."""
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """Return the messages that are now complete."""
         *lines, self._rest = (self._rest + chunk).split(b"\r\n")
         for line in lines:
             assert b"\n" not in line
@@ -22,23 +21,18 @@ class Crlf(Lines):
 
 
 class Listener(Consumer):
-    """Collects messages in order; ``signs`` counts the heartbeats."""
-
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         super().__init__(response, "ndjson")
         self.parser = Crlf()
 
     @property
     def tweets(self) -> list[dict[str, Any]]:
-        """The messages that have a Tweet."""
         return [message for message in self.messages if "data" in message]
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the Tweets."""
         return [message["data"]["text"] for message in self.tweets]
 
     @property
-    def signs(self) -> int:
-        """The number of heartbeats."""
+    def heartbeats(self) -> int:
         return self.messages.count({})

@@ -6,7 +6,6 @@ EMPTY: dict[str, Any] = {"mentions": [], "hashtags": [], "cashtags": [], "urls":
 
 
 def status(**more: Any) -> dict[str, Any]:
-    """Return a status with these members."""
     made: dict[str, Any] = {
         "id": "10", "uid": "2", "login": "ada", "message": "tea", "posted": "2026-11-21T22:00:00.000Z",
         "location": None, "place": None, "lang": "en", "entities": EMPTY, "in_reply_to": None,

@@ -4,16 +4,14 @@ from stream_server.web.dialects.status_text import StatusText, place_id, status_
 from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 
-def test_a_status_says_its_words() -> None:
-    """A quote has its own text, and so has a repost whose original is gone."""
+def test_a_status_and_a_quote_have_their_own_text() -> None:
     found = EMPTY | {"hashtags": [{"text": "tea", "indices": [0, 4]}]}
     assert status_text(status(message="#tea", entities=found)) == StatusText("#tea", found)
     assert status_text(status(message="#tea", entities=found, original=status())) == StatusText("#tea", found)
     assert status_text(status(message="", original=None)) == StatusText("", EMPTY)
 
 
-def test_a_repost_says_its_originals_words() -> None:
-    """The text begins with the mention of the original's author; all indices are shifted."""
+def test_a_repost_has_the_text_of_its_original_behind_rt() -> None:
     found = {
         "mentions": [{"login": "cid", "id": "4", "indices": [2, 6]}],
         "hashtags": [{"text": "tea", "indices": [7, 11]}],
@@ -29,8 +27,7 @@ def test_a_repost_says_its_originals_words() -> None:
     assert found["hashtags"] == [{"text": "tea", "indices": [7, 11]}]
 
 
-def test_places_that_are_written_alike_are_one() -> None:
-    """Equal places have equal ids, different places have different ids."""
+def test_equal_places_have_equal_ids() -> None:
     tea = {"name": "Tea", "country": "GB", "box": [0.0, 1.0, 2.0, 3.0]}
     assert place_id(tea) == place_id(dict(reversed(tea.items())))
     others = [place_id({**tea, name: value}) for name, value in (("name", "tea"), ("country", None), ("box", None))]

@@ -20,7 +20,6 @@ COUNTED = select_v1_framing(V1FramingOptions("filter", delimited=True, stall_war
 
 
 def entry(kind: str, wire: dict[str, Any]) -> Entry:
-    """Return a log entry."""
     return Entry(AT, kind, "public", json.dumps({"wire": wire}).encode())
 
 
@@ -28,8 +27,7 @@ POST = entry("post", {"status": status(message="tea\r\nfor 😍 &\u2028two")})
 DELETE = entry("delete", {"status": {"id": "10", "uid": "2", "deleted": True}})
 
 
-def test_a_message_is_one_line_that_ends_as_v1_says() -> None:
-    """Clients split at CR LF, some at every carriage return."""
+def test_a_message_is_one_line_that_ends_with_crlf() -> None:
     made = encode_plain(POST, None)
     assert made.endswith(b"}\r\n")
     assert made.count(b"\r") == 1
@@ -43,21 +41,16 @@ def test_a_message_is_one_line_that_ends_as_v1_says() -> None:
 
 
 @pytest.mark.parametrize("one", [POST, DELETE])
-def test_a_length_counts_the_bytes_and_the_end(one: Entry) -> None:
-    """A line with the number precedes exactly that many bytes."""
+def test_a_length_counts_the_bytes_with_the_line_end(one: Entry) -> None:
     length, _, rest = encode_delimited(one, None).partition(b"\r\n")
     assert rest == encode_plain(one, None)
     assert int(length) == len(rest)
 
 
 @pytest.mark.parametrize("kind", ["like", "follow", "comment"])
-def test_other_kinds_have_no_words(kind: str) -> None:
-    """Kinds that public v1.1 streams never sent give no bytes."""
-    assert (
-        encode_plain(entry(kind, {"status": status()}), None)
-        == encode_delimited(entry(kind, {"status": status()}), None)
-        == b""
-    )
+def test_other_kinds_give_no_bytes(kind: str) -> None:
+    one = entry(kind, {"status": status()})
+    assert encode_plain(one, None) == encode_delimited(one, None) == b""
 
 
 @pytest.mark.parametrize(
@@ -71,15 +64,13 @@ def test_other_kinds_have_no_words(kind: str) -> None:
         {},
     ],
 )
-def test_what_is_no_status_of_ours_is_passed_over(wire: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    """An entry with an incomplete status is logged and sent to no client, and breaks no stream."""
+def test_an_incomplete_status_is_logged_and_skipped(wire: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     assert encode_plain(Entry(AT, "post", "public", json.dumps({"wire": wire or {"x": 1}}).encode()), None) == b""
     assert AT.cursor in caplog.text
 
 
 @pytest.mark.parametrize("made", [PLAIN, COUNTED])
-def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
-    """The hello is one too, because it flushes the response head. No length precedes it."""
+def test_heartbeat_and_hello_are_a_blank_line(made: Any) -> None:
     assert made.encode_control(messages.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
     assert made.encode_control(messages.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
 
@@ -97,42 +88,38 @@ def test_a_blank_line_is_a_sign_of_life(made: Any) -> None:
         (disconnect.DisconnectReason("unheard_of", "Who knows.", None), 10),
     ],
 )
-def test_the_last_message_says_why(why: disconnect.DisconnectReason, code: int) -> None:
-    """It has v1.1's code and the name of the stream."""
-    told = json.loads(PLAIN.encode_control(messages.goodbye_message(AT, NOW_MS, why)))
-    assert told == {"disconnect": {"code": code, "stream_name": "filter", "reason": why.text}}
+def test_a_disconnect_message_has_code_and_stream_name(why: disconnect.DisconnectReason, code: int) -> None:
+    message = json.loads(PLAIN.encode_control(messages.goodbye_message(AT, NOW_MS, why)))
+    assert message == {"disconnect": {"code": code, "stream_name": "filter", "reason": why.text}}
 
 
-def test_every_reason_of_ours_has_a_number() -> None:
-    """A new goodbye code must not become the general exception unnoticed."""
+def test_every_disconnect_reason_has_its_own_code() -> None:
     ours = [one.code for one in vars(disconnect).values() if isinstance(one, disconnect.DisconnectReason)]
     assert len(ours) > 5
     for code in ours:
-        told = json.loads(
-            PLAIN.encode_control(messages.goodbye_message(AT, NOW_MS, disconnect.DisconnectReason(code, "", None)))
-        )
-        assert told["disconnect"]["code"] != 10, code
+        goodbye = messages.goodbye_message(AT, NOW_MS, disconnect.DisconnectReason(code, "", None))
+        message = json.loads(PLAIN.encode_control(goodbye))
+        assert message["disconnect"]["code"] != 10, code
 
 
 @pytest.mark.parametrize(("missed", "number"), [(5, 5), (None, 0)])
-def test_what_is_lost_is_a_limit(missed: int | None, number: int) -> None:
-    """It has the number of this gap, or 0 if it is unknown."""
-    told = json.loads(PLAIN.encode_control(messages.gap_message(Gap("c", AT, "trimmed", missed), NOW_MS)))
-    assert told == {"limit": {"track": number, "timestamp_ms": "1795197600005"}}
+def test_a_gap_is_a_limit_message(missed: int | None, number: int) -> None:
+    message = json.loads(PLAIN.encode_control(messages.gap_message(Gap("c", AT, "trimmed", missed), NOW_MS)))
+    assert message == {"limit": {"track": number, "timestamp_ms": "1795197600005"}}
 
 
-def test_warnings_are_for_those_who_ask() -> None:
-    """The code is in capitals; a length precedes the warning if the client wants lengths."""
+def test_warnings_are_sent_on_request_only() -> None:
     body = b'{"kind":"warning","code":"falling_behind","percent":60}'
     warning = ControlMessage("warning", AT.cursor, body)
     assert PLAIN.encode_control(warning) == b""
-    length, _, told = COUNTED.encode_control(warning).partition(b"\r\n")
-    assert int(length) == len(told)
-    assert json.loads(told) == {"warning": {"code": "FALLING_BEHIND", "message": "Falling behind", "percent_full": 60}}
+    length, _, message = COUNTED.encode_control(warning).partition(b"\r\n")
+    assert int(length) == len(message)
+    assert json.loads(message) == {
+        "warning": {"code": "FALLING_BEHIND", "message": "Falling behind", "percent_full": 60}
+    }
 
 
-def test_equal_manners_share_their_bytes() -> None:
-    """Equal options give one framing. All framings with lengths share bytes, and all without."""
+def test_equal_options_share_their_encoded_bytes() -> None:
     assert select_v1_framing(V1FramingOptions("filter")) is PLAIN
     assert select_v1_framing(V1FramingOptions("sample")).encode_entry is PLAIN.encode_entry
     assert select_v1_framing(V1FramingOptions("filter", chunked=False)).wrap(b"x") == b"x"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.web.dialects.v1_oauth import find_token
+from stream_server.web.dialects.v1_parameters import find_token
 
 HEADER = 'OAuth realm="x", oauth_consumer_key="k%20k", oauth_token="a.b-c_d", oauth_signature="s%3D"'
 
@@ -20,13 +20,11 @@ HEADER = 'OAuth realm="x", oauth_consumer_key="k%20k", oauth_token="a.b-c_d", oa
         "bearer  a.b-c_d ",
     ],
 )
-def test_a_header_holds_it(authorization: str) -> None:
-    """In the header, quoted and percent-encoded, in any order; a bearer token is accepted too."""
+def test_the_token_is_found_in_the_header(authorization: str) -> None:
     assert find_token(authorization, {}) == "a.b-c_d"
 
 
-def test_without_a_header_the_parameters_hold_it() -> None:
-    """In the decoded parameters of a form or a query."""
+def test_without_a_header_the_token_is_found_in_the_parameters() -> None:
     assert find_token("", {"oauth_token": "a.b-c_d", "track": "tea"}) == "a.b-c_d"
 
 
@@ -44,12 +42,11 @@ def test_without_a_header_the_parameters_hold_it() -> None:
         ("a.b-c_d", {}),
     ],
 )
-def test_elsewhere_there_is_none(authorization: str, parameters: dict[str, str]) -> None:
+def test_no_token_is_found_elsewhere(authorization: str, parameters: dict[str, str]) -> None:
     """A parameter does not replace the token of a header without one."""
     assert find_token(authorization, parameters) is None
 
 
-def test_a_long_header_costs_little() -> None:
-    """The worst header of the largest size is parsed quickly."""
+def test_the_worst_long_header_is_parsed_quickly() -> None:
     for worst in (" " * 8000, 'a="' * 2700, "a" * 8000, "a = " * 2000):
         assert find_token("OAuth " + worst, {}) is None

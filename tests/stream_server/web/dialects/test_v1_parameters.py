@@ -8,27 +8,24 @@ from stream_server.web.dialects.v1_parameters import common_filters, excludes_al
 
 def refused(asked: dict[str, str]) -> tuple[int, str, str | None]:
     """Return status, message and parameter of the error for these filters."""
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as error:
         read_predicates(asked)
-    return told.value.status, told.value.message, told.value.param
+    return error.value.status, error.value.message, error.value.param
 
 
-def test_predicates_are_passed_on() -> None:
-    """Values stay unchanged; parameters of other protocols are ignored."""
+def test_predicates_stay_unchanged_and_other_parameters_are_ignored() -> None:
     asked = {"track": "tea, coffee", "follow": "1, 2", "locations": "-122.75,36.8,-121.75,37.8"}
     others = {"stall_warning": "True", "partitions": "0", "firehose": "true", "kinds": "like", "rule": "tea"}
     assert read_predicates(asked | others) == asked
 
 
-def test_something_must_be_asked_for() -> None:
-    """The message is Twitter's."""
-    told = "No filter parameters found. Expect at least one parameter: follow track locations"
-    assert refused({"language": "en"}) == (406, told, None)
+def test_a_request_without_predicates_is_refused_with_twitters_text() -> None:
+    error = "No filter parameters found. Expect at least one parameter: follow track locations"
+    assert refused({"language": "en"}) == (406, error, None)
 
 
 @pytest.mark.parametrize("ids", ["@me", "ada", "1,x", "1;2", "+1", "٣"])
-def test_people_are_followed_by_number(ids: str) -> None:
-    """`@me` is invalid, because these streams do not depend on the caller."""
+def test_follow_takes_user_ids_only(ids: str) -> None:
     assert refused({"follow": ids})[::2] == (406, "follow")
 
 
@@ -44,8 +41,8 @@ def test_people_are_followed_by_number(ids: str) -> None:
         "0,0,1,1,170,-20,-170,20",
     ],
 )
-def test_a_box_begins_in_the_south_west(box: str) -> None:
-    """A box cannot cross longitude 180; a client needs two boxes."""
+def test_a_box_must_begin_in_the_south_west(box: str) -> None:
+    """A box cannot cross longitude 180: a client needs two boxes."""
     status, message, param = refused({"locations": box})
     bad = ", ".join(box.split(",")[-4:])
     assert (status, param) == (406, "locations")
@@ -53,59 +50,50 @@ def test_a_box_begins_in_the_south_west(box: str) -> None:
 
 
 @pytest.mark.parametrize("box", ["-181,0,0,1", "0,-91,1,0", "0,0,180.5,1", "0, 0, 1, 90.1"])
-def test_a_box_is_on_the_globe(box: str) -> None:
-    """The message is Twitter's."""
-    told = ", ".join(number.strip() for number in box.split(","))
-    assert refused({"locations": box}) == (406, f"Latitude/longitude are not valid: {told}", "locations")
+def test_a_box_outside_the_globe_is_refused(box: str) -> None:
+    error = ", ".join(number.strip() for number in box.split(","))
+    assert refused({"locations": box}) == (406, f"Latitude/longitude are not valid: {error}", "locations")
 
 
 @pytest.mark.parametrize("box", ["1,2,3", "a,b,c,d", "1,2,3,4,5", ",".join(["9,9,1,1"] * 26)])
-def test_what_is_no_list_of_boxes_is_left_to_the_filter(box: str) -> None:
-    """The filter `locations` reports these errors, and counts the numbers before it parses them."""
+def test_other_invalid_boxes_are_left_to_the_filter(box: str) -> None:
     assert read_predicates({"locations": box}) == {"locations": box}
 
 
-def test_all_streams_narrow_alike() -> None:
-    """Every stream has posts and deletes only, in the requested languages."""
+def test_every_stream_has_posts_and_deletes_in_the_requested_languages() -> None:
     assert common_filters({"track": "tea"}) == {"kinds": "post,delete"}
     assert common_filters({"language": "en,de"}) == {"kinds": "post,delete", "language": "en,de"}
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("150000", 150_000), ("-1", -1), ("-150000", -150_000)])
-def test_a_count_has_bounds(text: str, number: int) -> None:
-    """The largest and the smallest count are valid."""
+def test_the_largest_and_smallest_counts_are_accepted(text: str, number: int) -> None:
     assert read_count({"count": text}, {"stream", "firehose"}) == number
 
 
-def test_without_a_count_none_is_needed() -> None:
-    """Without `count` there is no backfill, and no scope is necessary."""
+def test_without_a_count_there_is_no_backfill() -> None:
     assert read_count({}, {"stream"}) == 0
 
 
 @pytest.mark.parametrize("text", ["0", "150001", "-150001", "ten", "1.5", "+5", "99999999999999999999", "٣"])
 def test_a_count_out_of_bounds_is_refused(text: str) -> None:
-    """The error names `count`, which makes its status 416."""
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as error:
         read_count({"count": text}, {"stream", "firehose"})
-    assert told.value.param == "count"
+    assert error.value.param == "count"
 
 
-def test_a_count_needs_a_scope() -> None:
-    """It needs the scope `firehose`."""
-    with pytest.raises(ApiError) as told:
+def test_a_count_needs_the_scope_firehose() -> None:
+    with pytest.raises(ApiError) as error:
         read_count({"count": "5"}, {"stream"})
-    assert told.value.param == "count"
+    assert error.value.param == "count"
 
 
 @pytest.mark.parametrize(("text", "better"), [("none", False), ("LOW", False), ("medium", True)])
-def test_levels(text: str, better: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """All statuses have the level `low`."""
+def test_only_levels_above_low_exclude_all_statuses(text: str, better: bool) -> None:  # noqa: FBT001 - a parameter of the test
     assert excludes_all_statuses({"filter_level": text}) is better
     assert excludes_all_statuses({}) is False
 
 
 def test_an_unknown_level_is_refused() -> None:
-    """The error names `filter_level`."""
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as error:
         excludes_all_statuses({"filter_level": "high"})
-    assert (told.value.status, told.value.param) == (406, "filter_level")
+    assert (error.value.status, error.value.param) == (406, "filter_level")

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
-from stream_server.web.dialects.v1_status import render_delete, render_tweet
-from stream_server.web.dialects.v1_user import format_timestamp, render_user
+from stream_server.web.dialects.v1_status import format_timestamp, render_delete, render_tweet, render_user
 from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 ADA = AuthorSnapshot(
@@ -16,29 +15,25 @@ ADA = AuthorSnapshot(
 BOB = AuthorSnapshot(id="3", login="bob", name="Bob", followers=70)
 
 
-def told(author: AuthorSnapshot | None = ADA, **more: Any) -> dict[str, Any]:
-    """Return a status of the native API in v1.1 format."""
+def rendered(author: AuthorSnapshot | None = ADA, **more: Any) -> dict[str, Any]:
     return render_tweet(status(**more), EntryFacts(author=author))
 
 
-def test_ids_are_numbers_and_texts() -> None:
-    """Ids are present in both forms, for clients whose numbers are doubles."""
-    made = told(id="1800000000000", uid="2")
+def test_ids_are_numbers_and_strings() -> None:
+    made = rendered(id="1800000000000", uid="2")
     assert (made["id"], made["id_str"]) == (1_800_000_000_000, "1800000000000")
     assert (made["user"]["id"], made["user"]["id_str"]) == (2, "2")
 
 
-def test_times_are_twitters() -> None:
-    """Times are in English and in UTC, and once more in milliseconds."""
-    made = told(posted="2008-08-27T13:08:45.123Z")
+def test_times_have_the_format_of_twitter() -> None:
+    made = rendered(posted="2008-08-27T13:08:45.123Z")
     assert made["created_at"] == made["user"]["created_at"] == "Wed Aug 27 13:08:45 +0000 2008"
     assert made["timestamp_ms"] == "1219842525123"
     assert format_timestamp(0) == "Thu Jan 01 00:00:00 +0000 1970"
 
 
-def test_the_author_is_as_at_the_time() -> None:
-    """The author comes from the facts of the entry."""
-    made = told()["user"]
+def test_the_author_is_as_of_posting() -> None:
+    made = rendered()["user"]
     assert {name: made[name] for name in ("name", "screen_name", "description", "location", "url", "lang")} == {
         "name": "Ada L", "screen_name": "ada", "description": "see tea.com and more", "location": "London",
         "url": "https://www.ada.example/", "lang": "en-GB",
@@ -50,16 +45,14 @@ def test_the_author_is_as_at_the_time() -> None:
     assert (found["url"], found["indices"]) == ("tea.com", [4, 11])
 
 
-def test_an_author_of_whom_nothing_is_known() -> None:
-    """Old entries have no facts: the status gives the login, and the id the sign-up time."""
-    made = told(author=None, uid=str(4096 * 86_400_000))["user"]
+def test_an_unknown_author_has_login_and_sign_up_time_only() -> None:
+    made = rendered(author=None, uid=str(4096 * 86_400_000))["user"]
     assert (made["name"], made["screen_name"], made["followers_count"]) == ("ada", "ada", 0)
     assert (made["description"], made["location"], made["url"]) == ("", "", None)
     assert made["created_at"] == "Tue Jan 02 00:00:00 +0000 2024"
 
 
-def test_answering_is_always_said() -> None:
-    """All five reply members are always present, because clients recognise a status by them."""
+def test_the_five_reply_members_are_always_present() -> None:
     names = ("status_id", "status_id_str", "user_id", "user_id_str", "screen_name")
     mention = {"login": "bob", "id": "3", "indices": [1, 5]}
 
@@ -77,9 +70,10 @@ def test_answering_is_always_said() -> None:
     assert answer(message="a@bob hi", entities=entities) == [None] * 5
 
 
-def test_where_it_was() -> None:
-    """`coordinates` has the longitude first, `geo` the latitude; a box begins in the south-west."""
-    made = told(location={"lon": 1.5, "lat": 2.5}, place={"name": "Tea", "country": "gb", "box": [0.0, 1.0, 2.0, 3.0]})
+def test_points_and_places() -> None:
+    made = rendered(
+        location={"lon": 1.5, "lat": 2.5}, place={"name": "Tea", "country": "gb", "box": [0.0, 1.0, 2.0, 3.0]}
+    )
     assert made["coordinates"] == {"type": "Point", "coordinates": [1.5, 2.5]}
     assert made["geo"] == {"type": "Point", "coordinates": [2.5, 1.5]}
     place = made["place"]
@@ -87,19 +81,18 @@ def test_where_it_was() -> None:
     assert place["bounding_box"] == {
         "type": "Polygon", "coordinates": [[[0.0, 1.0], [2.0, 1.0], [2.0, 3.0], [0.0, 3.0]]],
     }  # fmt: skip
-    assert told(place={"name": "Tea"})["place"]["bounding_box"] is None
-    assert [told()[name] for name in ("coordinates", "geo", "place")] == [None] * 3
+    assert rendered(place={"name": "Tea"})["place"]["bounding_box"] is None
+    assert [rendered()[name] for name in ("coordinates", "geo", "place")] == [None] * 3
 
 
-def test_entities_are_twitters() -> None:
-    """Cashtags are symbols; mentions of unknown logins are left out."""
+def test_entities_have_the_names_of_twitter() -> None:
     found = {
         "mentions": [{"login": "bob", "id": "3", "indices": [0, 4]}, {"login": "nobody", "indices": [5, 12]}],
         "hashtags": [{"text": "tea", "indices": [13, 17]}],
         "cashtags": [{"text": "TEA", "indices": [18, 22]}],
         "urls": [{"url": "a.co", "display_url": "a.co", "expanded_url": "http://a.co", "indices": [23, 27]}],
     }  # fmt: skip
-    made = told(message="@bob @nobody #tea $TEA a.co", entities=found)
+    made = rendered(message="@bob @nobody #tea $TEA a.co", entities=found)
     assert made["entities"] == {
         "hashtags": found["hashtags"],
         "symbols": found["cashtags"],
@@ -107,33 +100,31 @@ def test_entities_are_twitters() -> None:
         "user_mentions": [{"screen_name": "bob", "name": "bob", "id": 3, "id_str": "3", "indices": [0, 4]}],
     }
     assert made["possibly_sensitive"] is False
-    assert "possibly_sensitive" not in told()
+    assert "possibly_sensitive" not in rendered()
 
 
-def test_media_stand_behind_the_text() -> None:
-    """All media are photos in `entities` and keep their type in `extended_entities`; audio is left out."""
+def test_media_have_indices_behind_the_text() -> None:
+    """All media are photos in `entities`, and keep their type in `extended_entities`. Audio is left out."""
     media = [{"url": f"https://a.example/{kind}", "type": kind} for kind in ("image", "video", "gif", "audio")]
-    made = told(message="tea", media=media)
+    made = rendered(message="tea", media=media)
     assert [one["type"] for one in made["entities"]["media"]] == ["photo"] * 3
     assert [one["type"] for one in made["extended_entities"]["media"]] == ["photo", "video", "animated_gif"]
     first = made["entities"]["media"][0]
     assert (first["media_url"], first["indices"], first["id_str"]) == (media[0]["url"], [3, 3], str(first["id"]))
     assert 0 < first["id"] < 2**53
     assert len({one["id"] for one in made["entities"]["media"]}) == 3
-    assert "extended_entities" not in told(media=media[3:])
+    assert "extended_entities" not in rendered(media=media[3:])
 
 
-def test_a_link_has_a_number_of_its_own() -> None:
-    """Equal links have equal ids, different links different ids, all within 53 bits."""
+def test_media_ids_are_stable_and_distinct() -> None:
     media = [{"url": f"https://a.example/{number}", "type": "image"} for number in range(200)]
-    numbers = [one["id"] for one in told(media=media)["entities"]["media"]]
+    numbers = [one["id"] for one in rendered(media=media)["entities"]["media"]]
     assert len(set(numbers)) == 200
     assert max(numbers) < 2**53
-    assert [one["id"] for one in told(id="11", media=media[7:8])["entities"]["media"]] == numbers[7:8]
+    assert [one["id"] for one in rendered(id="11", media=media[7:8])["entities"]["media"]] == numbers[7:8]
 
 
-def test_a_repost_has_its_original_inside_and_its_words_outside() -> None:
-    """`RT @login: ` precedes the text, shifts the entities and mentions the original's author."""
+def test_a_repost_embeds_its_original_and_repeats_its_text() -> None:
     found = EMPTY | {"hashtags": [{"text": "tea", "indices": [2, 6]}]}
     original = status(id="9", uid="3", login="bob", message="😍 #tea", entities=found, likes=4)
     made = render_tweet(status(message="", origin="9", original=original), EntryFacts(author=ADA, original_author=BOB))
@@ -148,8 +139,7 @@ def test_a_repost_has_its_original_inside_and_its_words_outside() -> None:
     assert (made["user"]["screen_name"], made["is_quote_status"]) == ("ada", False)
 
 
-def test_a_quote_has_its_original_inside() -> None:
-    """A quote keeps its own text."""
+def test_a_quote_embeds_its_original() -> None:
     original = status(id="9", uid="3", login="bob", message="tea?")
     made = render_tweet(status(message="coffee!", origin="9", original=original), EntryFacts(original_author=BOB))
     assert (made["text"], made["is_quote_status"], made["quoted_status_id"]) == ("coffee!", True, 9)
@@ -157,22 +147,19 @@ def test_a_quote_has_its_original_inside() -> None:
     assert "retweeted_status" not in made
 
 
-def test_a_quote_of_what_is_gone_says_its_id() -> None:
-    """The id of a deleted original stays, as in Twitter."""
-    made = told(message="coffee!", origin="9", original=None)
+def test_a_quote_of_a_deleted_status_keeps_its_id() -> None:
+    made = rendered(message="coffee!", origin="9", original=None)
     assert (made["is_quote_status"], made["quoted_status_id_str"]) == (True, "9")
     assert "quoted_status" not in made
 
 
 def test_counts_and_flags() -> None:
-    """Reposts and likes are counted; the flags for the viewer are false."""
-    made = told(likes=2, reposts=3)
+    made = rendered(likes=2, reposts=3)
     assert (made["favorite_count"], made["retweet_count"], made["favorited"], made["retweeted"]) == (2, 3, False, False)
     assert (made["filter_level"], made["truncated"], made["lang"]) == ("low", False, "en")
 
 
-def test_a_delete_says_ids_only() -> None:
-    """It also has the time."""
+def test_a_delete_has_ids_and_time_only() -> None:
     assert render_delete({"id": "10", "uid": "2", "deleted": True}, 5) == {
         "delete": {
             "status": {"id": 10, "id_str": "10", "user_id": 2, "user_id_str": "2"},
@@ -182,6 +169,5 @@ def test_a_delete_says_ids_only() -> None:
 
 
 @pytest.mark.parametrize("login", ["ada", "Ada_9"])
-def test_the_login_is_that_of_the_status(login: str) -> None:
-    """A user has the same login in all members."""
+def test_the_screen_name_is_the_login_of_the_status(login: str) -> None:
     assert render_user("2", login, ADA)["screen_name"] == login

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.end_to_end.api import Answer, Api, mint
-from tests.end_to_end.ears import word
+from tests.end_to_end.people import word
 from tests.end_to_end.server import Server
 
 FILTER, SAMPLE, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "sample", "firehose"))
@@ -22,15 +22,13 @@ CONNECTS = 60
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Run a server with frequent heartbeats; it must stop without a traceback."""
-    with Server(
-        tmp_path_factory.mktemp("server"), "--heartbeat-seconds", "0.2", "--reconnect-limit", str(CONNECTS)
-    ) as running:
+    options = ("--heartbeat-seconds", "0.2", "--reconnect-limit", str(CONNECTS))
+    with Server(tmp_path_factory.mktemp("server"), *options) as running:
         yield running
 
 
 @asynccontextmanager
 async def connected(api: Api, path: str, version: str = "1.1", **asked: str) -> AsyncIterator[asyncio.StreamReader]:
-    """Open a socket and request a stream."""
     host, port = api.server.address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     head = f"GET {path}?{urlencode(asked)} HTTP/{version}\r\nHost: x\r\nAuthorization: Bearer {mint(api.admin)}\r\n\r\n"
@@ -50,8 +48,7 @@ async def chunk(reader: asyncio.StreamReader) -> bytes:
     return data[:-2]
 
 
-async def test_the_head_comes_at_once_and_says_chunked(api: Api) -> None:
-    """It arrives before any event. Some clients compare header values literally."""
+async def test_the_head_arrives_before_any_event_and_is_chunked(api: Api) -> None:
     async with connected(api, FILTER, track=word()) as reader:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         assert head[0] == "HTTP/1.1 200 OK"
@@ -62,8 +59,7 @@ async def test_the_head_comes_at_once_and_says_chunked(api: Api) -> None:
 
 
 @pytest.mark.parametrize("delimited", ["length", ""])
-async def test_a_message_is_not_cut(api: Api, delimited: str) -> None:
-    """Each chunk ends with a message and its line end, so no client waits for the next chunk."""
+async def test_each_chunk_ends_with_a_whole_message(api: Api, delimited: str) -> None:
     term = word()
     async with connected(api, FILTER, track=term, delimited=delimited) as reader:
         await reader.readuntil(b"\r\n\r\n")
@@ -73,15 +69,14 @@ async def test_a_message_is_not_cut(api: Api, delimited: str) -> None:
             while (data := (await chunk(reader)).lstrip(b"\r\n")) == b"":
                 pass
             length, end, rest = data.partition(b"\r\n") if delimited else (b"", b"", data)
-            told = rest.rstrip(b"\r\n") + b"\r\n"
-            assert json.loads(told)["text"] == f"{term} 😍 {number}"
-            assert rest.startswith(told)
+            text = rest.rstrip(b"\r\n") + b"\r\n"
+            assert json.loads(text)["text"] == f"{term} 😍 {number}"
+            assert rest.startswith(text)
             if delimited:
-                assert (int(length), end) == (len(told), b"\r\n")
+                assert (int(length), end) == (len(text), b"\r\n")
 
 
-async def test_an_http_1_0_client_is_served(api: Api) -> None:
-    """It gets bare lines until the connection closes."""
+async def test_an_http_1_0_client_gets_bare_lines(api: Api) -> None:
     term = word()
     async with connected(api, FILTER, "1.0", track=term) as reader:
         assert b"chunked" not in await reader.readuntil(b"\r\n\r\n")
@@ -108,8 +103,7 @@ def oauth(token: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-async def test_the_token_is_found_wherever_v1_has_one(api: Api, server: Server) -> None:
-    """It may be a bearer token, or OAuth in the header, a form or the query. It never appears in a log."""
+async def test_the_token_is_accepted_in_every_place_of_v1(api: Api, server: Server) -> None:
     token, asking = mint(api.admin), {"track": "tea"}
     header = "OAuth " + ", ".join(f'{name}="{value}"' for name, value in oauth(token).items())
     ways: list[dict[str, Any]] = [
@@ -123,8 +117,7 @@ async def test_the_token_is_found_wherever_v1_has_one(api: Api, server: Server) 
     assert token not in server.log
 
 
-async def test_who_shows_no_valid_token_is_refused(api: Api) -> None:
-    """The answer is 401 with a sentence. A ticket of the native API is not accepted."""
+async def test_a_request_without_a_valid_token_is_refused(api: Api) -> None:
     other = mint(api.admin, secret="another secret of thirty-two bytes or more")
     gone = mint(api.admin, ttl=-60)
     ways: list[dict[str, Any]] = [
@@ -145,7 +138,7 @@ async def test_who_shows_no_valid_token_is_refused(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "parameters", "status", "told"),
+    ("path", "parameters", "status", "text"),
     [
         (FILTER, {}, 406, "Expect at least one parameter: follow track locations"),
         (FILTER, {"track": ""}, 406, "Expect at least one parameter"),
@@ -167,16 +160,15 @@ async def test_who_shows_no_valid_token_is_refused(api: Api) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_what_cannot_be_asked_is_refused(
-    api: Api, method: str, path: str, parameters: dict[str, str], status: int, told: str
+async def test_invalid_parameters_are_refused_with_the_status_of_v1(
+    api: Api, method: str, path: str, parameters: dict[str, str], status: int, text: str
 ) -> None:
-    """The answer is a short text with v1.1's status."""
     if method == "GET" and len(parameters.get("follow", "")) > 1000:
         method = "POST"  # a URL of ten thousand bytes is refused for its length
     given = {"params" if method == "GET" else "data": parameters}
     answer = await asked(api, path, method, headers={"Authorization": f"Bearer {mint(await api.user())}"}, **given)
     assert (answer.status, answer.headers["Content-Type"]) == (status, "text/plain; charset=utf-8"), answer
-    assert told in answer.body.decode()
+    assert text in answer.body.decode()
     assert len(answer.body) < 300
 
 
@@ -190,23 +182,20 @@ async def test_what_cannot_be_asked_is_refused(
         (FIREHOSE, "stream firehose", {}, 200),
     ],
 )
-async def test_a_scope_is_asked_for(api: Api, path: str, scope: str, parameters: dict[str, str], status: int) -> None:
-    """Every stream needs `stream`; the firehose and backfill also need `firehose`."""
+async def test_streams_need_scopes(api: Api, path: str, scope: str, parameters: dict[str, str], status: int) -> None:
     headers = {"Authorization": f"Bearer {mint(api.admin, scope)}"}
     answer = await asked(api, path, params=parameters, headers=headers)
     assert answer.status == status, answer
 
 
-async def test_who_is_suspended_is_refused(api: Api) -> None:
-    """The answer is 403."""
+async def test_a_suspended_user_is_refused(api: Api) -> None:
     ann = await api.user()
     await api.done("PUT", f"/v1/admin/suspensions/{ann}", token=mint(api.admin, "admin"))
     answer = await asked(api, SAMPLE, headers={"Authorization": f"Bearer {mint(ann)}"})
     assert (answer.status, answer.headers["Content-Type"]) == (403, "text/plain; charset=utf-8")
 
 
-async def test_who_connects_too_often_is_refused(api: Api) -> None:
-    """The answer is 420, and other users are unaffected."""
+async def test_too_many_connections_get_420(api: Api) -> None:
     ann, bob = await api.user(), await api.user()
     headers = {"Authorization": f"Bearer {mint(ann)}"}
     statuses = [(await asked(api, SAMPLE, headers=headers)).status for _ in range(CONNECTS)]
@@ -217,8 +206,7 @@ async def test_who_connects_too_often_is_refused(api: Api) -> None:
     assert (await asked(api, SAMPLE, headers={"Authorization": f"Bearer {mint(bob)}"})).status == 200
 
 
-async def test_a_limit_can_be_off(tmp_path: Any) -> None:
-    """The setting `limits` turns it off, for tests and load."""
+async def test_the_setting_limits_disables_the_connection_limit(tmp_path: Any) -> None:
     with Server(tmp_path / "own", "--reconnect-limit", "1", "--limits", "off") as server:
         async with Api(server) as api:
             headers = {"Authorization": f"Bearer {mint(api.admin)}"}

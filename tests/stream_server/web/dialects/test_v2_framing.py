@@ -10,8 +10,8 @@ from stream_server.events.position import Position
 from stream_server.hub import disconnect, messages
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
-from stream_server.web.dialects.v2_fields import EXPANSIONS, TWEET_FIELDS, FieldSelection, read_fields
 from stream_server.web.dialects.v2_framing import TweetEncoder, select_v2_framing
+from stream_server.web.dialects.v2_parameters import EXPANSIONS, TWEET_FIELDS, FieldSelection, read_fields
 from tests.stream_server.web.dialects.status_json import status
 
 AT = Position(1_795_197_600_000, 0, 7)
@@ -24,41 +24,37 @@ def entry(kind: str = "post", **wire: Any) -> Entry:
     return Entry(AT, kind, "public", body)
 
 
-def told(frame: bytes) -> Any:
-    """Return the one object of a frame; check that the only line end is the last."""
+def parse_frame(frame: bytes) -> Any:
+    """Return the one object of a frame. The only line end must be the last."""
     assert frame.endswith(b"\r\n")
     assert frame.count(b"\r") == frame.count(b"\n") == 1
     return json.loads(frame)
 
 
 def test_a_post_is_one_line() -> None:
-    """Even if its text has several lines."""
     one = entry(status=status(message="a\r\nb"))
     frame = one.frame(TweetEncoder(FieldSelection()))
-    assert told(frame) == {"data": {"id": "10", "text": "a\r\nb", "edit_history_tweet_ids": ["10"]}}
+    assert parse_frame(frame) == {"data": {"id": "10", "text": "a\r\nb", "edit_history_tweet_ids": ["10"]}}
 
 
-def test_the_rules_that_matched_come_behind_what_all_share() -> None:
-    """Each client has its own rules; the Tweet is encoded once for all."""
+def test_matching_rules_are_added_behind_the_shared_bytes() -> None:
     encode, one = TweetEncoder(read_fields({"expansions": "author_id"})), entry()
     frames = [one.frame(encode, b'[{"id":"%d","tag":""}]' % n) for n in (1, 2)]
     data = {"id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "author_id": "2"}
     users = [{"id": "2", "name": "Ada L", "username": "ada"}]
-    assert [told(frame) for frame in frames] == [
+    assert [parse_frame(frame) for frame in frames] == [
         {"data": data, "includes": {"users": users}, "matching_rules": [{"id": str(n), "tag": ""}]} for n in (1, 2)
     ]
     assert frames[0].startswith(one.frame(encode)[:-3])
 
 
-def test_nothing_but_posts_is_told() -> None:
-    """A delete gives no bytes."""
+def test_a_delete_gives_no_bytes() -> None:
     gone = {"id": "10", "uid": "2", "deleted": True}
     assert entry("delete", status=gone).frame(TweetEncoder(FieldSelection())) == b""
 
 
 @pytest.mark.parametrize("member", [name for name in status() if name not in {"meta", "group"}])
-def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogCaptureFixture) -> None:
-    """An entry with an incomplete status is logged and skipped; the stream continues."""
+def test_an_incomplete_status_is_logged_and_skipped(member: str, caplog: pytest.LogCaptureFixture) -> None:
     written = {name: value for name, value in status().items() if name != member}
     everything = TweetEncoder(read_fields({"tweet.fields": ",".join(TWEET_FIELDS), "expansions": ",".join(EXPANSIONS)}))
     broken = entry(status=written)
@@ -67,8 +63,7 @@ def test_what_is_no_whole_status_is_passed_over(member: str, caplog: pytest.LogC
     assert AT.cursor in caplog.text
 
 
-def test_who_wants_the_same_shares_a_framing() -> None:
-    """One framing for chunked transfer, one for HTTP/1.0."""
+def test_equal_fields_share_a_framing() -> None:
     first = select_v2_framing(read_fields({"tweet.fields": "lang,geo"}), chunked=True)
     assert select_v2_framing(read_fields({"tweet.fields": "geo,lang"}), chunked=True) is first
     assert first.wrap(b"x") == b"1\r\nx\r\n"
@@ -76,16 +71,13 @@ def test_who_wants_the_same_shares_a_framing() -> None:
     assert select_v2_framing(read_fields({"tweet.fields": "lang"}), chunked=True) != first
 
 
-def spoken(message: ControlMessage) -> bytes:
-    """Return a control message in v2 format."""
+def encode(message: ControlMessage) -> bytes:
     return select_v2_framing(FieldSelection(), chunked=True).encode_control(message)
 
 
-def test_a_sign_of_life_is_an_empty_line() -> None:
-    """So is the hello, which flushes the response head."""
-    assert (
-        spoken(messages.heartbeat_message(AT, 0, 0)) == spoken(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
-    )
+def test_heartbeat_and_hello_are_an_empty_line() -> None:
+    assert encode(messages.heartbeat_message(AT, 0, 0)) == b"\r\n"
+    assert encode(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(
@@ -99,36 +91,31 @@ def test_a_sign_of_life_is_an_empty_line() -> None:
         (disconnect.RESYNC, "UpstreamOperationalDisconnect"),
     ],
 )
-def test_the_end_is_told_with_its_type(reason: DisconnectReason, kind: str) -> None:
-    """It has the disconnect type that clients look for."""
-    (error,) = told(spoken(messages.goodbye_message(AT, 0, reason)))["errors"]
+def test_a_goodbye_is_an_error_with_its_disconnect_type(reason: DisconnectReason, kind: str) -> None:
+    (error,) = parse_frame(encode(messages.goodbye_message(AT, 0, reason)))["errors"]
     assert error == {
         "title": "operational-disconnect", "disconnect_type": kind, "detail": reason.text,
         "type": "https://api.twitter.com/2/problems/operational-disconnect",
     }  # fmt: skip
 
 
-def test_the_end_of_a_replay_is_no_error() -> None:
-    """It gives no bytes."""
-    assert spoken(messages.goodbye_message(AT, 0, disconnect.BACKFILL_DONE)) == b""
+def test_the_end_of_a_replay_gives_no_bytes() -> None:
+    assert encode(messages.goodbye_message(AT, 0, disconnect.BACKFILL_DONE)) == b""
 
 
 @pytest.mark.parametrize(("missed", "words"), [(3, "3 events could"), (None, "An unknown number of events could")])
-def test_what_was_lost_is_told(missed: int | None, words: str) -> None:
-    """The error has the number of lost events, if it is known."""
-    (error,) = told(spoken(messages.gap_message(Gap(None, AT, "trimmed", missed), 0)))["errors"]
+def test_a_gap_is_an_error_with_its_count(missed: int | None, words: str) -> None:
+    (error,) = parse_frame(encode(messages.gap_message(Gap(None, AT, "trimmed", missed), 0)))["errors"]
     assert (error["title"], error["detail"].startswith(words)) == ("Gap", True)
 
 
-def warned(kind: str = "warning", **members: object) -> bytes:
-    """Return a warning about a filter in v2 format."""
-    return spoken(messages.notice_message(StreamNotice(kind, AT, members), 0))
+def encode_notice(kind: str = "warning", **members: object) -> bytes:
+    return encode(messages.notice_message(StreamNotice(kind, AT, members), 0))
 
 
-def test_of_warnings_only_a_filter_that_failed_is_told() -> None:
-    """Users of v2 cannot act on the other warnings."""
-    (error,) = told(warned(code="filter_disabled", filter="rule", rule="9"))["errors"]
+def test_only_the_warning_of_a_failed_filter_is_an_error() -> None:
+    (error,) = parse_frame(encode_notice(code="filter_disabled", filter="rule", rule="9"))["errors"]
     assert "rule 9" in error["detail"]
-    (error,) = told(warned(code="filter_disabled", filter="shout"))["errors"]
+    (error,) = parse_frame(encode_notice(code="filter_disabled", filter="shout"))["errors"]
     assert "filter shout" in error["detail"]
-    assert warned(code="costly_filter", filter="shout") == warned("effective", rules=1) == b""
+    assert encode_notice(code="costly_filter", filter="shout") == encode_notice("effective", rules=1) == b""

@@ -4,7 +4,7 @@ import pytest
 
 from stream_server.errors import BadRequest
 from stream_server.store.social.saved_rules import StoredRule
-from stream_server.web.dialects.v2_rule_answers import (
+from stream_server.web.dialects.v2_rules import (
     RefusedRule,
     page_of_rules,
     render_added,
@@ -19,8 +19,7 @@ TEA = StoredRule("11", "tea", "hot", "2026-11-20T18:00:00.000Z")
 ICE = StoredRule("12", "ice", "", "2026-11-20T18:00:00.000Z")
 
 
-def test_good_and_bad_rules_of_one_body_are_told_together() -> None:
-    """The answer has the counts, the created rules, and an error for each other rule."""
+def test_added_and_refused_rules_are_reported_together() -> None:
     refused = [RefusedRule("tea", existing_id="11"), RefusedRule("(", "at column 2: a term was expected")]
     assert render_added([TEA, ICE], refused, NOW_MS) == {
         "data": [{"id": "11", "value": "tea", "tag": "hot"}, {"id": "12", "value": "ice", "tag": ""}],
@@ -38,23 +37,20 @@ def test_good_and_bad_rules_of_one_body_are_told_together() -> None:
     }  # fmt: skip
 
 
-def test_what_is_empty_is_not_there() -> None:
-    """There is no `data` without created rules, and no `errors` without refused ones."""
+def test_empty_parts_are_left_out() -> None:
     assert set(render_added([], [RefusedRule("(", "x")], NOW_MS)) == {"meta", "errors"}
     assert set(render_added([TEA], [], NOW_MS)) == {"data", "meta"}
 
 
-def test_what_was_not_there_to_delete_is_told() -> None:
-    """The error names the parameter and the value."""
+def test_rules_that_did_not_exist_are_reported_by_a_delete() -> None:
     unknown = [("ids", "404"), ("values", "tea milk")]
-    told = render_deleted(["11"], unknown, NOW_MS)
-    assert told["meta"] == {"sent": SENT, "summary": {"deleted": 1, "not_deleted": 2}}
-    assert [(error["parameter"], error["value"]) for error in told["errors"]] == unknown
-    assert told["errors"][0]["type"] == "https://api.twitter.com/2/problems/resource-not-found"
+    answer = render_deleted(["11"], unknown, NOW_MS)
+    assert answer["meta"] == {"sent": SENT, "summary": {"deleted": 1, "not_deleted": 2}}
+    assert [(error["parameter"], error["value"]) for error in answer["errors"]] == unknown
+    assert answer["errors"][0]["type"] == "https://api.twitter.com/2/problems/resource-not-found"
 
 
-def test_rules_are_listed_page_by_page() -> None:
-    """Each rule appears once, the oldest first; only a full page has a token."""
+def test_rules_are_listed_in_pages() -> None:
     rules = [StoredRule(str(n), f"tea{n}", "", "") for n in range(1, 6)]
     seen: list[StoredRule] = []
     token = None
@@ -68,19 +64,17 @@ def test_rules_are_listed_page_by_page() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 15, "ä" * 16, "========"])
-def test_a_token_that_was_never_given_is_refused(token: str) -> None:
-    """The error names the parameter."""
+def test_an_unknown_pagination_token_is_refused(token: str) -> None:
     with pytest.raises(BadRequest) as refused:
         page_of_rules([], token, 1)
     assert refused.value.param == "pagination_token"
 
 
-def test_counts_are_of_one_project_with_one_app() -> None:
-    """The list of all apps is present only on request."""
-    told = render_counts("2", 3, [])["data"]
-    assert told == {
+def test_counts_have_one_project_with_one_app() -> None:
+    answer = render_counts("2", 3, [])["data"]
+    assert answer == {
         "cap_per_client_app": "1000", "cap_per_project": "1000", "project_rules_count": "3",
         "client_app_rules_count": {"rule_count": 3, "client_app_id": "2"},
     }  # fmt: skip
     more = render_counts("2", 3, ["all_project_client_apps"])["data"]
-    assert more == {**told, "all_project_client_apps": [told["client_app_rules_count"]]}
+    assert more == {**answer, "all_project_client_apps": [answer["client_app_rules_count"]]}

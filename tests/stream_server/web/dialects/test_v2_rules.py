@@ -4,33 +4,30 @@ from typing import Any
 
 import pytest
 
-from tests.stream_server import tokens
 from tests.stream_server.web.world import Answer, World
 
 PATH = "/2/tweets/search/stream/rules"
 INVALID = "https://api.twitter.com/2/problems/invalid-request"
 
 
-async def add(world: World, sub: str, *rules: dict[str, str], query: str = "") -> Answer:
-    """Add rules."""
+async def add_rules(world: World, sub: str, *rules: dict[str, str], query: str = "") -> Answer:
     return await world.call("POST", PATH + query, sub, json={"add": list(rules)})
 
 
-async def values(world: World, sub: str) -> list[tuple[str, str]]:
+async def saved_rules(world: World, sub: str) -> list[tuple[str, str]]:
     """Return the rules and tags of a user, read through the native API."""
     answer = await world.call("GET", "/v1/rules", sub)
     return [(rule["rule"], rule["tag"]) for rule in answer.json["rules"]]
 
 
-async def test_rules_from_their_making_to_their_end(world: World) -> None:
-    """Each answer has the outcome in ``meta``; other users' rules stay invisible and unchanged."""
+async def test_rules_are_created_listed_and_deleted(world: World) -> None:
     ann, bob = await world.user("ann"), await world.user("bob")
-    made = await add(world, ann, {"value": "tea   milk", "tag": "cups of tea"}, {"value": "ice"})
+    made = await add_rules(world, ann, {"value": "tea   milk", "tag": "cups of tea"}, {"value": "ice"})
     tea, ice = made.json["data"]
     assert made.status == 201
     assert made.json["meta"]["summary"] == {"created": 2, "not_created": 0, "valid": 2, "invalid": 0}
     assert (tea["value"], tea["tag"], ice["value"], ice["tag"]) == ("tea milk", "cups of tea", "ice", "")
-    assert await values(world, ann) == [("tea milk", "cups of tea"), ("ice", "")]
+    assert await saved_rules(world, ann) == [("tea milk", "cups of tea"), ("ice", "")]
     listed = (await world.call("GET", PATH, ann)).json
     assert (listed["data"], listed["meta"]["result_count"]) == ([tea, ice], 2)
     assert (await world.call("GET", f"{PATH}?ids={ice['id']},404", ann)).json["data"] == [ice]
@@ -40,14 +37,13 @@ async def test_rules_from_their_making_to_their_end(world: World) -> None:
     gone = await world.call("POST", PATH, ann, json={"delete": {"ids": [tea["id"], "404"]}})
     assert (gone.status, gone.json["meta"]["summary"]) == (200, {"deleted": 1, "not_deleted": 1})
     assert [error["value"] for error in gone.json["errors"]] == ["404"]
-    assert await values(world, ann) == [("ice", "")]
+    assert await saved_rules(world, ann) == [("ice", "")]
 
 
-async def test_the_good_of_a_body_is_done_and_the_bad_is_told(world: World) -> None:
-    """One body has an existing rule, a repeated one, an invalid one and a new one."""
+async def test_valid_rules_are_added_and_the_others_reported(world: World) -> None:
     ann = await world.user("ann")
-    (first,) = (await add(world, ann, {"value": "tea"})).json["data"]
-    answer = await add(world, ann, {"value": "tea"}, {"value": "ice"}, {"value": "ice"}, {"value": "(ice"})
+    (first,) = (await add_rules(world, ann, {"value": "tea"})).json["data"]
+    answer = await add_rules(world, ann, {"value": "tea"}, {"value": "ice"}, {"value": "ice"}, {"value": "(ice"})
     assert answer.status == 201
     assert answer.json["meta"]["summary"] == {"created": 1, "not_created": 3, "valid": 1, "invalid": 3}
     titles = [(error["title"], error["value"]) for error in answer.json["errors"]]
@@ -55,54 +51,48 @@ async def test_the_good_of_a_body_is_done_and_the_bad_is_told(world: World) -> N
     by_value = {error["value"]: error for error in answer.json["errors"]}
     assert by_value["tea"]["id"] == first["id"]
     assert "column" in by_value["(ice"]["details"][0]
-    assert await values(world, ann) == [("tea", ""), ("ice", "")]
+    assert await saved_rules(world, ann) == [("tea", ""), ("ice", "")]
 
 
-async def test_where_nothing_is_a_rule_nothing_is_written(world: World) -> None:
-    """The errors have the usual form."""
+async def test_only_invalid_rules_write_nothing(world: World) -> None:
     ann = await world.user("ann")
     before = world.state()
-    answer = await add(world, ann, {"value": "has:media"}, {"value": ""})
+    answer = await add_rules(world, ann, {"value": "has:media"}, {"value": ""})
     assert (answer.status, answer.json["meta"]["summary"]["invalid"]) == (201, 2)
     assert world.state() == before
 
 
-async def test_a_dry_run_answers_as_if_it_were_done(world: World) -> None:
-    """Created rules have ids, duplicates are reported; `dry_run=True` is accepted too."""
+async def test_a_dry_run_answers_the_same_and_changes_nothing(world: World) -> None:
     ann = await world.user("ann")
-    (kept,) = (await add(world, ann, {"value": "tea"})).json["data"]
+    (kept,) = (await add_rules(world, ann, {"value": "tea"})).json["data"]
     before = world.kinds()
-    tried = await add(world, ann, {"value": "ice", "tag": "cold"}, {"value": "tea"}, query="?dry_run=True")
+    tried = await add_rules(world, ann, {"value": "ice", "tag": "cold"}, {"value": "tea"}, query="?dry_run=True")
     (ice,) = tried.json["data"]
     assert (tried.status, ice["value"], ice["tag"], ice["id"].isdecimal()) == (201, "ice", "cold", True)
     assert tried.json["meta"]["summary"] == {"created": 1, "not_created": 1, "valid": 1, "invalid": 1}
     gone = await world.call("POST", f"{PATH}?dry_run=true", ann, json={"delete": {"ids": [kept["id"]]}})
     assert gone.json["meta"]["summary"] == {"deleted": 1, "not_deleted": 0}
     assert world.kinds() == before
-    assert await values(world, ann) == [("tea", "")]
+    assert await saved_rules(world, ann) == [("tea", "")]
 
 
-async def test_rules_go_by_their_texts_and_all_at_once(world: World) -> None:
-    """A text deletes the rules of all its tags, in any spelling."""
+async def test_rules_are_deleted_by_value_and_all_at_once(world: World) -> None:
     ann = await world.user("ann")
     rules = [{"value": "tea milk"}, {"value": "tea milk", "tag": "b"}, {"value": "ice"}, {"value": "rum"}]
-    await add(world, ann, *rules)
+    await add_rules(world, ann, *rules)
     gone = await world.call("POST", PATH, ann, json={"delete": {"values": ["tea  milk", "beer", "("]}})
     assert gone.json["meta"]["summary"] == {"deleted": 2, "not_deleted": 2}
-    assert [(error["parameter"], error["value"]) for error in gone.json["errors"]] == [
-        ("values", "beer"),
-        ("values", "("),
-    ]
-    assert await values(world, ann) == [("ice", ""), ("rum", "")]
+    unknown = [(error["parameter"], error["value"]) for error in gone.json["errors"]]
+    assert unknown == [("values", "beer"), ("values", "(")]
+    assert await saved_rules(world, ann) == [("ice", ""), ("rum", "")]
     cleared = await world.call("POST", f"{PATH}?delete_all=true", ann)
     assert cleared.json["meta"]["summary"] == {"deleted": 2, "not_deleted": 0}
-    assert await values(world, ann) == []
+    assert await saved_rules(world, ann) == []
 
 
 async def test_rules_are_counted_and_read_in_pages(world: World) -> None:
-    """Tokens lead to the next page; numbers are strings where X has strings."""
     ann = await world.user("ann")
-    await add(world, ann, *({"value": f"tea{n}"} for n in range(5)))
+    await add_rules(world, ann, *({"value": f"tea{n}"} for n in range(5)))
     counts = (await world.call("GET", f"{PATH}/counts", ann)).json["data"]
     assert counts["client_app_rules_count"] == {"rule_count": 5, "client_app_id": ann}
     assert (counts["project_rules_count"], counts["cap_per_client_app"]) == ("5", "1000")
@@ -130,8 +120,7 @@ A_BAD_CHANGE_IS_A_PROBLEM_AND_CHANGES_NOTHING: list[Any] = [
 ]
 
 
-async def test_a_bad_change_is_a_problem_and_changes_nothing(world: World, subtests: pytest.Subtests) -> None:
-    """The problem has a title, a type and the invalid parameter."""
+async def test_an_invalid_change_changes_nothing(world: World, subtests: pytest.Subtests) -> None:
     ann = await world.user("ann")
     before = world.state()
     for query, body in A_BAD_CHANGE_IS_A_PROBLEM_AND_CHANGES_NOTHING:
@@ -144,8 +133,7 @@ async def test_a_bad_change_is_a_problem_and_changes_nothing(world: World, subte
 
 
 @pytest.mark.parametrize("named", ["ids", "values"])
-async def test_no_more_rules_go_at_once_than_there_can_be(world: World, named: str) -> None:
-    """At most a thousand, because a script or the parser handles each."""
+async def test_at_most_a_thousand_rules_are_deleted_at_once(world: World, named: str) -> None:
     ann = await world.user("ann")
     most = [str(n) for n in range(1, 1001)]
     assert (await world.call("POST", PATH, ann, json={"delete": {named: most}})).status == 200
@@ -154,34 +142,29 @@ async def test_no_more_rules_go_at_once_than_there_can_be(world: World, named: s
 
 
 @pytest.mark.parametrize("query", ["max_results=0", "max_results=1001", "max_results=x", "pagination_token=x"])
-async def test_a_bad_page_is_refused_by_its_parameter(world: World, query: str) -> None:
-    """The error repeats its name and value."""
+async def test_an_invalid_page_is_refused_by_name(world: World, query: str) -> None:
     ann = await world.user("ann")
     refused = await world.call("GET", f"{PATH}?{query}", ann)
     name, value = query.split("=")
     assert refused.json["errors"][0]["parameters"] == {name: [value]}
 
 
-async def test_there_is_an_end_to_rules(world: World) -> None:
-    """A user has at most a thousand; a body that would exceed this changes nothing."""
+async def test_the_number_of_rules_is_limited(world: World) -> None:
     ann = await world.user("ann")
     key = f"{{core}}:rules:{ann}"
-    world.redis.hset(
-        key, mapping={str(n): f'{{"id":"{n}","rule":"a{n}","tag":"","created":""}}' for n in range(1, 1000)}
-    )
+    rules = {str(n): f'{{"id":"{n}","rule":"a{n}","tag":"","created":""}}' for n in range(1, 1000)}
+    world.redis.hset(key, mapping=rules)
     before = world.state()
-    refused = await add(world, ann, {"value": "tea"}, {"value": "ice"})
+    refused = await add_rules(world, ann, {"value": "tea"}, {"value": "ice"})
     assert (refused.status, refused.json["type"]) == (400, "https://api.twitter.com/2/problems/rule-cap")
     assert (world.state(), world.redis.hlen(key)) == (before, 999)
-    assert (await add(world, ann, {"value": "tea"})).status == 201
+    assert (await add_rules(world, ann, {"value": "tea"})).status == 201
 
 
-async def test_who_may_not_ask_is_told_in_the_words_of_v2(world: World) -> None:
-    """Without a token, and with a token that lacks the scope."""
+async def test_a_missing_token_and_a_missing_scope_are_problems(world: World) -> None:
     ann = await world.user("ann")
     nobody = await world.call("GET", PATH)
     assert (nobody.status, nobody.json["title"], nobody.json["status"]) == (401, "Unauthorized", 401)
     assert nobody.headers["WWW-Authenticate"].startswith("Bearer")
-    headers = {"Authorization": f"Bearer {tokens.fresh(ann, 'read write')}"}
-    reader = await world.call("GET", PATH, headers=headers)
+    reader = await world.call("GET", PATH, ann, scope="read write")
     assert (reader.status, reader.json["title"], reader.json["type"]) == (403, "Forbidden", "about:blank")

@@ -3,8 +3,8 @@
 import pytest
 
 from stream_server.events.entry_fields import AuthorSnapshot
-from stream_server.web.dialects import v2_fields
-from stream_server.web.dialects.v2_fields import FieldSelection
+from stream_server.web.dialects import v2_parameters
+from stream_server.web.dialects.v2_parameters import FieldSelection
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
 from tests.stream_server.web.dialects.status_json import EMPTY, status
 
@@ -14,29 +14,22 @@ ADA = AuthorSnapshot(
 )  # fmt: skip
 
 EVERYTHING = FieldSelection(
-    v2_fields.TWEET_FIELDS,
-    v2_fields.USER_FIELDS,
-    v2_fields.PLACE_FIELDS,
-    v2_fields.MEDIA_FIELDS,
-    frozenset(v2_fields.EXPANSIONS),
+    v2_parameters.TWEET_FIELDS,
+    v2_parameters.USER_FIELDS,
+    v2_parameters.PLACE_FIELDS,
+    v2_parameters.MEDIA_FIELDS,
+    frozenset(v2_parameters.EXPANSIONS),
 )
 
 
-def test_a_plain_status_has_three_members_unless_more_are_asked_for() -> None:
-    """The defaults of v2, without null members."""
-    assert render_tweet(status(), FieldSelection().tweet) == {
-        "id": "10",
-        "text": "tea",
-        "edit_history_tweet_ids": ["10"],
-    }
+def test_a_status_has_three_members_unless_more_are_requested() -> None:
+    defaults = {"id": "10", "text": "tea", "edit_history_tweet_ids": ["10"]}
+    assert render_tweet(status(), FieldSelection().tweet) == defaults
     fields = FieldSelection().tweet | {"lang", "geo", "entities", "attachments", "source"}
-    assert render_tweet(status(lang="und"), fields) == {
-        "id": "10", "text": "tea", "edit_history_tweet_ids": ["10"], "lang": "und",
-    }  # fmt: skip
+    assert render_tweet(status(lang="und"), fields) == {**defaults, "lang": "und"}
 
 
-def test_all_members_of_a_tweet() -> None:
-    """Each has its name in v2."""
+def test_all_members_have_their_names_in_v2() -> None:
     entities = {
         "mentions": [{"login": "bob", "id": "3", "indices": [0, 4]}, {"login": "nobody", "indices": [5, 12]}],
         "hashtags": [{"text": "tea", "indices": [13, 17]}],
@@ -49,10 +42,10 @@ def test_all_members_of_a_tweet() -> None:
         conversation="8", location={"lon": 1.5, "lat": 2.5}, place={"name": "Tea house", "country": "GB"},
         media=[{"url": "https://a.example/1.png", "type": "image"}], likes=1, comments=2, reposts=3,
     )  # fmt: skip
-    told = render_tweet(written, v2_fields.TWEET_FIELDS)
-    place_id = told["geo"].pop("place_id")
+    rendered = render_tweet(written, v2_parameters.TWEET_FIELDS)
+    place_id = rendered["geo"].pop("place_id")
     assert (len(place_id), int(place_id, 16) > 0) == (16, True)
-    assert told == {
+    assert rendered == {
         "id": "10", "text": "@bob @nobody #tea $TEA a.example", "edit_history_tweet_ids": ["10"],
         "attachments": {"media_keys": ["3_101"]}, "author_id": "2", "conversation_id": "8",
         "created_at": "2026-11-21T22:00:00.000Z", "display_text_range": [0, 32],
@@ -75,28 +68,25 @@ def test_all_members_of_a_tweet() -> None:
     }  # fmt: skip
 
 
-def test_a_repost_repeats_its_original_behind_its_author_s_name() -> None:
-    """Entities are shifted in code points: slicing the text at the indices gives each one."""
+def test_a_repost_has_the_text_of_its_original_behind_rt() -> None:
     entities = {**EMPTY, "hashtags": [{"text": "tea", "indices": [2, 6]}]}
     original = status(id="9", uid="3", login="bob", message="🍵 #tea", entities=entities)
-    told = render_tweet(status(message="", origin="9", original=original), v2_fields.TWEET_FIELDS)
-    (mention,), (tag,) = told["entities"]["mentions"], told["entities"]["hashtags"]
-    assert told["text"] == "RT @bob: 🍵 #tea"
-    assert (told["text"][mention["start"] : mention["end"]], mention["id"]) == ("@bob", "3")
-    assert told["text"][tag["start"] : tag["end"]] == "#tea"
-    assert told["referenced_tweets"] == [{"type": "retweeted", "id": "9"}]
+    rendered = render_tweet(status(message="", origin="9", original=original), v2_parameters.TWEET_FIELDS)
+    (mention,), (tag,) = rendered["entities"]["mentions"], rendered["entities"]["hashtags"]
+    assert rendered["text"] == "RT @bob: 🍵 #tea"
+    assert (rendered["text"][mention["start"] : mention["end"]], mention["id"]) == ("@bob", "3")
+    assert rendered["text"][tag["start"] : tag["end"]] == "#tea"
+    assert rendered["referenced_tweets"] == [{"type": "retweeted", "id": "9"}]
 
 
-def test_a_quote_says_its_own_words() -> None:
-    """It refers to its original, even a deleted one."""
+def test_a_quote_has_its_own_text_and_refers_to_its_original() -> None:
     original = status(id="9", uid="3", login="bob", message="coffee")
     for shown in (original, None):
-        told = render_tweet(status(origin="9", original=shown), v2_fields.TWEET_FIELDS)
-        assert (told["text"], told["referenced_tweets"]) == ("tea", [{"type": "quoted", "id": "9"}])
+        rendered = render_tweet(status(origin="9", original=shown), v2_parameters.TWEET_FIELDS)
+        assert (rendered["text"], rendered["referenced_tweets"]) == ("tea", [{"type": "quoted", "id": "9"}])
 
 
-def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
-    """Users who mention themselves appear once; a user who is only mentioned has a login only."""
+def test_includes_have_each_object_of_the_entry_once() -> None:
     mentions = [{"login": "ada", "id": "2", "indices": [0, 4]}, {"login": "bob", "id": "3", "indices": [5, 9]}]
     written = status(
         message="@ada @bob hi", entities={**EMPTY, "mentions": mentions}, in_reply_to="8", in_reply_to_uid="2",
@@ -104,12 +94,12 @@ def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
         media=[{"url": "https://a.example/1.png", "type": "image"},
                {"url": "https://a.example/2.mp4", "type": "video"}],
     )  # fmt: skip
-    told = render_includes(written, KnownUsers(ADA, None, "ada"), EVERYTHING)
-    (place,) = told.pop("places")
-    assert place.pop("id") == render_tweet(written, v2_fields.TWEET_FIELDS)["geo"]["place_id"]
+    rendered = render_includes(written, KnownUsers(ADA, None, "ada"), EVERYTHING)
+    (place,) = rendered.pop("places")
+    assert place.pop("id") == render_tweet(written, v2_parameters.TWEET_FIELDS)["geo"]["place_id"]
     box = {"type": "Feature", "bbox": [1.0, 2.0, 3.0, 4.0], "properties": {}}
     assert place == {"full_name": "Home", "name": "Home", "geo": box}
-    assert told == {
+    assert rendered == {
         "users": [
             {
                 "id": "2", "name": "Ada L", "username": "ada", "created_at": "2024-01-02T03:04:05.006Z",
@@ -126,21 +116,19 @@ def test_expansions_tell_what_the_entry_holds_each_thing_once() -> None:
     }  # fmt: skip
 
 
-def test_who_answers_themselves_is_told_whole() -> None:
-    """The answered user is the author here, whom the entry describes."""
+def test_a_reply_to_oneself_includes_the_whole_author() -> None:
     written = status(in_reply_to="8", in_reply_to_uid="2")
     asked = FieldSelection(expansions=frozenset({"in_reply_to_user_id"}))
     (user,) = render_includes(written, KnownUsers(ADA, None, "ada"), asked)["users"]
     assert user == {"id": "2", "name": "Ada L", "username": "ada"}
 
 
-def test_what_a_status_repeats_is_told_with_its_author() -> None:
-    """They have the requested members and no others."""
+def test_an_original_is_included_with_its_author_and_media() -> None:
     gif = {"url": "https://b.example", "type": "gif"}
     original = status(id="9", uid="3", login="bob", message="coffee", media=[gif])
     people = KnownUsers(ADA, AuthorSnapshot(id="3", login="bob", name="Bob"), None)
     written = status(message="", origin="9", original=original)
-    asked = frozenset(one for one in v2_fields.EXPANSIONS if one.startswith("referenced_tweets.id"))
+    asked = frozenset(one for one in v2_parameters.EXPANSIONS if one.startswith("referenced_tweets.id"))
     assert render_includes(written, people, FieldSelection(expansions=asked)) == {
         "users": [{"id": "3", "name": "Bob", "username": "bob"}],
         "tweets": [{"id": "9", "text": "coffee", "edit_history_tweet_ids": ["9"]}],
@@ -149,13 +137,11 @@ def test_what_a_status_repeats_is_told_with_its_author() -> None:
 
 
 @pytest.mark.parametrize("people", [KnownUsers(), KnownUsers(AuthorSnapshot(id="2", login="ada"))])
-def test_of_an_author_of_whom_nothing_is_known_the_login_is_told(people: KnownUsers) -> None:
-    """Old entries have no author, and some users have no name."""
+def test_an_unknown_author_has_the_login_only(people: KnownUsers) -> None:
     (user,) = render_includes(status(), people, FieldSelection(expansions=frozenset({"author_id"})))["users"]
     assert user == {"id": "2", "name": "ada", "username": "ada"}
 
 
-def test_nothing_is_told_beside_a_status_that_has_nothing_beside_it() -> None:
-    """There are no empty lists, although every expansion except the author is requested."""
+def test_a_plain_status_includes_nothing() -> None:
     asked = EVERYTHING._replace(expansions=EVERYTHING.expansions - {"author_id"})
     assert render_includes(status(), KnownUsers(), asked) == {}

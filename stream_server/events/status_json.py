@@ -1,0 +1,53 @@
+"""Makes JSON: the entities of a text, and a made-up status on which a user tries a rule."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from filters.entities import Entities, extract_entities
+from filters.event import Event
+from stream_server.events.entry_fields import EntryFacts, WireFields
+from stream_server.events.language import LanguageDetector
+from stream_server.events.view import make_view
+
+_encode = msgspec.json.encode
+
+ANONYMOUS_STATUS = {"id": "0", "uid": "0", "login": "nobody"}
+"""Members of a made-up status without id and author."""
+
+
+def trial_event(status: bytes, facts: EntryFacts) -> Event:
+    """Return the ``Event`` that posting ``status`` (JSON) would give. Raises `MalformedEntry` for a non-numeric id."""
+    return make_view("post", facts, msgspec.json.decode(b'{"status":%b}' % status, type=WireFields)).event
+
+
+def make_trial_status(members: Mapping[str, Any], detect_language: LanguageDetector) -> bytes:
+    """Return a made-up status with ``members`` as JSON. If they lack entities or language, take these from the text."""
+    message = members.get("message", "")
+    found = extract_entities(message)
+    detected = {"lang": detect_language(message, found)} if not members.get("lang") else {}
+    entities = msgspec.Raw(b"".join(entity_pieces(found)))
+    return msgspec.json.encode({**ANONYMOUS_STATUS, "entities": entities, **members, **detected})
+
+
+def entity_pieces(entities: Entities) -> list[bytes]:
+    """Return the ``entities`` of a status as JSON in pieces, cut after each mention's login, to insert user ids.
+
+    There is one piece more than there are mentions. Joined without any user ids, the pieces are valid JSON too.
+    """
+    mentions = [_encode({"login": m.login, "indices": m.indices}) for m in entities.mentions]
+    heads = [b'{"login":%b' % _encode(m.login) for m in entities.mentions]
+    pieces, rest = [], b'{"mentions":['
+    for number, (mention, head) in enumerate(zip(mentions, heads, strict=True)):
+        pieces.append(rest + (b"," if number else b"") + head)
+        rest = mention[len(head) :]
+    others = {
+        "hashtags": [{"text": tag.text, "indices": tag.indices} for tag in entities.hashtags],
+        "cashtags": [{"text": tag.text, "indices": tag.indices} for tag in entities.cashtags],
+        "urls": [
+            {"url": u.url, "display_url": u.display_url, "expanded_url": u.expanded_url, "indices": u.indices}
+            for u in entities.urls
+        ],
+    }
+    return [*pieces, rest + b"]," + _encode(others)[1:]]

@@ -1,0 +1,27 @@
+"""Parsers for replies of Redis: positions on the log, and INFO."""
+
+from stream_server.events.position import Position
+
+
+def make_position(entry_id: bytes, n: bytes) -> Position:
+    """Return the position of a log entry from its id ``<ms>-<seq>`` and number. Raises ValueError for other text."""
+    ms, _, seq = entry_id.partition(b"-")
+    return Position(int(ms), int(seq), int(n))
+
+
+def parse_reply_position(reply: bytes) -> Position | None:
+    """Return the position ``<ms>-<seq> <n>`` at the start of a write's reply, or None if there is no new entry."""
+    entry_id, n, *_ = *reply.split(b" "), b""
+    return make_position(entry_id, n) if n.isdigit() and b"-" in entry_id else None
+
+
+def parse_cursor(cursor: bytes) -> Position:
+    """Return the position of a cursor ``<ms>-<seq>.<n>``. Raises ValueError for any other text."""
+    entry_id, _, n = cursor.partition(b".")
+    return make_position(entry_id, n)
+
+
+def parse_info(info: bytes) -> dict[str, str]:
+    """Return the ``name:value`` lines of a reply to INFO as a dict. Headings and empty lines are ignored."""
+    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+    return {name: value for name, colon, value in lines if colon}

@@ -1,0 +1,121 @@
+"""Reads the query of a v2 request. Unknown parameters are ignored, known ones are checked.
+
+The valid names of members of Tweets, users, places and media are those of X's OpenAPI 2.167; other names are errors. A
+client may request a member that this server does not know. Messages then lack it, as X's lack members without value.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aiohttp import web
+
+from stream_server.web.dialects.v2_problem import InvalidValue
+from stream_server.web.http.query import query_pairs
+
+
+def _split_names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+TWEET_FIELDS = _split_names(
+    "article attachments author_id card_uri community_id context_annotations conversation_id created_at"
+    " display_text_range edit_controls edit_history_tweet_ids entities geo id in_reply_to_user_id lang"
+    " matched_media_notes media_metadata non_public_metrics note_request_suggestions note_tweet organic_metrics"
+    " paid_partnership possibly_sensitive promoted_metrics public_metrics referenced_tweets reply_settings scopes"
+    " source suggested_source_links suggested_source_links_with_counts text withheld"
+)
+USER_FIELDS = _split_names(
+    "affiliation confirmed_email connection_status created_at description entities id is_identity_verified location"
+    " most_recent_tweet_id name parody pinned_tweet_id profile_banner_url profile_image_url protected public_metrics"
+    " receives_your_dm subscription subscription_type url username verified verified_followers_count verified_type"
+    " withheld"
+)
+PLACE_FIELDS = _split_names("contained_within country country_code full_name geo id name place_type")
+MEDIA_FIELDS = _split_names(
+    "alt_text duration_ms height media_key non_public_metrics organic_metrics preview_image_url promoted_metrics"
+    " public_metrics type url variants width"
+)
+POLL_FIELDS = _split_names("duration_minutes end_datetime id options voting_status")
+
+DEFAULT_TWEET_FIELDS = frozenset({"id", "text", "edit_history_tweet_ids"})
+DEFAULT_USER_FIELDS = frozenset({"id", "name", "username"})
+DEFAULT_PLACE_FIELDS = frozenset({"id", "full_name"})
+DEFAULT_MEDIA_FIELDS = frozenset({"media_key", "type"})
+
+EXPANSIONS: dict[str, str] = {
+    "article.cover_media": "article",
+    "article.media_entities": "article",
+    "attachments.media_keys": "attachments",
+    "attachments.media_source_tweet": "attachments",
+    "attachments.poll_ids": "attachments",
+    "author_id": "author_id",
+    "edit_history_tweet_ids": "edit_history_tweet_ids",
+    "entities.mentions.username": "entities",
+    "entities.note.mentions.username": "note_tweet",
+    "geo.place_id": "geo",
+    "in_reply_to_user_id": "in_reply_to_user_id",
+    "referenced_tweets.id": "referenced_tweets",
+    "referenced_tweets.id.attachments.media_keys": "referenced_tweets",
+    "referenced_tweets.id.author_id": "referenced_tweets",
+}
+"""Each expansion and the Tweet's member that it expands. Requesting an expansion also requests that member."""
+
+
+class FieldSelection(NamedTuple):
+    """Which members of Tweets, users, places and media a client requests. Equal selections share encoded messages."""
+
+    tweet: frozenset[str] = DEFAULT_TWEET_FIELDS
+    user: frozenset[str] = DEFAULT_USER_FIELDS
+    place: frozenset[str] = DEFAULT_PLACE_FIELDS
+    media: frozenset[str] = DEFAULT_MEDIA_FIELDS
+    expansions: frozenset[str] = frozenset()
+
+
+def read_fields(parameters: Mapping[str, str]) -> FieldSelection:
+    """Return the requested members of Tweets, users, places and media. Raises InvalidValue for an unknown name."""
+    expansions = _read_names(parameters, "expansions", frozenset(EXPANSIONS))
+    _read_names(parameters, "poll.fields", POLL_FIELDS)
+    return FieldSelection(
+        _read_names(parameters, "tweet.fields", TWEET_FIELDS)
+        | DEFAULT_TWEET_FIELDS
+        | {EXPANSIONS[expansion] for expansion in expansions},
+        _read_names(parameters, "user.fields", USER_FIELDS) | DEFAULT_USER_FIELDS,
+        _read_names(parameters, "place.fields", PLACE_FIELDS) | DEFAULT_PLACE_FIELDS,
+        _read_names(parameters, "media.fields", MEDIA_FIELDS) | DEFAULT_MEDIA_FIELDS,
+        expansions,
+    )
+
+
+def _read_names(parameters: Mapping[str, str], param: str, known: frozenset[str]) -> frozenset[str]:
+    """Return the names in the comma-joined parameter ``param``. Raises InvalidValue for a name not in ``known``."""
+    text = parameters.get(param)
+    if text is None:
+        return frozenset()
+    names = frozenset(text.split(","))
+    unknown = sorted(names - known)
+    if unknown:
+        raise InvalidValue(param, unknown[0], f"is not one of [{','.join(sorted(known))}]")
+    return names
+
+
+def read_v2_query(request: web.Request) -> dict[str, str]:
+    """Return the query's parameters, each with its last value. Raises BadRequest for non-UTF-8 or over 200 pairs."""
+    return dict(query_pairs(request))
+
+
+def read_int(query_parameters: Mapping[str, str], name: str, default: int, minimum: int, maximum: int) -> int:
+    """Return the integer ``name``, or ``default`` if absent. Raises InvalidValue unless in ``minimum``..``maximum``."""
+    text = query_parameters.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and minimum <= int(text) <= maximum):
+        raise InvalidValue(name, text, f"is not between {minimum} and {maximum}")
+    return int(text)
+
+
+def read_bool(query_parameters: Mapping[str, str], name: str) -> bool:
+    """Return the parameter ``name`` as a boolean, False if absent. Raises InvalidValue unless it is true or false."""
+    text = query_parameters.get(name, "false").lower()
+    if text not in {"true", "false"}:
+        raise InvalidValue(name, text, "is not one of [true,false]")
+    return text == "true"

@@ -1,0 +1,114 @@
+"""People at the server, the streams through which they listen to one another, and what they were told."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer, Message
+
+STREAM_KINDS = ("own", "track", "follow", "@me")
+
+
+class Person:
+    """A user who sends requests and opens streams."""
+
+    def __init__(self, api: Api, uid: str) -> None:
+        self.api = api
+        self.uid = uid
+
+    async def request(self, method: str, path: str, **body: Any) -> Any:
+        return await self.api.done(method, f"/v1/{path}", token=mint(self.uid), json=body or None)
+
+    async def post(self, message: str, **more: Any) -> str:
+        return str((await self.api.post(self.uid, message, **more))["id"])
+
+    async def follow(self, other: "Person") -> None:
+        await self.request("PUT", f"users/me/following/{other.uid}")
+
+    async def protect(self) -> None:
+        await self.request("PATCH", "users/me", protected=True)
+
+    async def own_stream(self, since: str | None = None, **parameters: str) -> Consumer:
+        return await self.stream("/v1/stream/user", since, **parameters)
+
+    async def stream(self, path: str = "/v1/stream", since: str | None = None, **parameters: str) -> Consumer:
+        given = parameters | ({} if since is None else {"since": since})
+        return await self.api.stream(given, uid=self.uid, path=path)
+
+
+async def create_people(api: Api, count: int) -> list[Person]:
+    """Create users who do not follow each other."""
+    logins = ["p" + uuid.uuid4().hex[:12] for _ in range(count)]
+    ids = await api.users(logins)
+    return [Person(api, ids[login]) for login in logins]
+
+
+async def settle(api: Api, *consumers: Consumer) -> None:
+    """Wait until each stream has passed the present head of the log."""
+    head = await api.head()
+    for consumer in consumers:
+        await consumer.reached(head)
+
+
+def received(consumer: Consumer, *kinds: str) -> list[tuple[str, str]]:
+    """Return (kind, id) of the events in order, only of ``kinds`` if there are any."""
+    return [(event["kind"], about(event)) for event in consumer.events if not kinds or event["kind"] in kinds]
+
+
+def about(event: Message) -> str:
+    for noun in ("message", "notification", "comment", "status", "target", "list", "group", "user"):
+        if noun in event:
+            return str(event[noun]["id"])
+    raise AssertionError(event)
+
+
+def word() -> str:
+    return "w" + uuid.uuid4().hex[:12]
+
+
+async def close(consumers: Iterable[Consumer]) -> None:
+    for consumer in consumers:
+        await consumer.close()
+
+
+async def open_stream(kind: str, person: Person, author: Person, term: str, since: str | None = None) -> Consumer:
+    """Open a person's own stream, or a stream by a term, by the author, or by all whom the person follows."""
+    if kind == "own":
+        return await person.own_stream(since)
+    asked = {"track": {"track": term}, "follow": {"follow": author.uid}, "@me": {"follow": "@me"}}[kind]
+    return await person.stream(since=since, **asked)
+
+
+async def open_streams(
+    people: Mapping[str, Person], author: Person, term: str, since: str | None = None
+) -> dict[str, Consumer]:
+    """Open each kind of stream for each person, named "person kind"."""
+    return {
+        f"{name} {kind}": await open_stream(kind, person, author, term, since)
+        for name, person in people.items()
+        for kind in STREAM_KINDS
+    }
+
+
+def receivers_of(opened: Mapping[str, Consumer], event: tuple[str, str]) -> set[str]:
+    """Return the names of the streams that received an event. A second time is another name, with " again"."""
+    return {
+        f"{name}{'' if number == 0 else ' again'}"
+        for name, consumer in opened.items()
+        for number, one in enumerate([one for one in received(consumer) if one == event])
+    }
+
+
+async def protected_author(api: Api) -> tuple[Person, dict[str, Person]]:
+    """Create a protected author, an accepted follower, a user who has asked to follow, and a stranger."""
+    author, follower, asking, stranger = await create_people(api, 4)
+    await author.protect()
+    for person in (follower, asking):
+        await person.follow(author)
+    await author.request("PUT", f"users/me/requests/{follower.uid}")
+    return author, {"author": author, "follower": follower, "asking": asking, "stranger": stranger}
+
+
+FRIENDS = {"author own", "author track", "author follow"} | {f"follower {kind}" for kind in STREAM_KINDS}
+"""Those that hear of a protected author: all of the follower, and of the author, who follows nobody, all but one."""

@@ -1,0 +1,32 @@
+"""The real command, whose canary looks no more as soon as a file is there: what it was for then happens unnoticed.
+
+A server hears a replica only after its canary has looked at it, so a canary that never looks would be no control.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from stream_server.cli import main
+from stream_server.feed.feed import Feed
+
+VARIABLE = "BLIND_WHEN_THERE_IS"
+"""Names the file; one beside it, ``.seen``, says that the canary rests for good."""
+
+
+def blind(file: Path) -> None:
+    """Stop the canary for good after the next check once ``file`` exists."""
+    rest = Feed._wait_for_next_check
+
+    async def rests(feed: Feed) -> None:
+        await rest(feed)
+        if await asyncio.to_thread(file.exists):
+            await asyncio.to_thread(file.with_suffix(".seen").touch)
+            await asyncio.Event().wait()
+
+    setattr(Feed, rest.__name__, rests)
+
+
+if __name__ == "__main__":
+    blind(Path(os.environ[VARIABLE]))
+    main()

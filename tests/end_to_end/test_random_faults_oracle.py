@@ -1,0 +1,172 @@
+"""The oracle of the random faults can complain: what is right passes, and each way of being wrong is found."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+
+from tests.end_to_end.random_faults.ledger import Ledger, Log, Logged, Message
+from tests.end_to_end.random_faults.oracle import History, Record, Told
+
+START = "10-0.0"
+Told_ = list[Told]
+
+
+def cursor(n: int) -> str:
+    return f"{10 + n}-0.{n}"
+
+
+def written(ledger: Ledger, n: int, uid: str, kind: str, subject: str, text: str = "") -> Logged:
+    """Add an acknowledged write to the ledger and return its entry of the log."""
+    entities: Message = {"mentions": [], "hashtags": [], "cashtags": [], "urls": []}
+    status: Message = {
+        "id": subject, "uid": uid, "message": text, "entities": entities, "in_reply_to": None, "origin": None,
+        "location": None, "place": None, "lang": None,
+    }  # fmt: skip
+    deed = ledger.begin(uid, kind, subject)
+    deed.begun, deed.outcome = float(n), "written"
+    if kind == "post":
+        deed.status = status
+        return Logged(n, cursor(n), uid, kind, subject, {"status": status})
+    if kind == "delete":
+        return Logged(n, cursor(n), uid, kind, subject, {"status": {"id": subject, "uid": uid}})
+    wire = {"source": {"id": uid}, "target" if kind == "follow" else "status": {"id": subject}}
+    return Logged(n, cursor(n), uid, kind, subject, wire)
+
+
+def play() -> tuple[Ledger, Log]:
+    ledger = Ledger()
+    entries = [
+        written(ledger, 1, "a", "post", "11", "red"), written(ledger, 2, "b", "post", "12", "green"),
+        written(ledger, 3, "b", "like", "11"), written(ledger, 4, "a", "post", "14", "red too"),
+        written(ledger, 5, "a", "follow", "b"), written(ledger, 6, "a", "delete", "11"),
+        written(ledger, 7, "b", "post", "17", "red again"), written(ledger, 8, "a", "post", "18", "green again"),
+    ]  # fmt: skip
+    return ledger, Log(1, 8, entries)
+
+
+def told(entry: Logged) -> Told:
+    return Told({"kind": entry.kind, "cursor": entry.cursor, **copy.deepcopy(entry.wire)}, entry.n + 0.5)
+
+
+def heard(log: Log, *numbers: int) -> Record:
+    """Return the record of a firehose client that received these entries."""
+    params = {"firehose": "true", "kinds": "post,delete,follow,like"}
+    return Record("firehose", params, "c", (), START, [told(log.entries[n - 1]) for n in numbers])
+
+
+def test_what_is_right_passes() -> None:
+    """Everything, in order; by a filter, only that; a late reader does without what was gone by then."""
+    ledger, log = play()
+    history = History(log, ledger)
+    assert ledger.complaints(log.entries) == []
+    assert history.complaints(heard(log, *range(1, 9))) == []
+    some = [told(log.entries[n - 1]) for n in (1, 4, 6, 7)]
+    assert history.complaints(Record("track", {"track": "red"}, "c", (), START, some)) == []
+    late = heard(log, 2, 4, 5, 6, 7, 8)
+    late.told = [Told(one.message, 100.0) for one in late.told]
+    assert history.complaints(late) == []
+
+
+WRONG: dict[str, tuple[Callable[[Told_], object], str]] = {
+    "one is missing": (lambda got: got.pop(3), "never told of ('post', '14')"),
+    "the last is missing": (lambda got: got.pop(), "never told of ('post', '18')"),
+    "a delete is missing": (lambda got: got.pop(5), "never told of ('delete', '11')"),
+    "its post was there when it was passed": (lambda got: got.pop(0), "never told of ('post', '11')"),
+    "its like was there when it was passed": (lambda got: got.pop(2), "never told of ('like', '11')"),
+    "one came twice": (lambda got: got.insert(4, got[3]), f"told of {cursor(4)} behind number 4"),
+    "two changed places": (lambda got: got.insert(1, got.pop(2)), f"told of {cursor(2)} behind number 3"),
+    "a replay went back": (lambda got: got.extend(got[6:]), f"told of {cursor(7)} behind number 8"),
+    "a gap was told": (lambda got: got.insert(2, Told({"kind": "gap", "cursor": cursor(2)}, 2.7)), "a gap where"),
+    "a ghost": (lambda got: got.append(Told({**got[7].message, "cursor": "99-0.9"}, 9.0)), "the log does not have"),
+    "another place": (lambda got: got[1].message.update(cursor="12-7.2"), "the log does not have"),
+    "another subject": (lambda got: got[2].message["status"].update(id="14"), "the log does not have"),
+    "another kind": (lambda got: got[5].message.update(kind="post"), "the log does not have"),
+    "other words": (lambda got: got[6].message["status"].update(message="blue"), "another than was acknowledged"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_a_client_was_told_wrongly_is_found(wrong: str) -> None:
+    """One thing is changed in a record without fault."""
+    ledger, log = play()
+    record = heard(log, *range(1, 9))
+    change, complaint = WRONG[wrong]
+    change(record.told)
+    assert any(complaint in said for said in History(log, ledger).complaints(record)), wrong
+
+
+def test_what_was_not_asked_for_is_found() -> None:
+    """A filter that lets through too much."""
+    ledger, log = play()
+    some = [told(log.entries[n - 1]) for n in (1, 2, 4, 6, 7)]
+    (said,) = History(log, ledger).complaints(Record("track", {"track": "red"}, "c", (), START, some))
+    assert "did not ask for" in said
+    assert "'12'" in said
+
+
+def test_what_redis_has_lost_and_told_is_no_complaint_and_all_else_is() -> None:
+    """Two were told that are not on the log; then a gap, and the log goes on below them with the same numbers."""
+    ledger, log = play()
+    lost = [Told({"kind": "post", "cursor": f"16-{n}.{n}", "status": {"id": f"9{n}"}}, 6.5) for n in (7, 8)]
+    gap = Told({"kind": "gap", "cursor": cursor(6), "reason": "rolled_back"}, 6.7)
+    record = heard(log, *range(1, 9))
+    record.told[6:6] = [*lost, gap]
+    history = History(log, ledger, rolled_back=True)
+    assert history.complaints(record) == []
+    assert history.ghosts(record) == lost
+    record.told.remove(gap)
+    assert [said for said in history.complaints(record) if "does not have" in said]
+    record.told[6:8] = [gap]
+    record.told.pop(6 + 1)
+    assert history.complaints(record) == [f"firehose: never told of ('post', '17') at {cursor(7)}"]
+
+
+def test_a_loss_that_a_server_does_not_know_of_yet_is_told_as_a_place_that_is_none() -> None:
+    """It heard nothing of what was lost; of a place that the log has that would be a lie."""
+    ledger, log = play()
+    lost = Told({"kind": "post", "cursor": "16-7.7", "status": {"id": "97"}}, 6.5)
+    said = {"kind": "gap", "cursor": cursor(6), "reason": "unknown_position", "from": "16-7.7", "to": cursor(6)}
+    record = heard(log, *range(1, 9))
+    record.told[6:6] = [lost, Told(said, 6.7)]
+    history = History(log, ledger, rolled_back=True)
+    assert history.complaints(record) == []
+    assert len(History(log, ledger).complaints(record)) == 2
+    said["from"] = cursor(5)
+    assert [wrong for wrong in history.complaints(record) if "a gap where the log lost nothing" in wrong]
+
+
+def test_a_loss_that_was_never_heard_takes_nothing_back() -> None:
+    """It is told where the log says it, once or behind the other gap; a ghost is one ghost."""
+    ledger, log = play()
+    lost = Told({"kind": "post", "cursor": "19-9.9", "status": {"id": "99"}}, 6.5)
+    back = Told({"kind": "gap", "cursor": cursor(6), "reason": "rolled_back"}, 6.7)
+    word = Told({"kind": "gap", "cursor": cursor(7), "reason": "rolled_back"}, 7.7)
+    history = History(log, ledger, rolled_back=True)
+    record = heard(log, *range(1, 9))
+    record.told.insert(7, word)
+    assert (history.complaints(record), history.ghosts(record)) == ([], [])
+    record.told[6:6] = [lost, back]
+    assert (history.complaints(record), history.ghosts(record)) == ([], [lost])
+    record.told.remove(back)
+    assert [said for said in history.complaints(record) if "does not have" not in said] != []
+
+
+LIES: dict[str, tuple[Callable[[Ledger, list[Logged]], object], str]] = {
+    "acknowledged and lost": (lambda _, log: log.pop(), "acknowledged and not on the log"),
+    "written twice": (lambda _, log: log.append(log[-1]), "never acknowledged"),
+    "written though it was said not to be": (
+        lambda ledger, _: setattr(ledger.deeds[-1], "outcome", "given up"), "never acknowledged"
+    ),
+    "in another order": (lambda _, log: log.insert(0, log.pop(3)), "the log has"),
+    "never settled": (lambda ledger, _: setattr(ledger.deeds[1], "outcome", None), "nobody knows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_log_that_is_not_what_was_acknowledged_is_found(lie: str) -> None:
+    """One thing is changed in the log, or in the ledger."""
+    ledger, log = play()
+    change, complaint = LIES[lie]
+    change(ledger, log.entries)
+    assert any(complaint in said for said in ledger.complaints(log.entries)), lie

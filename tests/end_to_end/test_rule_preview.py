@@ -1,0 +1,81 @@
+"""What a rule would have brought of the last minutes, as far as the asker may see it."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.api import Answer, Api, mint
+from tests.end_to_end.people import create_people, word
+from tests.waiting import eventually
+
+
+async def asked(api: Api, uid: str, rule: str, minutes: int = 5) -> Answer:
+    body = {"rule": rule, "minutes": minutes}
+    return await api.call("POST", "/v1/rules/preview", token=mint(uid), json=body)
+
+
+async def preview(api: Api, uid: str, rule: str, minutes: int = 5) -> Any:
+    """Return a complete preview. It is repeated on a busy machine, where its second may not suffice."""
+
+    async def complete() -> Any:
+        answer = await asked(api, uid, rule, minutes)
+        assert answer.status == 200, answer
+        return answer.json if answer.json["complete"] else None
+
+    return await eventually(complete, seconds=60, what="a complete preview")
+
+
+def examples(told: Any) -> list[str]:
+    return [one["status"]["id"] for one in told["examples"]]
+
+
+async def test_what_matched_is_counted_and_shown(api: Api) -> None:
+    """All of it is counted; the ten latest are shown, the latest first, each with what of the rule matched."""
+    author, asker = await create_people(api, 2)
+    term = word()
+    before = (await preview(api, asker.uid, term))["scanned"]
+    made = [await author.post(f"a {term}") for _ in range(12)]
+    await author.post("nothing")
+    async with await api.stream({"track": term, "since": "-5m"}, uid=asker.uid):
+        told = await preview(api, asker.uid, f"{term} a")
+    assert told["matched"] == 12
+    assert told["scanned"] >= before + 13
+    assert examples(told) == made[:1:-1]
+    assert told["examples"][0]["parts"] == [
+        {"part": term, "indices": [[2, 2 + len(term)]]}, {"part": "a", "indices": [[0, 1]]},
+    ]  # fmt: skip
+    assert told["examples"][0]["status"]["message"] == f"a {term}"
+    begin, end = (datetime.fromisoformat(told[name]) for name in ("from", "to"))
+    assert (end - begin).total_seconds() >= 300  # to the moment when its turn came
+    assert told["per_minute"] == pytest.approx(12 / 5)
+    assert (await preview(api, asker.uid, word()))["examples"] == []
+
+
+async def test_what_one_may_not_see_is_not_counted(api: Api) -> None:
+    """Nor what is gone by now; what others may see is theirs."""
+    author, friend, stranger = await create_people(api, 3)
+    await friend.follow(author)
+    term = word()
+    in_public, gone = await author.post(f"public {term}"), await author.post(f"gone {term}")
+    await author.request("DELETE", f"statuses/{gone}")
+    await author.protect()
+    for_friends = await author.post(f"protected {term}")
+    for uid, seen in (
+        (friend.uid, [for_friends, in_public]),
+        (stranger.uid, []),
+        (author.uid, [for_friends, in_public]),
+    ):
+        told = await preview(api, uid, term)
+        assert (told["matched"], examples(told)) == (len(seen), seen)
+
+
+@pytest.mark.parametrize(
+    ("rule", "minutes", "param", "column"),
+    [("tea (", 5, "rule", 6), ("", 5, "rule", 1), ("tea", 0, "minutes", None), ("tea", 1441, "minutes", None)],
+)
+async def test_a_bad_preview(api: Api, rule: str, minutes: int, param: str, column: int | None) -> None:
+    """It names what is wrong, and where."""
+    answer = await asked(api, api.admin, rule, minutes)
+    assert answer.error == (400, "invalid_parameter", param)
+    assert answer.json["error"].get("column") == column

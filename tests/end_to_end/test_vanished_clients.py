@@ -1,0 +1,331 @@
+"""Clients that stop being there, in every way there is: each is counted in, is gone in time, and costs nobody else."""
+
+import asyncio
+import random
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.clients import RawClient
+from tests.end_to_end.process_metrics import ProcessMetrics
+from tests.end_to_end.server import Server
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.extended, pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="needs Linux' TCP")]
+
+FLAGS = (
+    "--heartbeat-seconds", "0.5", "--write-timeout-seconds", "2", "--limits", "off",
+    "--client-buffer-bytes", "16384", "--send-buffer-bytes", "4096",
+)  # fmt: skip
+
+PATIENT_SECONDS = 90.0
+"""In place of the seconds after which they are gone on an idle machine."""
+
+LONG = "many words " * 25
+
+POSTS = 100
+"""About 100 KB for each reader: more than its buffers hold, here and in both kernels."""
+
+OF_A_KIND = 20
+
+KEPT = 3
+"""Connections that the tests themselves keep or have just left; far fewer than there are of a kind."""
+
+SMALL_BYTES = 4096
+"""The receive buffer of a client that is to be full soon."""
+
+GROWTH_BYTES = 24 * 2**20
+"""How much a process may have grown by a second thousand of them: what an allocator does not give back at once."""
+
+
+class Scene:
+    """A server with a log, its author, and clients that vanish."""
+
+    def __init__(self, server: Server, api: Api, workers: int) -> None:
+        self.server = server
+        self.api = api
+        self.workers = workers
+        self.token = mint(api.admin)
+        self.uid = ""
+        self.start = ""
+
+    async def metrics(self) -> ProcessMetrics:
+        return await ProcessMetrics.of(self.server, self.workers)
+
+    async def post(self, count: int) -> list[tuple[str, str]]:
+        """Post large texts. Returns what every reader must receive."""
+        return [("post", (await self.api.post(self.uid, f"{n} {LONG}"[:280]))["id"]) for n in range(count)]
+
+    async def open(self, path: str, *, small: bool = False) -> RawClient:
+        client = await RawClient.connect(self.server.address, receive_bytes=SMALL_BYTES if small else 0)
+        await client.ask(path, self.token)
+        return client
+
+    async def live(self, *, small: bool = False) -> RawClient:
+        client = await self.open(f"/v1/stream?follow={self.uid}", small=small)
+        await client.read_until(b'"hello"')
+        return client
+
+    async def replaying(self) -> RawClient:
+        """Open a replay from the beginning, and read only its `hello`."""
+        client = await self.open(f"/v1/stream?follow={self.uid}&since={self.start}", small=True)
+        await client.read_until(b'"hello"')
+        return client
+
+    async def polling(self) -> RawClient:
+        return await self.open("/v1/events?track=unheard&wait=60")
+
+
+@pytest.fixture
+async def scene(own_folder: Path, workers: int) -> AsyncIterator[Scene]:
+    with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
+        async with Api(server) as api:
+            made = Scene(server, api, workers)
+            made.start, made.uid = await api.head(), await api.user()
+            await asyncio.gather(*(made.post(POSTS // 10) for _ in range(10)))
+            yield made
+
+
+async def half_open_live(scene: Scene) -> RawClient:
+    client = await scene.live()
+    client.vanish()
+    return client
+
+
+async def half_open_replaying(scene: Scene) -> RawClient:
+    client = await scene.replaying()
+    client.vanish()
+    return client
+
+
+async def half_open_polling(scene: Scene) -> RawClient:
+    """The connection breaks while the poll waits and the server writes nothing."""
+    return await scene.polling()
+
+
+async def never_reading_live(scene: Scene) -> RawClient:
+    return await scene.live(small=True)
+
+
+async def never_reading_replaying(scene: Scene) -> RawClient:
+    return await scene.replaying()
+
+
+async def one_byte_a_second(scene: Scene) -> RawClient:
+    """It reads so slowly that it would need days."""
+    client = await scene.live(small=True)
+    client.drip(1.0)
+    return client
+
+
+async def reset_live(scene: Scene) -> RawClient:
+    return await scene.live()
+
+
+async def reset_polling(scene: Scene) -> RawClient:
+    return await scene.polling()
+
+
+async def half_closed(scene: Scene) -> RawClient:
+    """It shuts down its sending side, later."""
+    return await scene.live()
+
+
+KINDS: dict[str, Callable[[Scene], Awaitable[RawClient]]] = {
+    one.__name__: one
+    for one in (
+        half_open_live, half_open_replaying, half_open_polling, never_reading_live, never_reading_replaying,
+        one_byte_a_second, reset_live, reset_polling, half_closed,
+    )
+}  # fmt: skip
+
+DRAWN = {"half_open_live", "half_open_polling", "never_reading_live"}
+"""Those that are tried by themselves more often than at night; all are together in the other tests."""
+
+THEN: dict[str, Callable[[RawClient], object]] = {
+    "half_open_polling": RawClient.vanish,
+    "reset_live": RawClient.reset,
+    "reset_polling": RawClient.reset,
+    "half_closed": lambda client: client.socket.shutdown(socket.SHUT_WR),
+}
+"""What is done to them once they were counted; the others do it from the beginning."""
+
+
+@asynccontextmanager
+async def neighbours(scene: Scene) -> AsyncIterator[list[Consumer]]:
+    """Open streams that read everything, in both framings."""
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(
+                await scene.api.stream({"follow": scene.uid}, framing=("sse", "ndjson")[n % 2])
+            )
+            for n in range(2 * scene.workers)
+        ]
+
+
+async def settled(scene: Scene, like: ProcessMetrics) -> None:
+    """Wait until streams, tasks and descriptors are as before, except for a few kept connections."""
+
+    async def so() -> bool:
+        now = await scene.metrics()
+        return now.streams == like.streams and max(now.tasks - like.tasks, now.descriptors - like.descriptors) <= KEPT
+
+    try:
+        await eventually(so, seconds=PATIENT_SECONDS)
+    except AssertionError:
+        raise AssertionError(f"{await scene.metrics()} is not {like}") from None
+
+
+async def vanish(scene: Scene, stack: AsyncExitStack, *kinds: str, of_a_kind: int) -> None:
+    """Let clients of each kind vanish while posts continue, and check that the others receive all posts."""
+    async with neighbours(scene) as reading:
+        before = await scene.metrics()
+        assert before.streams == len(reading)
+        clients = {}
+        for kind in kinds:
+            clients[kind] = [await stack.enter_async_context(await KINDS[kind](scene)) for _ in range(of_a_kind)]
+        # Some may have been noticed by now: each was counted, but not all at the same time.
+        await eventually(lambda: counted_in(scene, before.streams + of_a_kind // 2), what="streams to be counted")
+        for kind in kinds:
+            for client in clients[kind] if kind in THEN else []:
+                THEN[kind](client)
+        told = await scene.post(POSTS)
+        for one in reading:
+            await one.until(lambda c: len(c.events) >= len(told), 60)
+            assert one.received == told
+            assert {m["kind"] for m in one.messages} <= {"hello", "heartbeat", "post"}
+        await settled(scene, before)
+
+
+async def counted_in(scene: Scene, many: int) -> bool:
+    return (await scene.metrics()).streams >= many
+
+
+@pytest.mark.parametrize("workers", [1])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind not in DRAWN)) for kind in KINDS]
+)
+async def test_who_vanishes_is_gone_in_time(scene: Scene, kind: str) -> None:
+    """Streams, tasks and descriptors are as before within heartbeat and write deadline; neighbours miss nothing."""
+    async with AsyncExitStack() as stack:
+        await vanish(scene, stack, kind, of_a_kind=OF_A_KIND)
+
+
+@pytest.mark.parametrize("workers", [2])
+async def test_all_kinds_at_once_on_two_workers(scene: Scene) -> None:
+    """The same of all of them together."""
+    async with AsyncExitStack() as stack:
+        await vanish(scene, stack, *KINDS, of_a_kind=OF_A_KIND // 2)
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
+async def test_who_never_finishes_to_ask_is_gone_in_time(scene: Scene) -> None:
+    """Half a head, a head and a body of one byte a second: they hold a descriptor until their deadline, and no more."""
+    whole = b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    whole += f"Authorization: Bearer {scene.token}\r\nContent-Length: 500\r\n\r\n".encode()
+    async with neighbours(scene) as reading, AsyncExitStack() as stack:
+        before = await scene.metrics()
+        dripping = []
+        for _ in range(OF_A_KIND):
+            halves = [await stack.enter_async_context(await RawClient.connect(scene.server.address)) for _ in range(3)]
+            await halves[0].half_ask("/v1/stream?track=x")
+            await halves[2].send(whole)
+            dripping += [asyncio.create_task(drip_out(halves[1], b"G")), asyncio.create_task(drip_out(halves[2], b"{"))]
+        counted = (await scene.metrics()).descriptors - before.descriptors
+        assert counted > 2 * OF_A_KIND  # some files of the server's own may have been closed meanwhile
+        told = await scene.post(20)
+        await settled(scene, before)
+        for one in reading:
+            await one.until(lambda c: len(c.events) >= len(told))
+            assert one.received == told
+        for task in dripping:
+            task.cancel()
+        await asyncio.gather(*dripping, return_exceptions=True)
+
+
+async def drip_out(client: RawClient, byte: bytes) -> None:
+    with suppress(ConnectionError):
+        while True:
+            await client.send(byte)
+            await asyncio.sleep(1)  # the pace is the fault; there is nothing to wait for
+
+
+@pytest.mark.parametrize("workers", [1])
+async def test_a_thousand_leave_no_memory_behind(scene: Scene) -> None:
+    """Of all kinds, twice: the second thousand finds room in what the first one took."""
+    of_a_kind = 1000 // len(KINDS) + 1
+    grown = []
+    for _ in range(2):
+        async with AsyncExitStack() as stack:
+            await vanish(scene, stack, *KINDS, of_a_kind=of_a_kind)
+        grown.append((await scene.metrics()).memory)
+    assert grown[1] - grown[0] < GROWTH_BYTES, grown
+
+
+PATHS = (
+    "/v1/stream?track=x", "/v1/stream?firehose=true&since=-1h", "/v1/stream/user", "/v1/events?track=x&wait=60",
+    "/v1/events?firehose=true&since=-1h", "/1.1/statuses/sample.json", "/1.1/statuses/filter.json?track=x",
+    "/2/tweets/sample/stream", "/2/tweets/search/stream", "/v1/stream", "/nowhere",
+)  # fmt: skip
+
+
+async def leave_at_once(client: RawClient) -> None:
+    client.close()
+
+
+async def reset_at_once(client: RawClient) -> None:
+    client.reset()
+
+
+async def leave_in_the_middle(client: RawClient) -> None:
+    await client.read(100)
+    client.close()
+
+
+async def reset_in_the_middle(client: RawClient) -> None:
+    await client.read(100)
+    client.reset()
+
+
+async def half_close_and_leave(client: RawClient) -> None:
+    client.socket.shutdown(socket.SHUT_WR)
+    await client.read(10)
+    client.close()
+
+
+LEAVING = (leave_at_once, reset_at_once, leave_in_the_middle, reset_in_the_middle, half_close_and_leave)
+
+
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
+async def test_a_thousand_open_and_abort(scene: Scene) -> None:
+    """Streams and polls of all protocols, left at any moment in any way: nothing of them stays, nothing is logged."""
+    chance = random.Random(20)
+    turns = asyncio.Semaphore(50)
+
+    async def come_and_go(accept: str, path: str, leave: Callable[[RawClient], Awaitable[None]]) -> None:
+        async with turns:
+            client = await RawClient.connect(scene.server.address)
+            try:
+                await client.ask(path, scene.token, accept)
+                with suppress(ConnectionError):
+                    async with asyncio.timeout(1):  # a poll that waits says nothing
+                        await leave(client)
+            except TimeoutError:
+                client.reset()
+
+    async with neighbours(scene) as reading:
+        before = await scene.metrics()
+        writing = asyncio.create_task(scene.post(100))
+        accepts = ("text/event-stream", "application/x-ndjson")
+        going = [come_and_go(chance.choice(accepts), chance.choice(PATHS), chance.choice(LEAVING)) for _ in range(1000)]
+        await asyncio.gather(*going)
+        told = await writing
+        await settled(scene, before)
+        for one in reading:
+            await one.until(lambda c: len(c.events) >= len(told))
+            assert one.received == told

@@ -1,0 +1,155 @@
+"""The box index finds what the `locations` filters match, and keeps nothing of a removed item."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from filters.box_index import BoxIndex
+from filters.event import Event
+from filters.grid import Box, event_box_keys
+from filters.language import Language
+from filters.location import Location
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
+from filters.trie import MAX_TUPLE_ITEMS
+from tests.filters.texts import post
+
+
+def found(boxes: BoxIndex[int], event: Event) -> set[int]:
+    items: set[int] = set()
+    boxes.find(event, items)
+    return items
+
+
+def drawn(source: random.Random) -> Box:
+    """A box of any size, often with edges on whole degrees, often over the date line."""
+    size = source.choice([0.3, 3, 15, 150])
+    west, south = source.uniform(-180, 180), source.uniform(-90, 89)
+    east, north = west + source.uniform(0.01, size), min(90.0, south + source.uniform(0.01, size))
+    if source.random() < 0.5:
+        west, east, south, north = float(round(west)), round(west) + 2.0, float(round(south)), round(south) + 1.0
+    return west, south, east - 360 if east > 180 else east, min(north, 90.0)
+
+
+def happened(source: random.Random, boxes: list[Box]) -> Event:
+    """An event at a point or in a place, often at a corner of one of the boxes."""
+    west, south, east, north = source.choice(boxes)
+    point = source.choice([
+        (west, south), (east, north), (west, north), (source.uniform(-180, 180), source.uniform(-90, 90)),
+        ((west + east) / 2, (south + north) / 2),
+    ])  # fmt: skip
+    return post(point=point) if source.random() < 0.7 else post(box=drawn(source))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_index_finds_what_the_filters_match(seed: int) -> None:
+    source = random.Random(seed)
+    asked = {item: [drawn(source) for _ in range(source.choice([1, 1, 3]))] for item in range(300)}
+    filters = {item: Location(boxes) for item, boxes in asked.items()}
+    every = [box for boxes in asked.values() for box in boxes]
+    held: BoxIndex[int] = BoxIndex()
+    for item, boxes in asked.items():
+        held.add(item, boxes)
+    hits = 0
+    for _ in range(2):
+        for event in (happened(source, every) for _ in range(300)):
+            expected = {item for item, location in filters.items() if location.matches(event)}
+            assert found(held, event) == expected
+            hits += len(expected)
+        for item in source.sample(sorted(filters), len(filters) // 2):
+            held.remove(item, asked[item])
+            del filters[item]
+    assert hits > 0
+    for item in filters:
+        held.remove(item, asked[item])
+    assert not held
+    assert (held._covered_squares, held._crossed_squares) == ({}, {})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_removed_item_is_found_by_no_box(seed: int) -> None:
+    source = random.Random(seed)
+    boxes = {item: [drawn(source), drawn(source)] for item in range(60)}
+    every = [box for two in boxes.values() for box in two]
+    index: SubscriptionIndex[int] = SubscriptionIndex()
+    here: dict[int, Location] = {}
+    hits = 0
+    for item in [*boxes, *source.choices(range(60), k=100)]:
+        if item in here:
+            index.remove(item)
+            del here[item]
+        else:
+            here[item] = Location(boxes[item])
+            index.add(item, Subscription([here[item]]))
+        for event in (happened(source, every) for _ in range(10)):
+            expected = {one for one, location in here.items() if location.matches(event)}
+            assert set(index.match(event)) == expected
+            hits += len(expected)
+    assert hits > 0
+
+
+def test_a_box_without_a_whole_square_is_found() -> None:
+    index: SubscriptionIndex[str] = SubscriptionIndex()
+    index.add("small", Subscription([Location.parse("13.1,52.3,13.8,52.7")]))
+    assert index.match(post(point=(13.4, 52.5))) == ["small"]
+    assert index.match(post(point=(13.9, 52.5))) == []
+
+
+def test_many_items_with_one_box() -> None:
+    box, inside = (10.5, 10.5, 13.5, 13.5), [post(point=(12.0, 12.0)), post(point=(10.6, 13.5))]
+    held: BoxIndex[int] = BoxIndex()
+    for item in range(MAX_TUPLE_ITEMS * 3):
+        held.add(item, [box, box])
+    for event in inside:
+        assert found(held, event) == set(range(MAX_TUPLE_ITEMS * 3))
+    for item in range(1, MAX_TUPLE_ITEMS * 3):
+        held.remove(item, [box])
+    for event in inside:
+        assert found(held, event) == {0}
+    held.remove(1, [box])  # which is not there
+    assert held
+
+
+def test_the_largest_negative_number_is_below_zero() -> None:
+    """A division would round it up to zero."""
+    world = [(0.0, -40.0, 78.0, 30.0), (-78.0, 0.0, 78.0, 30.0)]
+    held: BoxIndex[int] = BoxIndex()
+    for item, box in enumerate(world):
+        held.add(item, [box])
+    assert found(held, post(point=(-5e-324, -23.0))) == set()
+    assert found(held, post(point=(5.0, -5e-324))) == {0}
+    assert found(held, post(box=(-60.0, -60.0, -5e-324, -5e-324))) == set()
+    assert found(held, post(point=(0.0, 0.0))) == {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_matching_box_and_event_share_a_key(seed: int) -> None:
+    source = random.Random(seed)
+    boxes = [drawn(source) for _ in range(200)]
+    over = hits = 0
+    for event in (happened(source, boxes) for _ in range(100)):
+        for location in (Location([box]) for box in boxes):
+            if location.matches(event):
+                assert location.candidate_keys() & event.index_keys
+                hits += 1
+                over += any(west > east for west, _, east, _ in location.boxes)
+    assert hits > over > 0
+
+
+def test_squares_of_an_event_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Box] = []
+
+    def counted(box: Box) -> Iterator[str]:
+        made.append(box)
+        return event_box_keys(box)
+
+    monkeypatch.setattr("filters.event.event_box_keys", counted)
+    country = (5.9, 47.3, 15.0, 55.1)
+    index: SubscriptionIndex[int] = SubscriptionIndex()
+    for item, lang in enumerate(("en", "de", "fr")):
+        index.add(item, Subscription([Location([country])], [Language([lang, "und"])]))
+    event = post(box=country)
+    assert set(index.match(event)) == {0, 1, 2}
+    assert event.index_keys > set(event_box_keys(country))
+    assert made == [country]

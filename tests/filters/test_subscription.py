@@ -1,0 +1,136 @@
+"""A subscription matches if one of its bases matches and all narrowing filters match."""
+
+import pytest
+
+from filters.base import FilterFailure
+from filters.event import Event
+from filters.firehose import Firehose
+from filters.follow import Follow
+from filters.index_keys import user_key
+from filters.kind import KINDS, Kinds
+from filters.language import Language
+from filters.location import Location
+from filters.registry import Registry
+from filters.rule import Rules
+from filters.sample import Sample
+from filters.subscription import Subscription
+from filters.track import Track
+from tests.filters.rules.test_rule import Shouts
+from tests.filters.texts import post
+
+TRACK = Track.parse("tea,milk")
+BOX = Location.parse("-74,40,-73,41")
+POSTS = Kinds.parse("post,delete")
+
+
+def test_one_base_and_all_narrowing_filters_must_match() -> None:
+    subscription = Subscription([TRACK, BOX], [POSTS, Language.parse("en")])
+    assert subscription.matches(post("tea", lang="en"))
+    assert subscription.matches(post("coffee", lang="en-US", point=(-73.5, 40.5)))
+    assert not subscription.matches(post("coffee", lang="en"))
+    assert not subscription.matches(post("tea", lang="de"))
+    assert not subscription.matches(Event("like", text="tea", lang="en"))
+
+
+def test_equal_subscriptions_are_equal_in_any_order() -> None:
+    one = Subscription([TRACK, BOX], [POSTS, Language.parse("en,de")])
+    other = Subscription([BOX, Track.parse("Milk, tea")], [Language.parse("DE,en"), Kinds.parse("delete,post")])
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.canonical_form == other.canonical_form
+
+
+def test_a_different_part_is_a_different_subscription() -> None:
+    keys = {
+        Subscription([TRACK]).canonical_form,
+        Subscription([TRACK], [POSTS]).canonical_form,
+        Subscription([TRACK, BOX], [POSTS]).canonical_form,
+        Subscription([BOX], [POSTS]).canonical_form,
+        Subscription([BOX], [Kinds.parse("post")]).canonical_form,
+    }
+    assert len(keys) == 5
+
+
+def test_keys_are_those_of_all_bases() -> None:
+    assert Subscription([TRACK, Follow.parse("7")]).candidate_keys() == frozenset({"tea", "milk", user_key("7")})
+    assert Subscription([TRACK, Sample.parse("1")]).candidate_keys() is None
+
+
+def test_scopes_kinds_and_independence_of_the_viewer() -> None:
+    firehose = Subscription([Firehose()], [POSTS])
+    assert (firehose.required_scopes, firehose.viewer_independent, firehose.uses_me) == (
+        frozenset({"firehose"}),
+        True,
+        False,
+    )
+    assert firehose.kinds == {"post", "delete"}
+    mine = Subscription([TRACK, Follow.parse("@me")])
+    assert (mine.required_scopes, mine.viewer_independent, mine.uses_me) == (frozenset(), False, True)
+    assert mine.kinds == set(KINDS)
+    assert Subscription([Sample.parse("1")]).viewer_independent
+
+
+def test_me_is_resolved_in_a_new_subscription() -> None:
+    following = {"8"}
+    open_one = Subscription([TRACK, Follow.parse("@me")], [POSTS])
+    resolved = open_one.with_following(following)
+    by_eight = post("coffee", user_ids=frozenset({"8"}))
+    assert resolved.matches(by_eight)
+    assert not open_one.matches(by_eight)
+    assert resolved.candidate_keys() == frozenset({"tea", "milk", user_key("8")})
+    following.clear()
+    assert not resolved.matches(by_eight)
+    assert resolved != open_one
+
+
+def test_only_the_failed_part_is_disabled(registry: Registry) -> None:
+    rules = Rules.parse_with("tea\nmilk", registry)
+    asked = Subscription([rules, BOX], [POSTS])
+    events = [post("tea"), post("milk"), post("tea", point=(-73.5, 40.5))]
+    for failed, matches in (
+        (FilterFailure(rules, RuntimeError(), "r1"), [False, True, True]),
+        (FilterFailure(rules, RuntimeError()), [False, False, True]),
+        (FilterFailure(POSTS, RuntimeError()), [False, False, False]),
+    ):
+        assert [asked.without_failed(failed).matches(event) for event in events] == matches
+
+
+def test_a_failure_names_the_rule(registry: Registry) -> None:
+    registry.register(Shouts)
+    rules = Rules.parse_with("tea\nmilk shouts:boom", registry)
+    asked, explained = Subscription([BOX, rules]), Subscription([BOX, rules], explain=True)
+    for ask in (asked.matches, asked.matched_items, explained.matched_items):
+        with pytest.raises(FilterFailure) as failure:
+            ask(post("milk"))
+        assert (failure.value.filter, failure.value.rule_id) == (rules, "r2")
+
+
+def test_bases_without_keys_are_listed_unless_alone(registry: Registry) -> None:
+    registry.register(Shouts)
+    assert Subscription([TRACK, Rules.parse_with("tea\nshouts:yes", registry)]).unindexed_bases == ["rule"]
+    assert Subscription([TRACK, BOX]).unindexed_bases == Subscription([Firehose()]).unindexed_bases == []
+
+
+def test_rules_with_very_many_keys_are_listed_as_unindexed(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = Rules.parse_with("tea OR milk", registry)
+    few = Subscription([rules])
+    assert few.unindexed_bases == []
+    monkeypatch.setattr("filters.rule.MAX_KEYS", 3)  # each word has two, one of them for what is quoted
+    assert Subscription([rules]).unindexed_bases == ["rule"]
+    assert few.unindexed_bases == [], "it was looked at once"
+
+
+def test_changed_subscriptions_keep_their_options(registry: Registry) -> None:
+    rules = Rules.parse_with("tea", registry)
+    asked = Subscription([rules, Follow.parse("@me")], explain=True, viewer_independent=True)
+    changed = (
+        asked.with_following({"8"}),
+        asked.replace_base(rules),
+        asked.without_failed(FilterFailure(rules, RuntimeError())),
+    )
+    assert [(one.explain, one.viewer_independent) for one in changed] == [(True, True)] * 3
+    assert asked != Subscription(asked.bases, viewer_independent=True)
+
+
+def test_two_kinds_filters_narrow_to_their_intersection() -> None:
+    assert Subscription([TRACK], [POSTS, Kinds.parse("post,like")]).kinds == {"post"}

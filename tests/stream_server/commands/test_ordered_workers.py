@@ -1,0 +1,62 @@
+"""Workers that keep the order of each key."""
+
+import asyncio
+
+import pytest
+
+from stream_server.commands.replay import MAX_WAITING_ITEMS, ordered_workers
+
+
+async def test_items_of_one_key_are_done_in_order() -> None:
+    done: dict[int, list[int]] = {}
+    running = most = 0
+
+    async def work(item: tuple[int, int]) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(item[1] % 3):
+            await asyncio.sleep(0)
+        done.setdefault(item[0], []).append(item[1])
+        running -= 1
+
+    async with ordered_workers(4, work) as put:
+        for number in range(200):
+            await put(str(number % 7), (number % 7, number))
+    assert all(numbers == sorted(numbers) for numbers in done.values())
+    assert sum(map(len, done.values())) == 200
+    assert 1 < most <= 4
+
+
+async def test_a_full_queue_blocks_the_producer() -> None:
+    gate, taken = asyncio.Event(), 0
+
+    async def work(_: int) -> None:
+        await gate.wait()
+
+    async with ordered_workers(1, work) as put:
+        for number in range(MAX_WAITING_ITEMS + 1):
+            await put("a", number)
+            await asyncio.sleep(0)
+            taken += 1
+        blocked = asyncio.ensure_future(put("a", 99))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not blocked.done()
+        gate.set()
+        await blocked
+    assert taken == MAX_WAITING_ITEMS + 1
+
+
+async def test_an_error_of_a_worker_ends_all_workers() -> None:
+    async def work(_: int) -> None:
+        raise ZeroDivisionError
+
+    async def run() -> None:
+        async with ordered_workers(2, work) as put:
+            for number in range(20):
+                await put(str(number), number)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        await run()
+    assert failed.group_contains(ZeroDivisionError)

@@ -1,0 +1,153 @@
+"""The command line without a server: help, wrong usage, and an unreachable server."""
+
+import json
+import socket
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from stream_server.cli import cli
+from stream_server.config.settings import SETTINGS
+from tests.command_line import clean_environment, invoke, run
+
+TOKEN = ("--token", "a.b.c")
+
+
+def test_help_names_commands_examples_and_exit_codes() -> None:
+    outcome = run("--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    for command in ("serve", "token", "tail", "replay", "doctor"):
+        assert f"\n  {command} " in outcome.out
+        assert "Examples:" in invoke(command, "--help").out
+    assert "Exit codes:" in outcome.out
+
+
+def test_every_setting_is_an_option_of_serve() -> None:
+    shown = " ".join(invoke("serve", "--help").out.split())
+    for setting in SETTINGS:
+        assert f" {setting.flag} " in shown
+        assert setting.environment_variable in shown
+    assert "--supervised" not in shown
+
+
+def test_version() -> None:
+    assert invoke("--version").out.startswith("stream-server, version 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("serve", "--port", "x"), "'x' is not a valid integer"),
+        (("serve", "--port", "-1"), "--port (STREAM_SERVER_PORT) must be 0 port or more"),
+        (("serve", "--nonsense"), "No such option"),
+        (("nonsense",), "No such command"),
+        (("token",), "Missing option '--user'"),
+        (("token", "--user", "a"), "give its --data-dir"),
+        (("token", "--user", "a", "--ttl", "soon"), "15m, 1h or 30d"),
+        (("token", "--user", "a", "--data-dir", "x", "--scope", "root"), "unknown scope root; give some of read write"),
+        (("tail", "--track", "x"), "give exactly one of --token, --token-file and --user"),
+        (("tail", "--track", "x", *TOKEN, "--user", "a"), "give exactly one of --token, --token-file and --user"),
+        (("tail", *TOKEN, "--param", "x"), "write NAME=VALUE"),
+        (("replay", "/nonexistent.jsonl"), "does not exist"),
+        (("replay", __file__, "--rate", "1", "--speed", "1"), "give only one of --rate and --speed"),
+        (("replay", __file__, "--rate", "0"), "not in the range"),
+        (("replay", __file__), "give its --data-dir"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: tuple[str, ...], sentence: str) -> None:
+    outcome = invoke(*arguments)
+    assert outcome.code == 2, outcome
+    assert sentence in " ".join(outcome.err.split())
+    assert outcome.out == ""
+
+
+def test_an_unknown_environment_variable_is_refused() -> None:
+    outcome = invoke("serve", env={"STREAM_SERVER_PROT": "80"})
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "unknown setting STREAM_SERVER_PROT" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tail", "--url", "http://127.0.0.1:9", "--track", "x", *TOKEN),
+        ("token", "--user", "a", "--redis", "unix:///nonexistent/redis.sock", "--jwt-secret", "x" * 32),
+        ("token", "--user", "a", "--data-dir", "/nonexistent"),
+    ],
+)
+def test_an_unreachable_server_or_redis_is_one_sentence_and_exit_code_3(arguments: tuple[str, ...]) -> None:
+    outcome = invoke(*arguments)
+    assert outcome.code == 3, outcome
+    assert outcome.err.startswith("stream-server: ")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("--redis", "unix:///nonexistent/redis.sock"), 3, "the Redis of --redis cannot be reached"),
+        (("--jwt-secret", "short"), 2, "--jwt-secret must be 32 bytes or more"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    outcome = run("serve", "--port", "0", *arguments)
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("arguments", [("serve", "--port", "0"), ("rules", "explain", "absent:1", "--text", "tea")])
+def test_a_filter_that_cannot_be_imported_stops_the_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    info = tmp_path / "absent-1.0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: absent\nVersion: 1.0.0\n")
+    (info / "entry_points.txt").write_text("[stream_server.filters]\nabsent = nowhere.filter:Absent\n")
+    done = run(*arguments, env=clean_environment(PYTHONPATH=str(tmp_path)))
+    assert done.code == 1
+    assert done.err.startswith("stream-server: filter absent (nowhere.filter:Absent, of absent) cannot be imported: ")
+
+
+def test_the_run_file_of_a_stopped_server_is_not_a_running_server(tmp_path: Path) -> None:
+    note = {"redis": f"unix://{tmp_path}/gone.sock", "url": "http://127.0.0.1:9"}
+    (tmp_path / "server.json").write_text(json.dumps(note))
+    outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, "--jwt-secret", "x" * 32)
+    assert outcome.code == 3
+    assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
+
+
+@pytest.mark.extended
+def test_serve_on_a_taken_port_fails() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        outcome = run("serve", "--port", str(taken.getsockname()[1]))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "in use" in outcome.err
+
+
+def test_doctor_fails_without_redis_and_hides_its_password() -> None:
+    outcome = invoke("doctor", "--redis", "redis://:hunter22@127.0.0.1:9")
+    assert outcome.code == 1
+    assert "✗ Redis cannot be reached" in outcome.out
+    assert "hunter22" not in outcome.out + outcome.err
+
+
+def test_doctor_prints_ascii_on_an_ascii_terminal() -> None:
+    outcome = run("doctor", env=clean_environment(PYTHONIOENCODING="ascii"))
+    assert outcome.code == 0, outcome
+    assert "ok Python 3." in outcome.out
+
+
+def _commands(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _commands((*path, name), inner)
+
+
+@pytest.mark.parametrize("path", list(_commands((), cli)), ids=" ".join)
+def test_help_is_plain_text(path: tuple[str, ...]) -> None:
+    """Wrongly placed format characters of click would be printed, and the terminal would obey them."""
+    outcome = invoke(*path, "--help")
+    assert outcome.code == 0
+    assert [c for c in outcome.out if unicodedata.category(c) == "Cc" and c != "\n"] == []

@@ -1,0 +1,142 @@
+"""Settings from flags, environment, file and defaults, and the errors for invalid ones."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_server.config import config
+from stream_server.config.config import load, load_again, worker_environment
+from stream_server.config.settings import SETTINGS, InvalidSetting
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return a function that writes the settings file, readable by its owner only."""
+
+    def written(text: str) -> Path:
+        file = tmp_path / "server.toml"
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o600)
+        return file
+
+    return written
+
+
+def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(write: Write) -> None:
+    file = str(write("port = 1\nworkers = 3\nretry_ms = 7\nheartbeat_seconds = 2\n"))
+    settled = load({"port": 5, "workers": None}, {"STREAM_SERVER_SETTINGS_FILE": file, "STREAM_SERVER_WORKERS": "4"})
+    assert (settled.port, settled.workers, settled.retry_ms) == (5, 4, 7)
+    assert (settled.heartbeat_seconds, type(settled.heartbeat_seconds)) == (2.0, float)
+    assert settled.reconnect_limit == next(s.default for s in SETTINGS if s.name == "reconnect_limit")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("prot = 80", "unknown setting 'prot'"),
+        ("[server]\nport = 80", "unknown setting 'server'"),
+        ('settings_file = "other.toml"', "unknown setting 'settings_file'"),
+        ('port = "80"', "port must be a whole number (port)"),
+        ("port = 80.5", "port must be a whole number (port)"),
+        ("port = true", "port must be a whole number (port)"),
+        ("heartbeat_seconds = false", "heartbeat_seconds must be a number (s)"),
+        ("log_level = 3", "log_level must be a text (name)"),
+        ("log_level = 'loud'", "log_level must be one of debug, info, warning, error"),
+        ("port = 70000", "port must be 65535 port or less"),
+        ("heartbeat_seconds = 0", "heartbeat_seconds must be 0.05 s or more"),
+        ("heartbeat_seconds = nan", "heartbeat_seconds must be a finite number (s)"),
+        ("log_max_seconds = inf", "log_max_seconds must be a finite number (s)"),
+        (f"heartbeat_seconds = 1{'0' * 400}", "heartbeat_seconds must be a finite number (s)"),
+        (f"client_buffer_bytes = 1{'0' * 400}", "client_buffer_bytes must be 1e+15 bytes or less"),
+        ("write_timeout_seconds = 1e300", "write_timeout_seconds must be 1e+15 s or less"),
+        ("port 80", "is not valid TOML: "),
+        ("port = 1\nport = 2", "is not valid TOML: "),
+        ("\x00", "is not valid TOML: "),
+        ("redis = 'http://:hunter22@inside'", "redis must begin with"),
+        ("write_replicas = 1", "write_replicas needs --redis"),
+        ("jwt_secret = 22", "jwt_secret must be a text (text)"),
+    ],
+)
+def test_an_invalid_settings_file_is_refused_by_name_of_the_setting(write: Write, text: str, sentence: str) -> None:
+    file = write(text)
+    with pytest.raises(InvalidSetting) as refused:
+        load({"settings_file": str(file)}, {})
+    assert sentence in str(refused.value)
+    assert str(file) in str(refused.value)
+    assert "hunter22" not in str(refused.value)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_missing_settings_file_and_a_folder_are_refused(tmp_path: Path, *, missing: bool) -> None:
+    path = tmp_path / "absent.toml" if missing else tmp_path
+    with pytest.raises(InvalidSetting, match=rf"{path} cannot be read: \w"):
+        load({"settings_file": str(path)}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jwt_secret", "hunter22" * 5),
+        ("redis", "redis://:hunter22@127.0.0.1:9"),
+        ("redis", "redis://127.0.0.1:9?password=hunter22"),
+        ("redis", "redis+sentinel://127.0.0.1:9/service?sentinel_%70assword=hunter22"),
+        ("redis", "rediss://127.0.0.1:9?ssl_password=hunter22"),
+    ],
+)
+def test_a_settings_file_with_a_secret_must_be_readable_by_its_owner_only(write: Write, name: str, value: str) -> None:
+    file = write(f"{name} = '{value}'")
+    assert getattr(load({"settings_file": str(file)}, {}), name) == value
+    assert "hunter22" not in repr(load({"settings_file": str(file)}, {}))
+    for mode in (0o640, 0o604):
+        file.chmod(mode)
+        with pytest.raises(InvalidSetting) as refused:
+            load({"settings_file": str(file)}, {})
+        refusal = f"{file} holds {name}, so other users must not be able to read it: `chmod 600 {file}`"
+        assert str(refused.value) == refusal
+    file.write_text("port = 80\nredis = 'redis://127.0.0.1:9'")
+    assert load({"settings_file": str(file)}, {}).port == 80
+
+
+def test_only_reloadable_settings_are_applied_and_the_others_need_a_restart() -> None:
+    running = load({}, {})
+    other: dict[type, Any] = {float: 77.0, int: 77, str: "off"}
+    newer = replace(running, **{s.name: other[type(s.default)] for s in SETTINGS})
+    reloadable = [s.name for s in SETTINGS if s.is_reloadable]
+    assert running.apply_reloadable(newer) == [(s.name, s.default) for s in SETTINGS if s.is_reloadable]
+    assert [name for name in reloadable if getattr(running, name) != getattr(newer, name)] == []
+    assert running.settings_needing_restart(newer) == [s.name for s in SETTINGS if not s.is_reloadable]
+    assert running.apply_reloadable(newer) == []
+
+
+def test_no_secret_can_be_reloaded() -> None:
+    assert [s.name for s in SETTINGS if s.is_reloadable and s.is_secret] == []
+
+
+def test_a_worker_has_and_reloads_the_settings_of_its_supervisor(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [s.environment_variable for s in SETTINGS]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("STREAM_SERVER_RETRY_MS", "11")
+    file = write("retry_ms = 12\nreconnect_limit = 13\nring_bytes = 14\nbehind_max_entries = 15\n")
+    flags = {"settings_file": str(file), "ring_bytes": 16, "port": 0}
+    settled = replace(load(flags), port=4711, jwt_secret="made by the supervisor")
+    for name, value in worker_environment(settled, flags).items():
+        monkeypatch.setenv(name, value)
+    write("this is wrong")
+    assert load({}) == settled
+    with pytest.raises(InvalidSetting, match="is not valid TOML"):
+        load_again({})
+    write("retry_ms = 22\nreconnect_limit = 23\nring_bytes = 24\n")
+    newer = load_again({})
+    assert (newer.retry_ms, newer.reconnect_limit, newer.ring_bytes) == (11, 23, 16)
+    assert newer.behind_max_entries == load({}, {}).behind_max_entries
+    assert newer.port == 4711
+
+
+def test_the_variable_for_worker_processes_is_not_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config.SUPERVISOR_DEFAULTS not in {s.environment_variable for s in SETTINGS}
+    assert load({}, {config.SUPERVISOR_DEFAULTS: ""}) == load({}, {})

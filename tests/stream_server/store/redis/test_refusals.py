@@ -1,0 +1,132 @@
+"""A real Redis in trouble: an `unavailable` write is surely not on the log."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import redis
+
+from stream_server.errors import OutcomeUnknown, Unavailable
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.social.statuses import StatusDraft
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess
+from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.replicas import entries, run
+from tests.waiting import PATIENCE, eventually
+
+
+class Trouble(NamedTuple):
+    """A private Redis, a store on it, and an author."""
+
+    server: RedisProcess
+    store: Store
+    author: str
+
+    async def post(self, request: IdempotencyKey | None = None) -> bytes:
+        return await self.store.statuses.create(self.author, StatusDraft(message="x"), request or new_key())
+
+
+@pytest.fixture
+async def trouble(redis_server: RedisProcess) -> AsyncIterator[Trouble]:
+    with RedisProcess(Path(redis_server._command[0])) as server:
+        store = Store(server.url, timeout_seconds=PATIENCE)
+        await store.open()
+        yield Trouble(server, store, await People(store).user("Ann"))
+        await store.close()
+
+
+async def test_a_busy_redis_and_a_killed_script_are_unavailable(trouble: Trouble) -> None:
+    run(trouble.server, "CONFIG", "SET", "lua-time-limit", "20")
+    link = RedisClient(trouble.server.url, PATIENCE)
+    endless = asyncio.create_task(link.execute(("EVAL", "while true do end", 0)))
+    await eventually(lambda: _busy(trouble.server), what="Redis busy")
+    with pytest.raises(Unavailable):
+        await trouble.post()
+    run(trouble.server, "SCRIPT", "KILL")
+    with pytest.raises(Unavailable):
+        await endless
+    assert entries(trouble.server) == 0
+    await trouble.post()
+    await link.close()
+
+
+async def test_a_refused_connection_is_unavailable(trouble: Trouble) -> None:
+    run(trouble.server, "CONFIG", "SET", "maxclients", "2")
+    with trouble.server.client() as looking:
+        looking.ping()  # one connection is the store's
+        other = Store(trouble.server.url, timeout_seconds=PATIENCE)
+        with pytest.raises(Unavailable):
+            await other.statuses.create(trouble.author, StatusDraft(message="x"), new_key())
+        await other.close()
+        refused = looking.info("stats")["rejected_connections"]
+        assert refused >= 1
+    assert entries(trouble.server) == 0
+
+
+async def test_min_replicas_to_write_of_redis_is_unavailable(trouble: Trouble) -> None:
+    run(trouble.server, "CONFIG", "SET", "min-replicas-to-write", "1")
+    with pytest.raises(Unavailable):
+        await trouble.post()
+    assert entries(trouble.server) == 0
+
+
+async def test_a_write_succeeds_without_the_right_to_publish(trouble: Trouble) -> None:
+    request = IdempotencyKey.from_client(trouble.author, "key", b"payload")
+    run(trouble.server, "ACL", "SETUSER", "default", "resetchannels")
+    with trouble.server.client() as client, pytest.raises(redis.ResponseError):
+        client.publish("events:post", "x")
+    made = await trouble.post(request)
+    assert await trouble.post(request) == made
+    assert entries(trouble.server) == 1
+
+
+async def test_a_partly_forbidden_write_has_an_unknown_outcome(trouble: Trouble) -> None:
+    run(trouble.server, "ACL", "SETUSER", "default", "-zadd")
+    with pytest.raises(OutcomeUnknown):
+        await trouble.post()
+    assert entries(trouble.server) == 1
+
+
+async def test_killed_connections_of_a_waiting_write_have_an_unknown_outcome(trouble: Trouble) -> None:
+    request = IdempotencyKey.from_client(trouble.author, "key", b"payload")
+    run(trouble.server, "CLIENT", "PAUSE", "600000", "WRITE")
+    writing = asyncio.create_task(trouble.post(request))
+    for _ in range(2):
+        await eventually(lambda: _killed(trouble.server), what="a write that waits, killed")
+    with pytest.raises(OutcomeUnknown):
+        await writing
+    assert entries(trouble.server) == 0
+    run(trouble.server, "CLIENT", "UNPAUSE")
+    made = await trouble.post(request)
+    assert await trouble.post(request) == made
+    assert entries(trouble.server) == 1
+
+
+async def test_a_write_has_an_unknown_outcome_when_redis_dies(trouble: Trouble) -> None:
+    trouble.server.pause()
+    writing = asyncio.create_task(trouble.post())
+    await eventually(lambda: trouble.store._redis.pool._in_use_connections, what="a write on its way")
+    trouble.server.kill()
+    with pytest.raises(OutcomeUnknown):
+        await writing
+    with pytest.raises(Unavailable):
+        await trouble.post()
+
+
+def _busy(server: RedisProcess) -> bool:
+    try:
+        run(server, "PING")
+    except redis.ResponseError as error:
+        return "BUSY" in str(error)
+    return False
+
+
+def _killed(server: RedisProcess) -> bool:
+    """Kill the connections that wait for a script. Returns whether there was one."""
+    with server.client() as client:
+        waiting = [each["id"] for each in client.client_list() if each["cmd"] == "evalsha" and "b" in each["flags"]]
+        return any(client.client_kill_filter(_id=each) for each in waiting)

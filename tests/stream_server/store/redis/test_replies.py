@@ -1,0 +1,218 @@
+"""How the client reads each reply of Redis: a write is `unavailable` only if Redis surely did not execute it."""
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis import scripts as scripts_module
+from stream_server.store.redis.client import MAX_CONNECTIONS, Command, NoReply, RedisClient
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
+from tests.stream_server.store.people import new_key
+from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, Reply, ScriptedRedis
+from tests.waiting import PATIENCE, eventually
+
+SHORT = 0.5
+"""Seconds to wait for a silent Redis. No assertion depends on the time used."""
+
+MADE = b"*2\r\n:0\r\n$5\r\n1-0 1\r\n"
+"""The answer of a script that has written."""
+
+REFUSALS = {
+    "a replica": b"-READONLY You can't write against a read only replica.\r\n",
+    "a replica, by 6.2 in a script": b"-ERR Error running script (call to f_0): @user_script:7: @user_script: 7: "
+    b"-READONLY You can't write against a read only replica.\r\n",
+    "full": b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    "full, by 6.2 in a script": b"-ERR Error running script (call to f_0): @user_script:7: @user_script: 7: "
+    b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    "loading": b"-LOADING Redis is loading the dataset in memory\r\n",
+    "disk": b"-MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.\r\n",
+    "too few replicas": b"-NOREPLICAS Not enough good replicas to write.\r\n",
+    "busy": b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
+    "cluster": b"-CLUSTERDOWN The cluster is down\r\n",
+    "migrating": b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
+    "an orphan": b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+    "a password": b"-NOAUTH Authentication required.\r\n",
+    "killed": b"-ERR Error running script (call to f_0): @user_script:1: Script killed by user with SCRIPT KILL...\r\n",
+}
+"""Answers by which Redis says that it did not run the script."""
+
+DROPPED = {"a replica", "a replica, by 6.2 in a script", "loading", "an orphan", "a password"}
+"""Refusals after which another connection may find another server, or a server that can write."""
+
+
+async def _write(
+    redis: ScriptedRedis, seconds: float = PATIENCE, replicas: int = 0, *, twice: bool = False
+) -> ApiError:
+    """Do one write, or two in one round trip. Returns the error."""
+    link = RedisClient(redis.url, seconds)
+    scripts = Scripts(link, SizeLimits(), replicas)
+    try:
+        like = ("like", new_key(), ("1", "2"))
+        with pytest.raises(ApiError) as failure:
+            await (scripts.write_each([like, like]) if twice else scripts.write("like", new_key(), "1", "2"))
+    finally:
+        await link.close()
+    assert failure.value.retry_after == 1
+    return failure.value
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+async def test_a_refusal_by_redis_is_unavailable_and_not_retried(why: str) -> None:
+    async with ScriptedRedis(EVALSHA=[REFUSALS[why]], GET=[REFUSALS[why]]) as redis:
+        assert type(await _write(redis)) is Unavailable
+        assert redis.count("EVALSHA") == 1
+        link = RedisClient(redis.url, PATIENCE)
+        with pytest.raises(Unavailable):
+            await link.execute(("GET", "k"))
+        await link.close()
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+async def test_a_refusal_that_only_another_server_lifts_closes_the_connection(why: str) -> None:
+    async with ScriptedRedis(EVALSHA=[REFUSALS[why], MADE]) as redis:
+        link = RedisClient(redis.url, PATIENCE)
+        scripts = Scripts(link, SizeLimits())
+        with pytest.raises(Unavailable):
+            await scripts.write("like", new_key())
+        assert (await scripts.write("like", new_key())).value == b"1-0 1"
+        assert redis.connections == (2 if why in DROPPED else 1)
+        await link.close()
+
+
+CUTS: dict[str, list[Reply]] = {
+    "cut": [CUT],
+    "cut in the middle": [b"*2\r\n:0\r\n$5\r\n1-0", CUT],
+    "silent": [SILENCE],
+    "cut, then silent": [CUT, SILENCE],
+    "silent, then a refusal": [SILENCE, REFUSALS["loading"]],
+    "junk": [b"?what\r\n"],
+}
+
+
+@pytest.mark.parametrize("how", CUTS)
+async def test_a_write_without_an_answer_is_tried_twice_and_has_an_unknown_outcome(how: str) -> None:
+    async with ScriptedRedis(EVALSHA=CUTS[how]) as redis:
+        assert type(await _write(redis, SHORT)) is OutcomeUnknown
+        assert redis.count("EVALSHA") == 2
+
+
+async def test_a_write_has_an_unknown_outcome_when_redis_vanishes_before_the_retry() -> None:
+    async with ScriptedRedis(EVALSHA=[CUT]) as redis:
+        link = RedisClient(redis.url, PATIENCE)
+        connected = await link.execute(("PING",))
+        redis.vanish()
+        with pytest.raises(OutcomeUnknown):
+            await Scripts(link, SizeLimits()).write("like", new_key())
+        assert connected == [b"PONG"]
+        assert (redis.count("EVALSHA"), redis.connections) == (1, 1)
+        await link.close()
+
+
+async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second attempt has the rest of the time. The clock is the test's own, because a busy machine is late."""
+    given, now = list[float](), [100.0]
+
+    async def silent(_: RedisClient, __: Sequence[Command], timeout_seconds: float) -> list[Any]:
+        given.append(timeout_seconds)
+        now[0] += timeout_seconds
+        raise NoReply
+
+    monkeypatch.setattr(RedisClient, "run_pipeline", silent)
+    monkeypatch.setattr(scripts_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    link = RedisClient("unix:///nowhere", SHORT)
+    with pytest.raises(OutcomeUnknown):
+        await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
+    assert given == pytest.approx([SHORT * FIRST_ATTEMPT_SHARE, SHORT * (1 - FIRST_ATTEMPT_SHARE)])
+    await link.close()
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "asked"),
+    [
+        ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [CUT]}, Unavailable, 1),
+        ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [REFUSALS["busy"]]}, Unavailable, 1),
+        ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n", CUT]}, OutcomeUnknown, 3),
+        ({"EVALSHA": [CUT, b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [CUT]}, OutcomeUnknown, 2),
+    ],
+    ids=["lost while it is given them", "refused while it is given them", "lost behind it", "lost before it"],
+)
+async def test_outcome_when_redis_does_not_know_the_script(
+    lines: dict[str, list[Reply]], expected: type[ApiError], asked: int
+) -> None:
+    async with ScriptedRedis(**lines) as redis:
+        assert type(await _write(redis)) is expected
+        assert redis.count("EVALSHA") == asked
+        assert redis.count("SCRIPT") >= 1
+
+
+async def test_a_partly_executed_batch_has_an_unknown_outcome() -> None:
+    forgotten = b"-NOSCRIPT No matching script.\r\n"
+    async with ScriptedRedis(EVALSHA=[MADE, forgotten, MADE, forgotten], SCRIPT=[CUT]) as redis:
+        assert type(await _write(redis, twice=True)) is OutcomeUnknown
+        assert redis.count("EVALSHA") == 4
+
+
+@pytest.mark.parametrize("why", ["loading", "a password"])
+async def test_a_batch_that_redis_refuses_half_way_has_an_unknown_outcome(why: str) -> None:
+    async with ScriptedRedis(EVALSHA=[MADE, REFUSALS[why]]) as redis:
+        assert type(await _write(redis, twice=True)) is OutcomeUnknown
+        assert redis.count("EVALSHA") >= 3
+
+
+async def test_a_write_without_a_free_connection_is_unavailable() -> None:
+    async with ScriptedRedis(GET=[SILENCE]) as redis:
+        link = RedisClient(redis.url, SHORT)
+        waiting = [asyncio.create_task(link.execute(("GET", "k"))) for _ in range(MAX_CONNECTIONS)]
+        await eventually(lambda: redis.count("GET") == MAX_CONNECTIONS, what="all connections taken")
+        with pytest.raises(Unavailable):
+            await Scripts(link, SizeLimits()).write("like", new_key())
+        assert redis.count("EVALSHA") == 0
+        assert all(isinstance(e, Unavailable) for e in await asyncio.gather(*waiting, return_exceptions=True))
+        await link.close()
+
+
+WAITED: dict[str, list[Reply]] = {
+    "too few": [b":1\r\n"],
+    "demoted meanwhile": [b"-UNBLOCKED force unblock from blocking operation, instance state changed\r\n"],
+    "silent": [SILENCE],
+}
+
+
+@pytest.mark.parametrize("how", WAITED)
+async def test_a_write_without_its_replicas_has_an_unknown_outcome(how: str) -> None:
+    async with ScriptedRedis(EVALSHA=[MADE], WAIT=WAITED[how]) as redis:
+        assert type(await _write(redis, SHORT, replicas=2)) is OutcomeUnknown
+        assert redis.count("WAIT") >= 1
+
+
+async def test_a_refused_write_does_not_need_replicas() -> None:
+    async with ScriptedRedis(EVALSHA=[b"-NOT_FOUND status\r\n"], WAIT=[b":0\r\n"]) as redis:
+        link = RedisClient(redis.url, PATIENCE)
+        with pytest.raises(ApiError) as failure:
+            await Scripts(link, SizeLimits(), 1).write("like", new_key())
+        assert failure.value.error_code == "not_found"
+        assert redis.count("WAIT") == 1
+        await link.close()
+
+
+async def test_a_write_without_required_replicas_sends_one_command() -> None:
+    async with ScriptedRedis(EVALSHA=[MADE]) as redis:
+        link = RedisClient(redis.url, PATIENCE)
+        await Scripts(link, SizeLimits()).write("like", new_key())
+        await link.close()
+        assert redis.seen == ["PING", "EVALSHA"]  # the connection, and the write
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("name", sorted(REFUSALS))
+async def test_a_refused_retry_has_an_unknown_outcome(name: str, *, twice: bool) -> None:
+    """The first attempt may have been executed before Redis was demoted or full."""
+    async with ScriptedRedis(EVALSHA=[CUT, *[REFUSALS[name]] * 2]) as redis:
+        failure = await _write(redis, twice=twice)
+        assert isinstance(failure, OutcomeUnknown)
+        assert redis.count("EVALSHA") >= 2

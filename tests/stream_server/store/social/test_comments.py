@@ -1,0 +1,228 @@
+"""Comments: order, counters, notifications, and who sees them."""
+
+import json
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import Forbidden, NotFound
+from stream_server.events.position import format_iso_time
+from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.scenes import (
+    befriend,
+    dump,
+    group,
+    ids,
+    logged,
+    notified,
+    protect,
+    stored_notifications,
+    suspend,
+)
+
+
+async def comment(store: Store, uid: str, status: str, message: str = "well") -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(await store.comments.create(uid, status, message, new_key()))
+    return made
+
+
+async def page(store: Store, viewer: str, status: str) -> list[str]:
+    return ids(await store.comments.list_comments(viewer, status, PageRequest()))
+
+
+async def test_a_comment_is_stored_counted_logged_and_notified(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob = await people.users(2)
+    status = await people.status(ann)
+    message = 'Hé, @U0 "quoted" \\ #tag\n\t👩‍👩‍👧 \u2028 https://example.org/x @nobody'
+    made = await store.comments.create(bob, status["id"], message, new_key())
+    answer = json.loads(made)
+    assert answer | {"posted": "", "entities": {}} == {
+        "id": answer["id"], "uid": bob, "login": "u1", "status": status["id"], "message": message, "posted": "",
+        "entities": {},
+    }  # fmt: skip
+    first, second = answer["entities"]["mentions"]
+    assert (first["login"], first["id"], message[slice(*first["indices"])]) == ("U0", ann, "@U0")
+    assert (second["login"], "id" in second) == ("nobody", False)
+    assert [tag["text"] for tag in answer["entities"]["hashtags"]] == ["tag"]
+    (entry,) = await logged(store, "comment")
+    assert (entry.audience, entry.wire) == ("public", {"comment": answer, "status": status | {"comments": 1}})
+    assert await store.comments.get(ann, answer["id"]) == made
+    assert (await store.comments.list_comments(ann, status["id"], PageRequest())).items == [made]
+    assert json.loads(await store.statuses.get(ann, status["id"]))["comments"] == 1
+    assert await notified(store, ann) == [("comment", bob)]
+    kept: Any = raw.hgetall(keys.key_for("comment", answer["id"]))
+    assert kept[b"message"] == message.encode()
+    assert format_iso_time(int(kept[b"posted"])) == answer["posted"]
+
+
+async def test_comments_are_paged_oldest_first(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    made = [(await comment(store, uid, status))["id"] for uid in (ann, bob, ann, bob, ann)]
+    first = await store.comments.list_comments(bob, status, PageRequest(2))
+    second = await store.comments.list_comments(bob, status, PageRequest(2, before=first.next))
+    third = await store.comments.list_comments(bob, status, PageRequest(2, before=second.next))
+    assert [ids(one) for one in (first, second, third)] == [made[:2], made[2:4], made[4:]]
+    assert (first.prev, third.next) == (None, None)
+    assert ids(await store.comments.list_comments(bob, status, PageRequest(2, after=third.prev))) == made[2:4]
+
+
+async def test_deleting_a_comment_removes_everything_of_it(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob, eve = await people.users(3)
+    status = await people.status(ann)
+    other = await comment(store, eve, status["id"])
+    made = await comment(store, bob, status["id"], "look @u2")
+    assert await notified(store, eve) == [("mention", bob)]
+    assert stored_notifications(raw, eve) == {f"mention:{bob}:c{made['id']}"}
+    await store.comments.delete(bob, made["id"], new_key())
+    (entry,) = await logged(store, "uncomment")
+    gone = {"id": made["id"], "uid": bob, "status": status["id"], "deleted": True}
+    assert entry.wire == {"comment": gone, "status": status | {"comments": 1}}
+    last: Any = raw.xrevrange(keys.LOG, count=1)
+    assert json.loads(last[0][1][b"e"])["facts"] == {"comment": made}
+    assert await page(store, ann, status["id"]) == [other["id"]]
+    assert not raw.exists(keys.key_for("comment", made["id"]))
+    assert stored_notifications(raw, eve) == set()
+    assert stored_notifications(raw, ann) == {f"comment:{eve}:{other['id']}"}
+    for asked in (
+        store.comments.get(ann, made["id"]),
+        store.comments.delete(bob, made["id"], new_key()),
+        store.comments.delete(bob, "1", new_key()),
+    ):
+        with pytest.raises(NotFound):
+            await asked
+
+
+async def test_only_the_authors_of_comment_and_status_delete_it(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob, eve = await people.users(3)
+    status = (await people.status(ann))["id"]
+    made = [(await comment(store, bob, status))["id"] for _ in range(2)]
+    before = dump(raw)
+    with pytest.raises(Forbidden) as refusal:
+        await store.comments.delete(eve, made[0], new_key())
+    assert refusal.value.error_code == "not_yours"
+    assert dump(raw) == before
+    await store.comments.delete(ann, made[0], new_key())
+    await store.comments.delete(bob, made[1], new_key())
+    assert await page(store, ann, status) == []
+
+
+async def test_a_comment_under_a_hidden_status_can_be_deleted(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    made = (await comment(store, bob, status))["id"]
+    await store.blocks.block(ann, bob, new_key())
+    with pytest.raises(NotFound):
+        await store.comments.get(bob, made)
+    await store.comments.delete(bob, made, new_key())
+    assert json.loads(await store.statuses.get(ann, status))["comments"] == 0
+
+
+async def test_comments_of_hidden_users_are_not_shown(store: Store, people: People) -> None:
+    ann, viewer, blocked, blocking, sue, shy, friend, muted, plain = await people.users(9)
+    status = (await people.status(ann))["id"]
+    writers = (viewer, blocked, blocking, sue, shy, friend, muted, plain)
+    made = {uid: (await comment(store, uid, status))["id"] for uid in writers}
+    await befriend(store, viewer, friend)
+    await store.blocks.block(viewer, blocked, new_key())
+    await store.blocks.block(blocking, viewer, new_key())
+    await store.mutes.mute(viewer, muted, new_key())
+    await suspend(store, ann, sue)
+    for uid in (shy, friend):
+        await protect(store, uid)
+    assert await page(store, viewer, status) == [made[uid] for uid in (viewer, friend, plain)]
+    assert json.loads(await store.comments.get(viewer, made[muted]))["uid"] == muted
+    for uid in (blocked, blocking, sue, shy):
+        with pytest.raises(NotFound):
+            await store.comments.get(viewer, made[uid])
+        with pytest.raises(NotFound):
+            await store.comments.delete(viewer, made[uid], new_key())
+    assert await page(store, shy, status) == [made[uid] for uid in (viewer, blocked, blocking, shy, muted, plain)]
+
+
+async def test_a_page_is_full_although_comments_are_hidden(store: Store, people: People) -> None:
+    ann, bob, muted = await people.users(3)
+    status = (await people.status(ann))["id"]
+    await store.mutes.mute(ann, muted, new_key())
+    first = await comment(store, bob, status)
+    for _ in range(100):
+        await comment(store, muted, status)
+    last = await comment(store, bob, status)
+    found = await store.comments.list_comments(ann, status, PageRequest(2))
+    assert (ids(found), found.next) == ([first["id"], last["id"]], None)
+
+
+async def test_a_comment_notifies_the_author_and_mentioned_users_once(store: Store, people: People) -> None:
+    ann, bob, eve, shy, muting, outsider = await people.users(6)
+    status = (await people.status(ann))["id"]
+    await store.mutes.mute(muting, bob, new_key())
+    await comment(store, bob, status, "@u0 @u1 @u2 @U2 @u4 @nobody")
+    assert await notified(store, ann) == [("comment", bob)]
+    assert await notified(store, bob) == []
+    assert await notified(store, eve) == [("mention", bob)]
+    assert await notified(store, muting) == []
+    await protect(store, shy)
+    await befriend(store, eve, shy)
+    await comment(store, shy, status, "@u2 @u5")
+    assert await notified(store, ann) == [("comment", bob)]
+    assert await notified(store, eve) == [("mention", bob), ("approve", shy), ("mention", shy)]
+    assert await notified(store, outsider) == []
+    (one,) = [t for t in await logged(store, "comment") if t.wire["comment"]["uid"] == shy]
+    assert one.audience == f"followers:{shy}"
+
+
+@pytest.mark.parametrize("kind", ["public", "announcement", "private"])
+async def test_only_members_comment_in_a_group(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
+    ann, bob, eve, out = await people.users(4)
+    gid = await group(store, kind, ann, bob, eve)
+    status = (await people.status(ann, group=gid))["id"]
+    await protect(store, bob)
+    made = (await comment(store, bob, status, "@u2 @u3"))["id"]
+    assert [one.audience for one in await logged(store, "comment")] == [f"group:{gid}"]
+    assert await notified(store, ann) == [("comment", bob)]
+    assert await notified(store, eve) == [("mention", bob)]
+    assert await notified(store, out) == []
+    assert await page(store, eve, status) == [made]
+    before = dump(raw)
+    with pytest.raises(NotFound if kind == "private" else Forbidden):
+        await store.comments.create(out, status, "x", new_key())
+    assert dump(raw) == before
+    with pytest.raises(NotFound):
+        await store.comments.get(out, made)
+
+
+async def test_a_repeated_key_gets_the_same_bytes_after_a_delete_and_a_trim(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    request, later = (IdempotencyKey.from_client(bob, name, b"p") for name in "ab")
+    made = await store.comments.create(bob, status, 'é "x"', request)
+    assert await store.comments.create(bob, status, 'é "x"', request) == made
+    await store.comments.delete(bob, json.loads(made)["id"], new_key())
+    assert await store.comments.create(bob, status, 'é "x"', request) == made
+    again = await store.comments.create(bob, status, "y", later)
+    raw.xtrim(keys.LOG, maxlen=0, approximate=False)
+    assert await store.comments.create(bob, status, "y", later) == again
+
+
+async def test_the_delete_of_a_comment_has_the_audience_of_the_comment(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    openly = await comment(store, bob, status)
+    await protect(store, bob)
+    closed = await comment(store, bob, status)
+    await store.comments.delete(bob, openly["id"], new_key())
+    await protect(store, bob, on=False)
+    await store.comments.delete(bob, closed["id"], new_key())
+    assert [entry.audience for entry in await logged(store, "comment")] == ["public", f"followers:{bob}"]
+    assert [entry.audience for entry in await logged(store, "uncomment")] == ["public", f"followers:{bob}"]

@@ -1,0 +1,173 @@
+"""Follows: both sets, both counters and the log entry change together."""
+
+import json
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import Conflict, InvalidCursor, NotFound
+from stream_server.events.position import LOG_START
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.scenes import ids, read_pages
+
+
+async def test_a_follow_changes_both_users_and_is_logged(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    answer = await store.follows.follow(ann, bob, new_key())
+    assert json.loads(answer) == {"following": True, "requested": False}
+    entry, notice = await store.log.read(LOG_START, 10)
+    assert (entry.kind, entry.audience) == ("follow", "public")
+    assert (notice.kind, notice.audience) == ("notification", f"users:{bob}")
+    source, target = await store.users.get_many(ann, [ann, bob])
+    assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
+    assert (json.loads(source)["following"], json.loads(target)["followers"]) == (1, 1)
+
+
+async def test_an_unfollow_undoes_the_follow(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    await store.follows.follow(ann, bob, new_key())
+    answer = await store.follows.unfollow(ann, bob, new_key())
+    assert json.loads(answer) == {"following": False, "requested": False}
+    entry = (await store.log.read(LOG_START, 10))[-1]
+    source, target = await store.users.get_many(ann, [ann, bob])
+    assert entry.kind == "unfollow"
+    assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
+    assert (json.loads(source)["following"], json.loads(target)["followers"]) == (0, 0)
+    assert (await store.user_graphs.get_graph(ann)).following == {}
+
+
+async def test_a_repeated_follow_or_unfollow_changes_nothing(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    for _ in range(3):
+        await store.follows.follow(ann, bob, new_key())
+    assert (await people.me(bob))["followers"] == 1
+    for _ in range(3):
+        await store.follows.unfollow(ann, bob, new_key())
+    assert (await people.me(bob))["followers"] == 0
+    assert [entry.kind for entry in await store.log.read(LOG_START, 10)] == ["follow", "notification", "unfollow"]
+
+
+async def test_a_batch_gives_each_outcome_and_is_repeatable(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob, carl, dora = await people.users(4)
+    await store.follows.follow(ann, dora, new_key())
+    request = IdempotencyKey.from_client(ann, "k", b"batch")
+    outcomes = await store.follows.change_many(ann, [bob, "1", ann, carl], [dora, carl], request)
+    assert outcomes == [
+        (bob, "followed"), ("1", "not_found"), (ann, "oneself"), (carl, "followed"),
+        (dora, "unfollowed"), (carl, "unfollowed"),
+    ]  # fmt: skip
+    assert set((await store.user_graphs.get_graph(ann)).following) == {bob}
+    before = footprint(raw)
+    assert await store.follows.change_many(ann, [bob, "1", ann, carl], [dora, carl], request) == outcomes
+    assert footprint(raw) == before
+    with pytest.raises(Conflict):
+        await store.follows.change_many(ann, [carl], [], IdempotencyKey.from_client(ann, "k", b"other"))
+    with pytest.raises(NotFound):
+        await store.follows.change_many("1", [carl], [], new_key())
+    assert await store.follows.change_many(ann, [], [], new_key()) == []
+
+
+async def test_a_batch_tells_requests_blocks_and_missing_users_apart(store: Store, people: People) -> None:
+    ann, bob, carl, dora, eve = await people.users(5)
+    await store.users.update(bob, {"protected": True}, new_key())
+    await store.blocks.block(ann, carl, new_key())
+    await store.blocks.block(dora, ann, new_key())
+    outcomes = await store.follows.change_many(ann, [bob, carl, dora, eve], [], new_key())
+    assert outcomes == [(bob, "requested"), (carl, "blocked"), (dora, "not_found"), (eve, "followed")]
+    assert await store.follows.change_many(ann, [], [bob, dora], new_key()) == [
+        (bob, "unfollowed"), (dora, "not_found"),
+    ]  # fmt: skip
+    assert await store.follows.change_many(ann, [carl], [], new_key()) == [(carl, "blocked")]
+
+
+async def test_an_idempotency_key_is_for_one_batch(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob, carl = await people.users(3)
+    for follow in (["1"], [bob]):
+        key = f"k{follow[0]}"
+        await store.follows.change_many(ann, follow, [], IdempotencyKey.from_client(ann, key, b"short"))
+        before = footprint(raw)
+        with pytest.raises(Conflict):
+            await store.follows.change_many(ann, [*follow, carl], [], IdempotencyKey.from_client(ann, key, b"long"))
+        assert footprint(raw) == before
+
+
+async def test_an_interrupted_batch_tells_what_was_done_and_continues(
+    store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob, carl = await people.users(3)
+    request = IdempotencyKey.from_client(ann, "k", b"batch")
+    write_each = store._scripts.write_each
+
+    async def broken_off(writes: Any) -> Any:
+        done = await write_each(writes[:1])
+        raw.config_set("maxmemory", 1)
+        try:
+            return done + await write_each(writes[1:])
+        finally:
+            raw.config_set("maxmemory", 0)
+
+    monkeypatch.setattr(store._scripts, "write_each", broken_off)
+    assert await store.follows.change_many(ann, [bob, carl], [], request) == [(bob, "followed"), (carl, "unavailable")]
+    monkeypatch.undo()
+    before = (await people.me(bob))["followers"]
+    assert await store.follows.change_many(ann, [bob, carl], [], request) == [(bob, "followed"), (carl, "followed")]
+    assert ((await people.me(bob))["followers"], (await people.me(carl))["followers"]) == (before, 1)
+
+
+async def test_the_following_set_comes_with_its_log_position(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    assert await store.user_graphs.get_graph(ann) == ({}, {}, {}, {}, {}, LOG_START)
+    await store.follows.follow(ann, bob, new_key())
+    await people.user("later")
+    viewer = await store.user_graphs.get_graph(ann)
+    assert set(viewer.following) == {bob}
+    assert viewer.head == await store.log.head() == (await store.log.read(LOG_START, 10))[-1].position
+
+
+async def test_pages_are_complete_within_one_millisecond(store: Store, people: People, raw: "redis.Redis") -> None:
+    star, *fans = await people.users(12)
+    for i, fan in enumerate(fans):
+        await store.follows.follow(fan, star, new_key())
+        raw.zadd(f"{{core}}:followers:{star}", {fan: 1_795_000_000_000 + i // 5})
+    expected = sorted(fans, key=lambda fan: (fans.index(fan) // 5, fan), reverse=True)
+    pages = await read_pages(lambda request: store.follows.list_followers(star, star, request), 3)
+    assert [uid for page in pages for uid in ids(page)] == expected
+    assert [page.prev is None for page in pages] == [True] + [False] * (len(pages) - 1)
+    after, backward = pages[-1].prev, ids(pages[-1])
+    while after is not None:
+        page = await store.follows.list_followers(star, star, PageRequest(4, after=after))
+        backward = ids(page) + backward
+        after = page.prev
+    assert backward == expected
+
+
+async def test_each_user_on_a_page_has_the_time_of_the_follow(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    await store.follows.follow(ann, bob, new_key())
+    (entry,) = await store.log.read(LOG_START, 1)
+    (followed,) = (await store.follows.list_following(ann, ann, PageRequest())).items
+    (follower,) = (await store.follows.list_followers(ann, bob, PageRequest())).items
+    assert json.loads(followed)["id"] == bob
+    assert json.loads(follower)["since"] == json.loads(entry.message_json())["at"]
+
+
+async def test_invalid_cursors_are_refused(store: Store, people: People) -> None:
+    ann, bob, carl = await people.users(3)
+    for fan in (bob, carl):
+        await store.follows.follow(fan, ann, new_key())
+    elsewhere = (await store.follows.list_followers(ann, ann, PageRequest(1))).next
+    assert elsewhere is not None
+    for cursor in ("", "x", "1", "1-", "-1-2", "1-2-3", "1e3-2", "1-2\n", elsewhere):
+        with pytest.raises(InvalidCursor) as refusal:
+            await store.follows.list_followers(ann, bob, PageRequest(3, before=cursor))
+        assert refusal.value.param == "before"
+        with pytest.raises(InvalidCursor) as refusal:
+            await store.follows.list_following(ann, ann, PageRequest(3, after=cursor))
+        assert refusal.value.param == "after"
+    with pytest.raises(NotFound):
+        await store.follows.list_followers(ann, "1", PageRequest(3))
+    assert await store.follows.list_followers(ann, bob, PageRequest(3)) == ([], None, None)

@@ -1,0 +1,145 @@
+"""Saved rules: what is stored, what is a duplicate, and the log entries."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import NotFound, TooLarge
+from stream_server.store import keys
+from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.scenes import logged
+
+TEA, NAP = ("tea", "drinks"), ('"a nap" -work', "")
+
+
+async def add(store: Store, uid: str, *rules: tuple[str, str], **how: bool) -> list[AddRuleOutcome]:
+    return await store.rules.add(uid, rules, new_key(), **how)
+
+
+async def kept(store: Store, uid: str) -> list[tuple[str, str]]:
+    return [(one.rule, one.tag) for one in (await store.rules.get_all(uid))[0]]
+
+
+def saved(outcomes: list[AddRuleOutcome]) -> list[StoredRule]:
+    """The saved rules of outcomes that all have one."""
+    found = [one.saved for one in outcomes if one.saved is not None]
+    assert len(found) == len(outcomes)
+    return found
+
+
+async def test_rules_are_stored_and_logged_until_they_are_removed(store: Store, people: People) -> None:
+    ann = await people.user("ann")
+    assert (await store.rules.get_all(ann)) == ([], await store.log.head())
+    made = saved(await add(store, ann, TEA, NAP))
+    assert (await store.rules.get_all(ann)) == (made, await store.log.head())
+    assert [(one.rule, one.tag) for one in made] == [TEA, NAP]
+    assert int(made[0].id) < int(made[1].id) == (await store.log.head()).status_number
+    later = saved(await add(store, ann, ("naps", "")))
+    assert await store.rules.remove(ann, [made[1].id, "7", made[1].id, later[0].id], new_key()) == [
+        made[1].id, later[0].id,
+    ]  # fmt: skip
+    assert await kept(store, ann) == [TEA]
+    assert [(one.audience, one.wire) for one in await logged(store, "rules")] == [
+        ("-", {"uid": ann, "added": [_added(one) for one in made], "removed": []}),
+        ("-", {"uid": ann, "added": [_added(later[0])], "removed": []}),
+        ("-", {"uid": ann, "added": [], "removed": [made[1].id, later[0].id]}),
+    ]
+
+
+def _added(rule: StoredRule) -> dict[str, Any]:
+    return {"id": rule.id, "rule": rule.rule, "tag": rule.tag}
+
+
+async def test_a_duplicate_has_the_same_text_tag_and_user(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob = await people.users(2)
+    (first,) = saved(await add(store, ann, TEA))
+    before = footprint(raw)
+    assert await add(store, ann, TEA) == [AddRuleOutcome(first, is_duplicate=True)]
+    assert footprint(raw)[1] == before[1]
+    again, other, twin = await add(store, ann, TEA, ("tea", ""), ("tea", ""))
+    assert (again, other.is_duplicate) == (AddRuleOutcome(first, is_duplicate=True), False)
+    assert twin == AddRuleOutcome(other.saved, is_duplicate=True)
+    assert not (await add(store, bob, TEA))[0].is_duplicate
+    assert await kept(store, ann) == [TEA, ("tea", "")]
+
+
+async def test_all_or_nothing_saves_none_beside_a_duplicate(store: Store, people: People) -> None:
+    ann = await people.user("ann")
+    (first,) = saved(await add(store, ann, TEA))
+    assert await add(store, ann, NAP, TEA, all_or_nothing=True) == [
+        AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(first, is_duplicate=True),
+    ]  # fmt: skip
+    assert await add(store, ann, NAP, NAP, all_or_nothing=True) == [
+        AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(None, is_duplicate=True),
+    ]  # fmt: skip
+    assert await kept(store, ann) == [TEA]
+    saved(await add(store, ann, NAP, all_or_nothing=True))
+    assert await kept(store, ann) == [TEA, NAP]
+
+
+async def test_a_dry_run_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann = await people.user("ann")
+    (first,) = saved(await add(store, ann, TEA))
+    before = raw.xlen(keys.LOG)
+    assert await add(store, ann, TEA, NAP, NAP, dry_run=True) == [
+        AddRuleOutcome(first, is_duplicate=True),
+        AddRuleOutcome(None, is_duplicate=False),
+        AddRuleOutcome(None, is_duplicate=True),
+    ]  # fmt: skip
+    assert await store.rules.remove(ann, [first.id, "7"], new_key(), dry_run=True) == [first.id]
+    assert (await kept(store, ann), raw.xlen(keys.LOG)) == ([TEA], before)
+
+
+async def test_unknown_rules_and_rules_of_others_are_not_removed(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    (first,) = saved(await add(store, ann, TEA))
+    with pytest.raises(NotFound):
+        await store.rules.remove_one(bob, first.id, new_key())
+    await store.rules.remove_one(ann, first.id, new_key())
+    with pytest.raises(NotFound):
+        await store.rules.remove_one(ann, first.id, new_key())
+    assert await kept(store, ann) == []
+
+
+async def test_rules_with_any_characters_are_stored_unchanged(store: Store, people: People) -> None:
+    ann = await people.user("ann")
+    odd = [('","created":"x"}', ""), ('\\"\n', "a"), ("茶 🍵", "b"), ("%d+ (.*)", "")]
+    made = saved(await add(store, ann, *odd))
+    assert await kept(store, ann) == odd
+    assert await add(store, ann, *odd) == [AddRuleOutcome(one, is_duplicate=True) for one in made]
+
+
+async def test_the_number_of_rules_is_limited(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann = await people.user("ann")
+    made = saved(await add(store, ann, *((f"word{i}", "") for i in range(MAX_RULES_PER_USER - 1))))
+    assert len({one.id for one in made}) == MAX_RULES_PER_USER - 1
+    before = footprint(raw)
+    with pytest.raises(TooLarge) as failure:
+        await add(store, ann, TEA, NAP)
+    assert (failure.value.error_code, failure.value.param) == ("too_many", "rules")
+    assert footprint(raw) == before
+    saved(await add(store, ann, TEA, ("word1", "")))
+    with pytest.raises(TooLarge):
+        await add(store, ann, NAP, dry_run=True)
+    assert int((await people.status(ann))["id"]) > max(int(one.id) for one in made)
+    everyone = [one.id for one in (await store.rules.get_all(ann))[0]]
+    assert await store.rules.remove(ann, everyone, new_key()) == everyone
+
+
+async def test_twenty_concurrent_adds_save_one_rule(store: Store, people: People) -> None:
+    ann = await people.user("ann")
+    outcomes = [one for (one,) in await asyncio.gather(*(add(store, ann, TEA) for _ in range(20)))]
+    assert [one.is_duplicate for one in outcomes].count(False) == 1
+    assert len({one.saved for one in outcomes}) == 1
+
+
+async def test_the_log_entry_is_internal_and_has_no_users(store: Store, people: People) -> None:
+    ann = await people.user("ann")
+    await add(store, ann, TEA)
+    (entry,) = await store.log.read((await store.log.head()).previous(), 2)
+    assert (entry.kind, entry.event.user_ids, json.loads(entry.wire)["uid"]) == ("rules", frozenset(), ann)

@@ -1,0 +1,204 @@
+"""Statuses: created, read and deleted, each with its log entry in the same step."""
+
+import json
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import Forbidden, NotFound
+from stream_server.events.position import LOG_START, format_iso_time
+from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint, new_key
+
+FULL: dict[str, Any] = {
+    "location": StatusLocation(-0.1275, 51.50722),
+    "place": StatusPlace("London", "GB", (-0.5, 51.25, 0.25, 51.75)),
+    "lang": "en-GB",
+    "media": [StatusMedia("https://example.org/a.png", "image")],
+    "meta": {"a": [1, {"b": None}], "é": "\u2028"},
+}
+
+
+async def test_a_status_has_all_its_fields(store: Store, people: People) -> None:
+    ann = await people.user("Ann")
+    bob = await people.user("Bob")
+    message = 'hi @BOB and @nobody, "quoted" \\ #tag\n\té 👩‍👩‍👧 \u2028'
+    made = await people.status(ann, message, **FULL)
+    assert made | {"id": "", "posted": "", "entities": {}} == {
+        "id": "", "uid": ann, "login": "Ann", "message": message, "posted": "",
+        "location": {"lon": -0.1275, "lat": 51.50722},
+        "place": {"name": "London", "country": "GB", "box": [-0.5, 51.25, 0.25, 51.75]},
+        "lang": "en-GB", "entities": {}, "in_reply_to": None, "in_reply_to_uid": None, "origin": None,
+        "media": [{"url": "https://example.org/a.png", "type": "image"}], "meta": FULL["meta"],
+        "group": None, "conversation": made["id"],
+        "likes": 0, "comments": 0, "reposts": 0,
+    }  # fmt: skip
+    first, second = made["entities"]["mentions"]
+    assert (first["login"].lower(), first["id"]) == ("bob", bob)
+    assert second["login"] == "nobody"
+    assert "id" not in second
+    assert [tag["text"] for tag in made["entities"]["hashtags"]] == ["tag"]
+
+
+async def test_answer_log_entry_and_read_are_the_same_bytes(store: Store, people: People) -> None:
+    ann = await people.user("Ann")
+    for draft in (StatusDraft(message="plain"), StatusDraft(message="full", **FULL)):
+        made = await store.statuses.create(ann, draft, new_key())
+        entry = (await store.log.read(LOG_START, 10))[-1]
+        status_id = json.loads(made)["id"]
+        assert entry.body.startswith(b'{"wire":{"status":%b},"facts":{"author":' % made)
+        assert (entry.kind, entry.audience) == ("post", "public")
+        assert await store.statuses.get(ann, status_id) == made
+        assert status_id == str(entry.position.status_number)
+        assert json.loads(made)["posted"] == format_iso_time(entry.position.ms)
+
+
+async def test_the_hash_has_readable_fields(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann = await people.user("Ann")
+    made = await people.status(ann, "héllo", **FULL)
+    kept = raw.hgetall(f"{{core}}:status:{made['id']}")
+    assert isinstance(kept, dict)
+    assert kept[b"message"] == "héllo".encode()
+    assert kept[b"uid"] == ann.encode()
+    assert format_iso_time(int(kept[b"posted"])) == made["posted"]
+    assert json.loads(kept[b"location"]) == made["location"]
+    assert kept[b"audience"] == b"public"
+    assert raw.zrange(f"{{core}}:profile:{ann}", 0, -1) == [made["id"].encode()]
+    assert raw.zscore(f"{{core}}:profile:{ann}", made["id"]) == int(made["id"])
+
+
+async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first @u1", **FULL)
+    repost = await people.status(bob, "", origin=first["id"])
+    assert repost["origin"] == first["id"]
+    assert repost["original"] == first | {"reposts": 1}
+    assert json.loads(await store.statuses.get(ann, repost["id"])) == repost
+    assert json.loads(await store.statuses.get(bob, first["id"]))["reposts"] == 1
+    posts = [entry for entry in await store.log.read(LOG_START, 10) if entry.kind == "post"]
+    assert json.loads(posts[-1].body)["wire"]["status"] == repost
+
+
+async def test_a_repost_of_a_repost_is_a_repost_of_the_original(people: People) -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first")
+    repost = await people.status(bob, "", origin=first["id"])
+    again = await people.status(ann, "", origin=repost["id"])
+    quote = await people.status(bob, "so true", origin=repost["id"])
+    requote = await people.status(ann, "", origin=quote["id"])
+    assert [again["origin"], quote["origin"], requote["origin"]] == [first["id"], first["id"], quote["id"]]
+    assert requote["original"]["message"] == "so true"
+    assert requote["original"]["origin"] == first["id"]
+    assert "original" not in requote["original"]
+    assert quote["original"]["reposts"] == 3
+
+
+async def test_get_many_keeps_the_order_and_omits_unknown_ids(store: Store, people: People) -> None:
+    ann = await people.user("Ann")
+    first = await people.status(ann, "first")
+    repost = await people.status(ann, "", origin=first["id"])
+    found = [json.loads(one) for one in await store.statuses.get_many(ann, [repost["id"], "1", first["id"]])]
+    assert found == [repost, first | {"reposts": 1}]
+    assert await store.statuses.get_many(ann, []) == []
+
+
+async def test_unknown_authors_parents_and_originals_are_refused_by_name(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann = await people.user("Ann")
+    first = await people.status(ann, "first")
+    repost = await people.status(ann, "", origin=first["id"])
+    await store.statuses.delete(ann, first["id"], new_key())
+    before = footprint(raw)
+    cases = [
+        ("1", {}, None),
+        (ann, {"in_reply_to": "1"}, "in_reply_to"),
+        (ann, {"in_reply_to": first["id"]}, "in_reply_to"),
+        (ann, {"origin": "1"}, "origin"),
+        (ann, {"origin": first["id"]}, "origin"),
+        (ann, {"origin": repost["id"]}, "origin"),
+    ]
+    for uid, more, param in cases:
+        with pytest.raises(NotFound) as refusal:
+            await people.status(uid, "x", **more)
+        assert refusal.value.param == param
+    assert footprint(raw) == before
+
+
+async def test_a_delete_sends_ids_and_is_matched_like_its_post(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob = await people.users(2)
+    author = json.loads(await store.users.get(ann, ann))
+    first = await people.status(ann, "first @u1 #x", **FULL)
+    await people.status(bob, "", origin=first["id"])
+    await store.statuses.delete(ann, first["id"], new_key())
+    entry = (await store.log.read(LOG_START, 10))[-1]
+    assert (entry.kind, entry.audience) == ("delete", "public")
+    assert json.loads(entry.body) == {
+        "wire": {"status": {"id": first["id"], "uid": ann, "deleted": True}},
+        "facts": {"status": first, "author": author},
+    }
+    with pytest.raises(NotFound):
+        await store.statuses.get(bob, first["id"])
+    assert (await people.me(ann))["posts"] == 0
+    assert not raw.exists(f"{{core}}:profile:{ann}", f"{{core}}:status:{first['id']}")
+
+
+async def test_a_repost_outlives_its_original(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first", **FULL)
+    repost = await people.status(bob, "", origin=first["id"])
+    await store.statuses.delete(ann, first["id"], new_key())
+    shown = json.loads(await store.statuses.get(ann, repost["id"]))
+    assert shown == repost | {"original": None}
+    await store.statuses.delete(bob, repost["id"], new_key())
+    entry = (await store.log.read(LOG_START, 10))[-1]
+    facts = json.loads(entry.body)["facts"]
+    assert facts.pop("status") == repost
+    assert {role: who["id"] for role, who in facts.items()} == {"author": bob, "original_author": ann}
+    assert raw.keys("{core}:status:*") == []
+
+
+async def test_an_entry_has_internal_facts_of_reply_and_original(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first")
+    await people.status(bob, "second", in_reply_to=first["id"])
+    await people.status(bob, "third", origin=first["id"])
+    _, reply, quote = [one for one in await store.log.read(LOG_START, 10) if one.kind == "post"]
+    assert reply.facts.author is not None
+    assert reply.facts.author.login == "u1"
+    assert (reply.facts.reply_to_login, reply.facts.original_author) == ("u0", None)
+    assert quote.facts.original_author is not None
+    assert (quote.facts.original_author.login, quote.facts.original_author.posts) == ("u0", 1)
+    assert b"facts" not in quote.message_json()
+    event = reply.event
+    assert (event.author_login, event.reply_to, event.reply_to_login, set(event.forms)) == ("u1", ann, "u0", {"reply"})
+    shown = quote.event
+    assert (set(shown.forms), shown.analyzed_quote.text, shown.followers or 0) == ({"quote"}, "first", 0)
+
+
+async def test_deleting_a_repost_lowers_the_counter(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann, "first")
+    repost = await people.status(bob, "", origin=first["id"])
+    await store.statuses.delete(bob, repost["id"], new_key())
+    assert json.loads(await store.statuses.get(bob, first["id"])) == first
+
+
+async def test_only_the_author_deletes_a_status(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann)
+    before = footprint(raw)
+    with pytest.raises(Forbidden) as refusal:
+        await store.statuses.delete(bob, first["id"], new_key())
+    assert refusal.value.error_code == "not_yours"
+    with pytest.raises(NotFound):
+        await store.statuses.delete(ann, "1", new_key())
+    assert footprint(raw) == before
+    await store.statuses.delete(ann, first["id"], new_key())
+    with pytest.raises(NotFound):
+        await store.statuses.delete(ann, first["id"], new_key())
+    assert raw.xlen("{core}:log") == 2

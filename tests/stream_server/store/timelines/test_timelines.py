@@ -1,0 +1,156 @@
+"""Each timeline: its statuses, their order, and its viewers."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from stream_server.errors import BadRequest, InvalidCursor, NotFound
+from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.scenes import ids
+
+Read = Callable[[PageRequest], Awaitable[Page]]
+
+
+def _id(made: bytes) -> str:
+    return str(json.loads(made)["id"])
+
+
+class Scene:
+    """Ada, an author whom Bob follows, and all timelines with her statuses."""
+
+    def __init__(self, store: Store, people: People) -> None:
+        self.store, self.people = store, people
+        self.ids: list[str] = []
+
+    async def fill(self) -> None:
+        """Five statuses that are in every timeline, and one of another author that is in none."""
+        self.ada, self.bob, self.carl = await self.people.users(3)
+        await self.store.follows.follow(self.bob, self.ada, new_key())
+        self.list = _id(await self.store.lists.create(self.bob, "friends", "", False, new_key()))
+        await self.store.lists.add_member(self.bob, self.list, self.ada, new_key())
+        self.root = (await self.people.status(self.carl, "the root"))["id"]
+        for number in range(5):
+            made = await self.people.status(self.ada, f"@u1 #Tag {number}", in_reply_to=self.root)
+            self.ids.append(made["id"])
+            await self.store.likes.like(self.carl, made["id"], new_key())
+            await self.store.favorites.add(self.bob, made["id"], new_key())
+
+    def reads(self, viewer: str) -> dict[str, Read]:
+        timelines = self.store.timelines
+        return {
+            "profile": lambda page: timelines.read_profile(viewer, self.ada, page),
+            "list": lambda page: timelines.read_list(viewer, self.list, page),
+            "tag": lambda page: timelines.read_tag(viewer, "#TAG", page),
+            "replies": lambda page: timelines.read_replies(viewer, self.root, page),
+            "liked": lambda page: timelines.read_liked(viewer, self.carl, page),
+        }
+
+    def own(self) -> dict[str, Read]:
+        timelines = self.store.timelines
+        return {
+            "home": lambda page: timelines.read_home(self.bob, page),
+            "mentions": lambda page: timelines.read_mentions(self.bob, page),
+            "favorites": lambda page: timelines.read_favorites(self.bob, page),
+        }
+
+
+@pytest.fixture
+async def scene(store: Store, people: People) -> Scene:
+    made = Scene(store, people)
+    await made.fill()
+    return made
+
+
+async def test_every_timeline_is_paged_by_cursor_and_by_number(scene: Scene) -> None:
+    newest, cursors = list(reversed(scene.ids)), {}
+    for name, read in (scene.reads(scene.bob) | scene.own()).items():
+        first = await read(PageRequest(count=2))
+        second = await read(PageRequest(count=2, before=first.next))
+        third = await read(PageRequest(count=2, before=second.next))
+        assert [ids(first), ids(second), ids(third)] == [newest[:2], newest[2:4], newest[4:]], name
+        assert (first.prev, third.next) == (None, None), name
+        assert ids(await read(PageRequest(count=2, after=second.prev))) == newest[:2], name
+        assert ids(await read(PageRequest(count=2, page=2))) == newest[2:4], name
+        assert ids(await read(PageRequest(count=2, page=9))) == [], name
+        cursors[name] = first.next
+    for name, read in (scene.reads(scene.bob) | scene.own()).items():
+        for other, cursor in cursors.items():
+            if other != name:
+                with pytest.raises(InvalidCursor):
+                    await read(PageRequest(before=cursor))
+
+
+async def test_cursors_of_time_and_of_importance_differ(scene: Scene) -> None:
+    cursor = (await scene.store.timelines.read_home(scene.bob, PageRequest(count=1))).next
+    with pytest.raises(InvalidCursor):
+        await scene.store.timelines.read_home_by_importance(scene.bob, PageRequest(before=cursor))
+
+
+async def test_a_conversation_is_oldest_first_and_survives_its_root(scene: Scene) -> None:
+    store = scene.store
+    page = await store.timelines.read_conversation(scene.bob, scene.ids[2], PageRequest(count=4))
+    assert ids(page) == [scene.root, *scene.ids[:3]]
+    rest = await store.timelines.read_conversation(scene.bob, scene.ids[2], PageRequest(count=4, before=page.next))
+    assert ids(rest) == scene.ids[3:]
+    await store.statuses.delete(scene.carl, scene.root, new_key())
+    assert ids(await store.timelines.read_conversation(scene.bob, scene.ids[0], PageRequest())) == scene.ids
+    for read in (store.timelines.read_conversation, store.timelines.read_replies, store.timelines.read_reposts):
+        with pytest.raises(NotFound):
+            await read(scene.bob, scene.root, PageRequest())
+
+
+async def test_a_muted_author_is_only_in_profile_likes_and_favorites(scene: Scene) -> None:
+    await scene.store.mutes.mute(scene.bob, scene.ada, new_key())
+    found = {name: len(ids(await read(PageRequest()))) for name, read in (scene.reads(scene.bob) | scene.own()).items()}
+    quiet = {"profile": 5, "liked": 5, "favorites": 5}
+    assert found == {"list": 0, "tag": 0, "replies": 0, "home": 0, "mentions": 0} | quiet
+
+
+async def test_a_protected_author_is_in_no_timeline_of_a_stranger(scene: Scene, raw: Any) -> None:
+    await scene.store.users.update(scene.ada, {"protected": True}, new_key())
+    stranger = await scene.people.user("stranger")
+    assert {name: ids(await read(PageRequest())) for name, read in scene.reads(stranger).items()} == {
+        "profile": [], "list": [], "tag": [], "replies": [], "liked": []
+    }  # fmt: skip
+    assert {len(ids(await read(PageRequest()))) for read in scene.reads(scene.bob).values()} == {5}
+
+
+async def test_likes_of_a_protected_user_are_for_followers(scene: Scene) -> None:
+    await scene.store.users.update(scene.carl, {"protected": True}, new_key())
+    stranger = await scene.people.user("stranger")
+    assert ids(await scene.store.timelines.read_liked(stranger, scene.carl, PageRequest())) == []
+    assert len(ids(await scene.store.timelines.read_liked(scene.carl, scene.carl, PageRequest()))) == 5
+
+
+async def test_an_author_who_blocks_the_viewer_is_in_no_timeline(scene: Scene) -> None:
+    await scene.store.blocks.block(scene.ada, scene.bob, new_key())
+    with pytest.raises(NotFound):
+        await scene.store.timelines.read_profile(scene.bob, scene.ada, PageRequest())
+    reads = scene.reads(scene.bob) | scene.own()
+    del reads["profile"]
+    assert {name: ids(await read(PageRequest())) for name, read in reads.items()} == {key: [] for key in reads}
+
+
+@pytest.mark.parametrize("tag", ["", "#", "123", "two words", "a-b", "##tag", "@ada", "a\n"])
+async def test_an_invalid_hashtag_is_refused(store: Store, tag: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        await store.timelines.read_tag("1", tag, PageRequest())
+    assert refused.value.param == "tag"
+
+
+async def test_a_home_page_is_full_behind_a_hundred_hidden_statuses(store: Store, people: People) -> None:
+    reader, ada, bob = await people.users(3)
+    for each in (ada, bob):
+        await store.follows.follow(reader, each, new_key())
+    seen = [(await people.status(ada, f"{i}"))["id"] for i in range(3)]
+    for number in range(100):
+        await people.status(bob, f"{number}")
+    await store.mutes.mute(reader, bob, new_key())
+    page = await store.timelines.read_home(reader, PageRequest(count=2))
+    assert ids(page) == seen[:0:-1]
+    assert ids(await store.timelines.read_home(reader, PageRequest(count=2, page=2))) == seen[:1]
+    assert ids(await store.timelines.read_home(reader, PageRequest(count=2, before=page.next))) == seen[:1]

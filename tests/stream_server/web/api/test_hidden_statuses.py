@@ -1,0 +1,72 @@
+"""For a user who may not see a status, it does not exist on any route."""
+
+from typing import Any
+
+import pytest
+
+from tests.stream_server.web.world import World
+
+ASKED: list[tuple[str, str, Any]] = [
+    ("GET", "/v1/statuses/{id}", None),
+    ("DELETE", "/v1/statuses/{id}", None),
+    ("GET", "/v1/statuses/{id}/likes", None),
+    ("GET", "/v1/statuses/{id}/comments", None),
+    ("GET", "/v1/statuses/{id}/reposts", None),
+    ("GET", "/v1/statuses/{id}/replies", None),
+    ("GET", "/v1/statuses/{id}/conversation", None),
+    ("POST", "/v1/statuses/{id}/comments", {"message": "x"}),
+    ("PUT", "/v1/users/me/likes/{id}", None),
+    ("DELETE", "/v1/users/me/likes/{id}", None),
+    ("GET", "/v1/users/me/likes/{id}", None),
+    ("PUT", "/v1/users/me/favorites/{id}", None),
+    ("DELETE", "/v1/users/me/favorites/{id}", None),
+    ("GET", "/v1/users/me/favorites/{id}", None),
+    ("POST", "/v1/statuses", {"message": "x", "in_reply_to": "{id}"}),
+    ("POST", "/v1/statuses", {"message": "x", "origin": "{id}"}),
+    ("POST", "/v1/statuses", {"origin": "{id}"}),
+]
+
+
+async def hide(world: World, kind: str, author: str, viewer: str) -> str:
+    """Return a status that the viewer may not see, for the given reason."""
+    more = {}
+    if kind == "private group":
+        new = {"name": "closed", "kind": "private"}
+        more["group"] = (await world.call("POST", "/v1/groups", author, json=new)).json["id"]
+    status = await world.status(author, **more)
+    if kind == "protected":
+        await world.call("PATCH", "/v1/users/me", author, json={"protected": True})
+    elif kind == "blocking":
+        await world.call("PUT", f"/v1/users/me/blocks/{viewer}", author)
+    elif kind == "blocked":
+        await world.call("PUT", f"/v1/users/me/blocks/{author}", viewer)
+    elif kind == "deleted":
+        await world.call("DELETE", f"/v1/statuses/{status}", author)
+    return status
+
+
+@pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "private group", "deleted"])
+async def test_a_hidden_status_is_answered_as_an_unknown_one(world: World, kind: str) -> None:
+    author, viewer = await world.user("ann"), await world.user("bob")
+    status = await hide(world, kind, author, viewer)
+    before = world.state()
+    for method, path, body in ASKED:
+        answers = []
+        for asked in (status, "1"):
+            sent = None if body is None else {name: value.replace("{id}", asked) for name, value in body.items()}
+            answers.append(await world.call(method, path.replace("{id}", asked), viewer, json=sent))
+        assert (answers[0].status, answers[0].body) == (404, answers[1].body), (method, path)
+    listed = await world.call("GET", f"/v1/statuses?ids={status}", viewer)
+    assert listed.json == {"statuses": []}
+    assert world.state() == before
+
+
+async def test_each_request_works_on_a_visible_status(world: World) -> None:
+    """The control of the test above."""
+    author, viewer = await world.user("ann"), await world.user("bob")
+    status = await world.status(author)
+    for method, path, body in ASKED:
+        sent = None if body is None else {name: value.replace("{id}", status) for name, value in body.items()}
+        answer = await world.call(method, path.replace("{id}", status), viewer, json=sent)
+        refused = (method, path) == ("DELETE", "/v1/statuses/{id}")
+        assert answer.status == 403 if refused else answer.status < 300, (method, path, answer.body)

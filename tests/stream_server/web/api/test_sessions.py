@@ -1,0 +1,108 @@
+"""Log in, refresh and log out over HTTP."""
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from stream_server.security.tokens import MIN_SECRET_BYTES
+from stream_server.web.http import app_keys
+from tests.stream_server.web.world import PASSWORD, Answer, World
+
+
+async def log_in(world: World, **body: Any) -> Answer:
+    return await world.call("POST", "/v1/sessions", json=body)
+
+
+def authorization(answer: Answer) -> dict[str, str]:
+    return {"Authorization": f"Bearer {answer.json['token']}"}
+
+
+@pytest.mark.parametrize("name", [{"login": "ann"}, {"login": "ANN"}, {"email": "Ann@example.org"}])
+async def test_login_or_email_gives_a_token(world: World, name: dict[str, str]) -> None:
+    ann = await world.user("ann")
+    answer = await log_in(world, **name, password=PASSWORD)
+    assert answer.status == 201
+    assert set(answer.json) == {"token", "token_type", "expires_in", "refresh_token", "user"}
+    assert (answer.json["token_type"], answer.json["expires_in"]) == ("Bearer", 3600)
+    me = await world.call("GET", "/v1/users/me", headers=authorization(answer))
+    assert me.json == answer.json["user"]
+    assert me.json["id"] == ann
+
+
+async def test_wrong_passwords_and_unknown_logins_get_the_same_answer(world: World) -> None:
+    await world.user("ann")
+    world.redis.hset("{core}:user:1", "id", "1")
+    bob = {"users": [{"login": "bob", "name": "Bob"}]}
+    await world.call("POST", "/v1/admin/users", "1", scope="admin", json=bob)
+    answers = [
+        await log_in(world, **name, password="wrong password")
+        for name in ({"login": "ann"}, {"login": "nobody"}, {"login": "bob"}, {"email": "no@x.org"}, {"login": "!"})
+    ]
+    assert {answer.error for answer in answers} == {(401, "invalid_token", None)}
+    assert len({answer.body for answer in answers}) == 1
+
+
+async def test_unknown_logins_cost_a_hash(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.user("ann")
+    hashed: list[str] = []
+    monkeypatch.setattr(app[app_keys.PASSWORDS], "_verify_hash", lambda one, password: hashed.append(one))
+    await log_in(world, login="ann", password="wrong password")
+    await log_in(world, login="nobody", password="wrong password")
+    assert len(hashed) == 2
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "missing_parameter", "login"),
+    ({"password": PASSWORD}, "missing_parameter", "login"),
+    ({"login": "ann"}, "missing_parameter", "password"),
+    ({"login": "ann", "email": "a@b", "password": PASSWORD}, "conflicting_parameters", "email"),
+    ({"refresh_token": "x", "password": PASSWORD}, "conflicting_parameters", "password"),
+    ({"login": "ann", "password": 5}, "invalid_parameter", "password"),
+    ({"login": "ann", "password": "p" * 257}, "invalid_parameter", "password"),
+    ({"login": ["ann"], "password": PASSWORD}, "invalid_parameter", "login"),
+    ({"refresh_token": ""}, "invalid_parameter", "refresh_token"),
+    ({"login": "ann", "password": PASSWORD, "scope": "admin"}, "unknown_parameter", "scope"),
+]
+
+
+async def test_an_invalid_log_in_is_refused_by_name(world: World, subtests: pytest.Subtests) -> None:
+    for body, code, param in BAD:
+        with subtests.test(body=body):
+            assert (await log_in(world, **body)).error == (400, code, param)
+
+
+async def test_a_refresh_token_is_used_once(world: World) -> None:
+    await world.user("ann")
+    first = await log_in(world, login="ann", password=PASSWORD)
+    refresh = first.json["refresh_token"]
+    assert len(refresh) >= MIN_SECRET_BYTES
+    assert not [key for key in world.redis.keys("*") if refresh.encode() in key]
+    second = await log_in(world, refresh_token=refresh)
+    assert second.status == 201
+    assert second.json["refresh_token"] != refresh
+    assert (await world.call("GET", "/v1/users/me", headers=authorization(second))).status == 200
+    assert (await log_in(world, refresh_token=refresh)).error == (401, "invalid_token", None)
+    assert (await log_in(world, refresh_token="made up")).error == (401, "invalid_token", None)
+
+
+async def test_logging_out_ends_the_token_and_its_refresh_token(world: World) -> None:
+    await world.user("ann")
+    session = await log_in(world, login="ann", password=PASSWORD)
+    other = await log_in(world, login="ann", password=PASSWORD)
+    assert (await world.call("DELETE", "/v1/sessions", headers=authorization(session))).status == 204
+    assert world.redis.xrevrange("{core}:log", count=1)[0][1][b"k"] == b"revoke"
+    (revoked,) = world.redis.keys("{core}:revoked:*")
+    assert world.redis.ttl(revoked) > session.json["expires_in"], "remembered for as long as the refresh token lives"
+    refused = await world.call("GET", "/v1/users/me", headers=authorization(session))
+    assert refused.error == (401, "token_revoked", None)
+    refresh = {"refresh_token": session.json["refresh_token"]}
+    assert (await log_in(world, **refresh)).error == (401, "token_revoked", None)
+    assert (await world.call("GET", "/v1/users/me", headers=authorization(other))).status == 200
+
+
+async def test_too_many_log_ins_get_503(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app[app_keys.PASSWORDS], "_pending", 100)
+    answer = await log_in(world, login="ann", password=PASSWORD)
+    assert answer.error == (503, "unavailable", None)
+    assert int(answer.headers["Retry-After"]) >= 1

@@ -1,0 +1,359 @@
+"""HTTP connections: invalid requests, deadlines, and clients that do not read."""
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from aiohttp import web
+
+from stream_server.web.http import app_keys, body
+from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.tcp_peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
+from tests.end_to_end.faults.clients import RawClient
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+from tests.waiting import eventually
+
+Address = tuple[str, int]
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+HEALTH_THEN_CLOSE = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def header_seconds() -> float:
+    """A deadline of a request head that tests can wait for."""
+    return 0.3
+
+
+@asynccontextmanager
+async def connected(address: Address) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+def post_head(uid: str, *headers: str) -> bytes:
+    """Return the head of a request that posts a status."""
+    token = f"Authorization: Bearer {tokens.fresh(uid)}"
+    lines = ["POST /v1/statuses HTTP/1.1", "Host: a", token, "Content-Type: application/json", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def error_code(answer: bytes) -> str:
+    code: str = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"]
+    return code
+
+
+@asynccontextmanager
+async def trickle(writer: asyncio.StreamWriter, data: bytes) -> AsyncIterator[None]:
+    """Send the data again and again."""
+
+    async def send() -> None:
+        while True:
+            writer.write(data)
+            await asyncio.sleep(0.02)  # the attack itself, not a wait for something
+
+    attack = asyncio.create_task(send())
+    try:
+        yield
+    finally:
+        attack.cancel()
+        await asyncio.gather(attack, return_exceptions=True)
+
+
+async def answer_to(address: Address, sent: bytes) -> bytes:
+    """Return everything received until the server closes the connection."""
+    async with connected(address) as (reader, writer):
+        writer.write(sent)
+        async with asyncio.timeout(10):
+            return await reader.read()
+
+
+UNPARSABLE = {
+    "rubbish": b"\x16\x03\x01 hello secret-in-the-request\r\n\r\n",
+    "a bad method": b"G\x00T /secret-in-the-request HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a bad version": b"GET /secret-in-the-request HTTP/9\r\nHost: a\r\n\r\n",
+    "a bad header": b"GET / HTTP/1.1\r\nHost: a\r\nsecret-in-the-request\r\n\r\n",
+    "NUL in a header": b"GET / HTTP/1.1\r\nHost: a\r\nX: secret-in-the-request\x00\r\n\r\n",
+    "two lengths": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "length and chunks": b"POST /secret-in-the-request HTTP/1.1\r\n"
+    b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "no length": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", UNPARSABLE.values(), ids=UNPARSABLE)
+async def test_an_unparsable_request_gets_a_json_400_without_an_echo(
+    address: Address, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    answer = await answer_to(address, sent)
+    head, _, content = answer.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
+    assert b"application/json; charset=utf-8" in head
+    assert json.loads(content)["error"]["code"] == "malformed_body"
+    assert b"secret-in-the-request" not in answer
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /secret" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX: secret" + b"x" * 20_000 + b"\r\n\r\n",
+    ],
+)
+async def test_a_line_that_is_too_long_gets_413(address: Address, sent: bytes) -> None:
+    answer = await answer_to(address, sent)
+    assert error_code(answer) == "too_large"
+    assert b"secret" not in answer
+
+
+async def test_a_request_line_of_sixty_kilobytes_is_accepted(address: Address) -> None:
+    sent = b"GET /v1/none?" + b"x" * 60_000 + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    answer = await answer_to(address, sent)
+    assert answer.startswith(b"HTTP/1.1 404")
+
+
+async def test_an_unknown_expectation_is_refused(address: Address) -> None:
+    sent = b"POST /v1/users HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    answer = await answer_to(address, sent)
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"] == {
+        "code": "invalid_parameter", "message": "only the expectation 100-continue is supported", "param": "Expect",
+    }  # fmt: skip
+
+
+async def test_an_http_1_0_request_is_answered(address: Address) -> None:
+    answer = await answer_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.0 200")
+    assert answer.endswith(b'{"alive":true}')
+
+
+async def test_pipelined_requests_share_a_connection(address: Address) -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+    answer = await answer_to(address, request + b"\r\n" + request + b"Connection: close\r\n\r\n")
+    assert answer.count(b'{"alive":true}') == 2
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    async with asyncio.timeout(10):
+        with suppress(ConnectionResetError):  # bytes that cross the close are answered by a reset
+            return await reader.read() == b""
+    return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"], ids=["nothing", "half a head"])
+async def test_a_connection_without_a_whole_head_is_closed(address: Address, sent: bytes) -> None:
+    async with connected(address) as (reader, writer):
+        writer.write(sent)
+        assert await is_closed(reader)
+
+
+async def test_single_bytes_do_not_extend_the_header_deadline(address: Address) -> None:
+    async with connected(address) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nX: ")
+        async with trickle(writer, b"x"):
+            assert b"alive" in await answer_to(address, HEALTH_THEN_CLOSE)
+            assert await is_closed(reader)
+
+
+async def test_the_second_head_has_the_header_deadline(address: Address) -> None:
+    async with connected(address) as (reader, writer):
+        writer.write(HEALTH)
+        assert b'{"alive":true}' in await reader.readuntil(b"}")
+        writer.write(b"GET /he")
+        assert await is_closed(reader)
+
+
+async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Address) -> None:
+    async with connected(address) as (reader, writer):
+        writer.write(HEALTH)
+        await reader.readuntil(b"}")
+        for _ in range(2):  # each takes a whole header deadline to be let go
+            async with connected(address) as (silent, _):
+                assert await is_closed(silent)
+        writer.write(HEALTH_THEN_CLOSE)
+        assert b'{"alive":true}' in await reader.read()
+
+
+async def test_a_body_that_does_not_complete_in_time_gets_400(
+    address: Address, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.2)
+    ann = await world.user("ann")
+    before = world.state()
+    head = post_head(ann, "Content-Length: 20")
+    answer = await answer_to(address, head + b'{"message":')
+    assert error_code(answer) == "malformed_body"
+    assert world.state() == before
+
+
+async def test_invalid_chunks_get_400(address: Address, world: World, caplog: pytest.LogCaptureFixture) -> None:
+    ann = await world.user("ann")
+    before = world.state()
+    head = post_head(ann, "Transfer-Encoding: chunked")
+    answer = await answer_to(address, head + b"zz\r\n{}\r\n0\r\n\r\n")
+    assert error_code(answer) == "malformed_body"
+    assert world.state() == before
+    assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.WARNING]
+
+
+async def test_an_invalid_chunk_while_the_handler_reads_gets_400(
+    address: Address, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann = await world.user("ann")
+    before = world.state()
+    head = post_head(ann, "Transfer-Encoding: chunked", "Expect: 100-continue")
+    async with connected(address) as (reader, writer):
+        writer.write(head)
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"zz\r\n{}\r\n0\r\n\r\n")
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"}}")
+    assert error_code(answer) == "malformed_body"
+    assert world.state() == before
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_content_length_above_the_limit_is_refused_before_the_body(address: Address, world: World) -> None:
+    ann = await world.user("ann")
+    head = post_head(ann, "Content-Length: 65537")
+    async with connected(address) as (reader, writer):
+        writer.write(head)
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"}}")
+    assert error_code(answer) == "too_large"
+
+
+async def test_a_handler_is_cancelled_when_its_client_disconnects(
+    address: Address, world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = await world.user("ann")
+    seen: list[str] = []
+
+    async def wait_for_ever(uid: str) -> bytes:
+        seen.append("began")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cancelled")
+        return b""
+
+    monkeypatch.setattr(app[app_keys.STORE].users, "get_own", wait_for_ever)
+    async with connected(address) as (_, writer):
+        head = f"GET /v1/users/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n\r\n"
+        writer.write(head.encode())
+        await eventually(lambda: seen == ["began"])
+    await eventually(lambda: seen == ["began", "cancelled"])
+
+
+async def test_an_error_after_the_first_byte_breaks_the_answer_off(
+    address: Address, app: web.Application, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        @staticmethod
+        def text() -> bytes:
+            raise RuntimeError("late")
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write(b"first")
+        Broken.text()
+        return response
+
+    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
+    monkeypatch.setattr(route, "_handler", late)
+    answer = await answer_to(address, HEALTH)
+    assert answer.endswith(b"first\r\n")
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+
+
+@pytest.fixture
+async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, HttpRunner]]:
+    """Serve the same app with small kernel buffers and a short write timeout."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
+    yield runner.addresses[0][:2], runner
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("size", [40_000, 1_000_000])
+@pytest.mark.parametrize("manner", ["keep-alive", "close"])
+@pytest.mark.parametrize("drips", [False, True], ids=["never read", "a byte now and then"])
+async def test_an_answer_that_is_not_read_is_dropped(
+    small_buffers: tuple[Address, HttpRunner],
+    app: web.Application,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    size: int,
+    manner: str,
+    drips: bool,
+) -> None:
+    async def long(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"x" * size)
+
+    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
+    monkeypatch.setattr(route, "_handler", long)
+    (host, port), runner = small_buffers
+    server = runner.server
+    assert server is not None
+    async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
+        await client.send(f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: {manner}\r\n\r\n".encode())
+        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
+        if drips:
+            client.drip(0.05)
+        await eventually(lambda: not server.connections, what="the connection's end")
+    whole = await answer_to((host, port), HEALTH_THEN_CLOSE)
+    assert whole.endswith(b"x" * size)
+
+
+async def test_single_bytes_do_not_extend_the_body_deadline(
+    address: Address, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.3)
+    ann = await world.user("ann")
+    head = post_head(ann, "Content-Length: 20000")
+    async with connected(address) as (reader, writer):
+        writer.write(head)
+        async with trickle(writer, b" "), asyncio.timeout(10):
+            answer = await reader.readuntil(b"}}")
+    assert error_code(answer) == "malformed_body"
+
+
+async def test_blank_lines_do_not_extend_the_header_deadline(address: Address) -> None:
+    async with connected(address) as (reader, writer):
+        writer.write(HEALTH)
+        await reader.readuntil(b"}")
+        async with trickle(writer, b"\r\n"), asyncio.timeout(10):
+            with suppress(ConnectionResetError):  # the attack may continue a moment longer than the connection
+                assert b"200 OK" not in await reader.read()
+
+
+async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Application) -> None:
+    """Linux refuses longer keep-alive times, and such a connection would never answer."""
+    runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server = runner.server
+    assert server is not None
+    async with connected(runner.addresses[0][:2]) as (reader, writer):
+        writer.write(HEALTH)
+        assert b'{"alive":true}' in await reader.readuntil(b"}")
+        (one,) = server.connections
+        assert one.transport is not None
+        asked = one.transport.get_extra_info("socket")
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MAX_KEEPALIVE_IDLE_SECONDS
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MAX_KEEPALIVE_PROBES
+    await runner.cleanup()

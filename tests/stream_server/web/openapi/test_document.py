@@ -1,0 +1,171 @@
+"""The OpenAPI document: valid, complete, and built from the URL table alone."""
+
+import re
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from schemathesis.specs.openapi.definitions import OPENAPI_31
+from yarl import URL
+
+from filters.registry import Registry
+from stream_server.errors import STATUS_BY_CODE, BadRequest
+from stream_server.store.pagination import PageRequest as Asked
+from stream_server.web import routes
+from stream_server.web.api import users
+from stream_server.web.http import app_keys, paging, query
+from stream_server.web.openapi import document as openapi
+from stream_server.web.openapi.operation import accepts_idempotency_key
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
+from tests.stream_server.web.world import World
+
+NAME = re.compile(r"[a-z_]+")
+
+DESCRIBED = [row for row in routes.ROUTE_TABLE if row.dialect is None]
+"""The rows of the document; dialects have their own documentation."""
+
+by_path = pytest.mark.parametrize("row", DESCRIBED, ids=lambda row: f"{row.method} {row.path}")
+
+
+@cache
+def document() -> Any:
+    """Return the document of the real URL table. Tests must not change it."""
+    return openapi.build_document(routes.ROUTE_TABLE)
+
+
+def operation(row: Route) -> Any:
+    return document()["paths"][row.path][row.method.lower()]
+
+
+def test_the_document_is_valid_openapi_3_1() -> None:
+    made = document()
+    errors = [str(error) for error in jsonschema_rs.validator_for(OPENAPI_31).iter_errors(made)]
+    assert errors == []
+    for name, schema in made["components"]["schemas"].items():
+        assert jsonschema_rs.meta.is_valid(schema), name
+
+
+def test_arrays_of_fixed_length_are_readable_by_generators() -> None:
+    made = document()
+    assert "'items': False" not in str(made)
+    indices = jsonschema_rs.validator_for(made["components"]["schemas"]["TagEntity"]["properties"]["indices"])
+    assert [indices.is_valid(list(range(count))) for count in range(4)] == [False, False, True, False]
+
+
+def test_schemas_have_unique_names() -> None:
+    assert [name for name in document()["components"]["schemas"] if not name.isalpha()] == []
+
+
+def test_every_reference_exists_and_every_schema_is_referenced() -> None:
+    made = document()
+    led = set(re.findall(r"'\$ref': '#/components/([^']*)'", str(made)))
+    there = {f"{kind}/{name}" for kind in ("schemas", "responses") for name in made["components"][kind]}
+    assert led <= there
+    assert {one for one in there - led if one.startswith("schemas/")} == set()
+
+
+async def test_the_document_has_exactly_the_served_routes(world: World, app: web.Application) -> None:
+    answer = await world.call("GET", "/openapi.json")
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    described = {(method, path) for path, methods in answer.json["paths"].items() for method in methods}
+    served = {(route.method.lower(), row.path) for route, row in app[app_keys.ROUTES].items() if row.dialect is None}
+    assert described == {one for one in served if one[0] != "head"}
+    assert answer.json == document()
+
+
+def test_operation_ids_are_unique() -> None:
+    names = [one["operationId"] for methods in document()["paths"].values() for one in methods.values()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+
+
+@by_path
+def test_each_operation_has_summary_tag_and_security(row: Route) -> None:
+    described = operation(row)
+    assert len(described["summary"]) > 5
+    assert "``" not in str(described)
+    assert described["tags"][0] in {tag["name"] for tag in document()["tags"]}
+    scopes: Any = {NO_TOKEN: [], ANY_TOKEN: [{"bearer": []}]}.get(row.scope, [{"bearer": [row.scope]}])
+    assert described["security"] == scopes + [{"ticket": []}] * row.accepts_ticket
+
+
+@by_path
+def test_each_operation_has_its_parameters_and_body(row: Route) -> None:
+    described = operation(row)
+    given = {(one["in"], one["name"]) for one in described.get("parameters", [])}
+    assert {name for place, name in given if place == "path"} == set(re.findall(r"\{(\w+)\}", row.path))
+    if row.query is not None:
+        assert {name for place, name in given if place == "query"} == set(row.query.__struct_encode_fields__)
+    assert (("header", "Idempotency-Key") in given) == accepts_idempotency_key(row)
+    assert ("requestBody" in described) == (row.body is not None or (row.is_streaming and row.method == "POST"))
+
+
+@by_path
+def test_each_operation_has_its_answers_and_errors(row: Route) -> None:
+    described = operation(row)["responses"]
+    statuses = {int(status) for status in described}
+    assert {row.status, 400, 500} <= statuses
+    assert statuses - {row.status, *row.other_statuses} <= set(STATUS_BY_CODE.values())
+    assert (row.scope == NO_TOKEN) or {401, 403, 503} <= statuses
+    assert ("content" in described[str(row.status)]) == (row.status != 204)
+    shapes = document()["components"]["responses"]
+    for status in statuses - {row.status, *row.other_statuses}:
+        (media,) = shapes[str(status)]["content"].items()
+        assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/ErrorResponse"}})
+
+
+def test_every_error_code_is_documented() -> None:
+    made = document()["components"]
+    assert made["schemas"]["ErrorDetail"]["properties"]["code"]["enum"] == list(STATUS_BY_CODE)
+    for code, status in STATUS_BY_CODE.items():
+        assert f"`{code}`" in made["responses"][str(status)]["description"]
+
+
+def test_a_stream_has_a_parameter_for_each_installed_filter() -> None:
+    described = {one["name"] for one in document()["paths"]["/v1/stream"]["get"]["parameters"]}
+    assert described == {*Registry.from_entry_points().names(), "since", "explain", "Last-Event-ID"}
+    polled = {one["name"] for one in document()["paths"]["/v1/events"]["get"]["parameters"]}
+    assert polled - described == {"cursor", "wait", "limit"}
+
+
+def test_requests_are_closed_and_answers_open_to_unknown_members() -> None:
+    for row in routes.ROUTE_TABLE:
+        if row.body is not None:
+            assert row.body.__struct_config__.forbid_unknown_fields, row.path
+        if row.query is not None:
+            assert row.query.__struct_config__.forbid_unknown_fields, row.path
+        if row.response is not None:
+            assert not row.response.__struct_config__.forbid_unknown_fields, row.path
+
+
+@pytest.mark.parametrize(
+    ("asked", "refusal"),
+    [
+        ({"count": "null"}, "count"),
+        ({"count": "5.0"}, "count"),
+        ({"count": "0x5"}, "count"),
+        ({"count": " 5"}, "count"),
+        ({"count": "\u0665"}, "count"),
+        ({"count": "9" * 5000}, "count"),
+        ({"page": "0"}, "page"),
+        ({"page": ""}, "page"),
+        ({"page": "2", "before": "x"}, "page"),
+        ({"before": "a", "after": "b"}, "after"),
+    ],
+)
+async def test_invalid_numbers_and_pages_in_a_query_are_refused(asked: dict[str, str], refusal: str) -> None:
+    request = make_mocked_request("GET", str(URL("/").with_query(asked)))
+    with pytest.raises(BadRequest) as refused:
+        query.read_query(request, paging.NumberedPageQuery)
+    assert refused.value.param == refusal
+
+
+async def test_a_handler_can_only_read_the_query_type_of_its_route() -> None:
+    request = make_mocked_request("GET", "/?count=7&page=2")
+    request[app_keys.QUERY] = query.read_query(request, paging.NumberedPageQuery)
+    assert query.parsed_query(request, paging.PageQuery).page_request() == Asked(7, None, None, 2)
+    with pytest.raises(TypeError, match="AvailabilityQuery"):
+        query.parsed_query(request, users.AvailabilityQuery)

@@ -1,0 +1,108 @@
+"""An ended stream leaves no reference cycle: a full garbage collection would be rare, and would stop every stream."""
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.client import Client
+from stream_server.hub.poll import LongPoll
+from stream_server.hub.stream_session import StreamSession
+from stream_server.web.http import app_keys
+from stream_server.web.http.http_connection import HttpConnection
+from stream_server.web.http.query import read_query
+from stream_server.web.route import NoQuery
+from stream_server.web.streaming.stream_connection import StreamConnection
+from tests.stream_server.web.running_server import RunningServer, running_server
+from tests.waiting import eventually
+
+OURS = (Client, LongPoll, HttpConnection, StreamConnection, StreamSession, web.Request)
+
+COUNT = 5
+
+ASKED = [
+    "/v1/stream?track=x", "/v1/stream?track=x&since=0-0", "/v1/events?track=x&wait=60",
+    "/1.1/statuses/filter.json?track=x", "/2/tweets/sample/stream",
+]  # fmt: skip
+
+
+@pytest.fixture
+async def server(redis_url: str) -> AsyncIterator[RunningServer]:
+    async with running_server(redis_url, {}) as running:
+        yield running
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def count_objects() -> Counter[str]:
+    """Count the objects of the server, reachable or not."""
+    return Counter(type(one).__name__ for one in gc.get_objects() if type(one) in OURS)
+
+
+async def connect(server: RunningServer, path: str) -> list[asyncio.StreamWriter]:
+    """Open streams or polls, and wait until they are live."""
+    clients = [(await server.send_raw(f"GET {path} HTTP/1.1"))[1] for _ in range(COUNT)]
+    await eventually(lambda: server.app[app_keys.HUB].count_live_clients() == COUNT, what="all to be live")
+    return clients
+
+
+async def until_equal(before: Counter[str]) -> None:
+    """Wait until there are as many objects as before."""
+    try:
+        await eventually(lambda: count_objects() == before)
+    except AssertionError:
+        raise AssertionError(f"{count_objects()} is left, {before} was there") from None
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.usefixtures("without_collector")
+async def test_a_client_that_leaves_leaves_no_reference_cycle(server: RunningServer, path: str) -> None:
+    before = count_objects()
+    clients = await connect(server, path)
+    assert count_objects()["Client"] == before["Client"] + COUNT
+    for client in clients:
+        client.transport.abort()
+    await until_equal(before)
+
+
+@pytest.mark.usefixtures("without_collector")
+async def test_a_disconnected_client_leaves_no_reference_cycle(server: RunningServer) -> None:
+    before = count_objects()
+    clients = await connect(server, ASKED[0])
+    assert count_objects()["Client"] == before["Client"] + COUNT
+    server.app[app_keys.HUB].registry.disconnect(server.uid, None, reasons.TOKEN_REVOKED)
+    await until_equal(before)
+    assert server.app[app_keys.HUB].counters.ended_streams == {reasons.TOKEN_REVOKED.code: COUNT}
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.usefixtures("without_collector")
+async def test_a_stream_does_not_keep_its_request(server: RunningServer) -> None:
+    before = count_objects()
+    clients = await connect(server, ASKED[0])
+    rest = {"Client", "StreamConnection", "StreamSession"}
+    await eventually(lambda: (count_objects() - before).keys() == rest, what="the rest")
+    for client in clients:
+        client.transport.abort()
+
+
+@pytest.mark.usefixtures("without_collector")
+async def test_reading_a_query_leaves_no_reference_cycle() -> None:
+    request: Any = make_mocked_request("GET", "/")
+    read_query(request, NoQuery)
+    gc.collect()
+    read_query(request, NoQuery)
+    assert gc.collect() == 0

@@ -1,0 +1,228 @@
+"""The start of a stream: each form of `since`, on a log whose beginning was trimmed."""
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from filters.firehose import Firehose
+from filters.subscription import Subscription
+from stream_server.errors import ApiError, Unavailable
+from stream_server.events.position import EPOCH_MS, LOG_START, Position, format_iso_time
+from stream_server.hub.client import SubscribeRequest
+from stream_server.store import keys
+from stream_server.store.log.event_log import EventLog, LogLookup
+from stream_server.store.store import Store
+from stream_server.web.dialects import v2
+from stream_server.web.http.app_keys import HUB, STORE
+from stream_server.web.streaming import stream_plan, stream_start
+from stream_server.web.streaming.framing import NDJSON, select_framing
+from stream_server.web.streaming.stream_plan import StreamPlan
+from stream_server.web.streaming.stream_start import resolve_start
+from tests.redis_process import RedisProcess
+from tests.waiting import PATIENCE
+
+BASE = EPOCH_MS + 1_000_000
+NOW = BASE + 100_000
+
+
+async def now() -> int:
+    return NOW
+
+
+def at(n: int) -> Position:
+    """Return the position of the n-th entry. There is one entry a second."""
+    return Position(BASE + n * 1000, 0, n)
+
+
+@pytest.fixture
+async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Store]:
+    """A log with the entries 5 to 10, of which 7 is missing. Earlier ones were trimmed."""
+    client = redis_server.client()
+    for n in range(5, 11):
+        fields: dict[Any, Any] = {"n": n, "k": "post", "a": "public", "e": b"{}"}
+        if n != 7:
+            client.xadd(keys.LOG, fields, id=at(n).entry_id)
+    client.close()
+    made = Store(redis_url, timeout_seconds=PATIENCE)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
+    for cursor in (at(6).cursor, at(6).entry_id):
+        assert await resolve_start(cursor, store.log, now_ms=now, param="since") == (at(6), None)
+
+
+async def test_a_cursor_of_a_received_entry_needs_no_redis(store: Store) -> None:
+    received, asked = {at(8)}, []
+
+    async def locate(ms: int, seq: int) -> LogLookup:
+        asked.append((ms, seq))
+        return await EventLog.look_up(store.log, ms, seq)
+
+    log = cast("EventLog", SimpleNamespace(look_up=locate, verify_feed=store.log.verify_feed))
+    held = received.__contains__
+    assert await resolve_start(at(8).cursor, log, now_ms=now, param="since", is_received=held) == (at(8), None)
+    assert asked == []
+    assert await resolve_start(at(8).entry_id, log, now_ms=now, param="since", is_received=held) == (at(8), None)
+    position, lost = await resolve_start(f"{at(8).entry_id}.7", log, now_ms=now, param="since", is_received=held)
+    assert position == at(6)
+    assert lost is not None
+    assert set(asked) == {at(8)[:2]}
+
+
+async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
+    position, lost = await resolve_start(at(2).cursor, store.log, now_ms=now, param="since")
+    assert position.n == 4
+    assert position < at(5)
+    assert lost is not None
+    assert (lost.start, lost.reason, lost.missed_count, lost.end) == (at(2).cursor, "trimmed", 2, position)
+
+
+async def test_a_cursor_just_below_the_log_has_lost_nothing(store: Store) -> None:
+    position, lost = await resolve_start(at(4).cursor, store.log, now_ms=now, param="since")
+    assert (position.n, lost) == (4, None)
+
+
+async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_size(store: Store) -> None:
+    _, lost = await resolve_start(at(2).entry_id, store.log, now_ms=now, param="since")
+    assert lost is not None
+    assert lost.missed_count is None
+
+
+@pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.3", f"{at(6).entry_id}.11"])
+async def test_a_cursor_that_is_not_on_the_log_gives_a_gap(store: Store, cursor: str) -> None:
+    _, lost = await resolve_start(cursor, store.log, now_ms=now, param="since")
+    assert lost is not None
+    assert lost.reason == "unknown_position"
+
+
+GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME: list[Any] = [
+    "",
+    "garbage",
+    "1-2-3",
+    "-",
+    "1.5",
+    "9" * 40,
+    "-15",
+    "-m",
+    "-15y",
+    "2026-13-01",
+    "2026-11-20T25:00:00Z",
+    "nan",
+    "1795197600000-0.",
+    "\uff11\uff12-0.1",
+    " 1-0.1",
+    f"{NOW + 1}-0.11",
+    f"{at(10).ms}-1.11",
+    "999999999999999-0",
+    "1-1",
+    "2026-11",
+    "20261120T000000Z",
+    f"{EPOCH_MS - 1}-0",
+]
+
+
+async def test_invalid_cursors_and_cursors_above_the_head_are_refused_by_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    monkeypatch.setattr(stream_start, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
+    for value in GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME:
+        with subtests.test(value=value):
+            with pytest.raises(ApiError) as refused:
+                await resolve_start(value, store.log, now_ms=now, param="since")
+            assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
+
+
+async def test_a_future_time_is_refused(store: Store) -> None:
+    with pytest.raises(ApiError) as refused:
+        await resolve_start(format_iso_time(NOW + 1), store.log, now_ms=now, param="since")
+    assert (refused.value.status, refused.value.param) == (400, "since")
+
+
+async def test_a_future_time_that_the_log_has_is_accepted(store: Store) -> None:
+    """The log has such entries if the clock was set back."""
+
+    async def set_back() -> int:
+        return at(6).ms
+
+    assert await resolve_start(format_iso_time(at(9).ms), store.log, now_ms=set_back, param="since") == (at(8), None)
+    with pytest.raises(ApiError):
+        await resolve_start(format_iso_time(at(11).ms), store.log, now_ms=set_back, param="since")
+
+
+async def test_the_clock_of_the_log_is_the_time_of_redis(store: Store, redis_server: RedisProcess) -> None:
+    with redis_server.client() as client:
+        before, between, after = client.time(), await store.log.now_ms(), client.time()
+    assert before[0] * 1000 + before[1] // 1000 <= between <= after[0] * 1000 + after[1] // 1000
+
+
+async def test_times_are_inclusive(store: Store) -> None:
+    assert await resolve_start(format_iso_time(at(9).ms), store.log, now_ms=now, param="since") == (at(8), None)
+
+
+async def test_an_age_counts_from_now(store: Store) -> None:
+    position, _ = await resolve_start("-91s", store.log, now_ms=now, param="since")
+    assert position.n == 8
+
+
+async def test_a_time_after_the_last_entry_is_the_head(store: Store) -> None:
+    assert await resolve_start("-1s", store.log, now_ms=now, param="since") == (at(10), None)
+
+
+async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
+    position, lost = await resolve_start("-15m", store.log, now_ms=now, param="since")
+    assert position.n == 4
+    assert lost is not None
+    assert (lost.reason, lost.missed_count) == ("trimmed", None)
+
+
+async def test_on_an_empty_log_the_start_and_past_times_are_accepted(redis_url: str) -> None:
+    empty = Store(redis_url, timeout_seconds=PATIENCE)
+    await empty.open()
+    assert await resolve_start(LOG_START.cursor, empty.log, now_ms=now, param="since") == (LOG_START, None)
+    assert await resolve_start("-15m", empty.log, now_ms=now, param="since") == (LOG_START, None)
+    await empty.close()
+
+
+async def test_the_cursor_of_an_empty_log_replays_everything_with_a_gap(store: Store) -> None:
+    position, lost = await resolve_start(LOG_START.cursor, store.log, now_ms=now, param="since")
+    assert position.n == 4
+    assert lost is not None
+    assert lost.missed_count == 4
+
+
+async def test_a_replay_waits_until_this_server_has_its_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_plan, "HEAD_WAIT_SECONDS", 0.05)
+    hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
+    request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
+    ask = SubscribeRequest("c", "1", "j", Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4))
+    made, given = StreamPlan(ask, None), {"end_time": format_iso_time(at(9).ms)}
+    with pytest.raises(Unavailable):
+        await v2._with_end_time(request, made, given)
+    hub.head = at(10)
+    assert (await v2._with_end_time(request, made, given)).subscribe_request.until == at(8)
+
+
+async def test_a_cursor_of_a_lost_entry_gives_a_gap_to_the_last_kept_entry(store: Store) -> None:
+    lost = Position(at(10).ms + 500, 0, 11)
+    await store.rollbacks.record(at(9), lost)
+    for cursor in (lost.cursor, lost._replace(n=99).cursor, f"{at(10).ms + 1}-0.11"):
+        position, gap = await resolve_start(cursor, store.log, now_ms=now, param="since")
+        assert gap is not None
+        assert (position, gap.reason, gap.start) == (at(9), "rolled_back", cursor)
+
+
+async def test_a_cursor_above_the_head_first_checks_the_log_for_a_rollback(store: Store) -> None:
+    lost = Position(at(10).ms + 500, 0, 11)
+
+    async def look() -> None:
+        await store.rollbacks.record(at(10), lost)
+
+    store.log.verify_feed = look
+    position, gap = await resolve_start(lost.cursor, store.log, now_ms=now, param="since")
+    assert gap is not None
+    assert (position, gap.reason) == (at(10), "rolled_back")

@@ -1,0 +1,144 @@
+"""The examples of the documentation work as they are written: each page's blocks run in order beside a real server."""
+
+import asyncio
+import configparser
+import json
+import re
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from stream_server.cli import cli
+from stream_server.client import ApiClient
+from stream_server.config.settings import SETTINGS
+from stream_server.errors import STATUS_BY_CODE
+from stream_server.web.routes import ROUTE_TABLE
+from tests.docs_examples import Block, Reader, blocks, last_json, same_shape, shape
+from tests.end_to_end import nginx
+from tests.end_to_end.api import mint
+from tests.end_to_end.server import ROOT, Server
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs" / "guide").glob("*.md")),
+]
+
+LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text"}
+
+NGINX = """\
+pid {folder}/nginx.pid;
+error_log stderr;
+events {{ worker_connections 64; }}
+http {{
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+{text}
+}}
+"""
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """A reader of one page, whose user is ada."""
+    with Server(tmp_path / "server") as server:
+
+        async def sign_up() -> str:
+            async with ApiClient(server.address) as api:
+                return str((await api.sign_up("ada", "Ada", "ada@example.org", "a good password"))["id"])
+
+        (tmp_path / "page").mkdir()
+        yield Reader(tmp_path / "page", server, mint(asyncio.run(sign_up())))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_the_examples_of_a_page_run(page: Path, reader: Reader) -> None:
+    """Shell and Python blocks succeed in order. A JSON block has the structure of the last answer before it."""
+    output = ""
+    for block in blocks(page):
+        if block.language == "sh":
+            output = reader.run_shell(block)
+        elif block.language == "python":
+            reader.run_program(block)
+        elif block.language == "json":
+            answer = last_json(output)
+            assert same_shape(shape(json.loads(block.text)), shape(answer)), json.dumps(answer, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_block_is_checked(page: Path) -> None:
+    """Each block has a language that a test checks, or says above it why it is not run."""
+    for block in blocks(page):
+        assert block.language in LANGUAGES, block
+        assert block.language != "text" or block.reason or "│" in block.text, block
+
+
+def _all_blocks(language: str) -> Iterator[Block]:
+    return (block for page in PAGES for block in blocks(page) if block.language == language)
+
+
+def test_settings_files_have_known_settings() -> None:
+    """Each line of a TOML block is a setting of its type; the block of a package has its entry points."""
+    known = {setting.name: setting.default for setting in SETTINGS}
+    for block in _all_blocks("toml"):
+        values = tomllib.loads(block.text)
+        if "project" not in values:
+            wrong = {name for name, value in values.items() if not isinstance(value, type(known.get(name))) and not (
+                isinstance(known.get(name), float) and isinstance(value, int)
+            )}  # fmt: skip
+            assert wrong == set(), block.text
+
+
+def test_systemd_units_start_an_existing_command() -> None:
+    """The units can be parsed, and `ExecStart` names a command and options that exist."""
+    for block in _all_blocks("ini"):
+        unit = configparser.ConfigParser(strict=True, interpolation=None)
+        unit.read_string(block.text)
+        program, command, *options = unit["Service"]["ExecStart"].split()
+        assert program.endswith("/stream-server")
+        names = {name for option in cli.commands[command].params for name in option.opts}
+        assert {option for option in options if option.startswith("--")} <= names
+
+
+def test_yaml_can_be_parsed() -> None:
+    """The scrape configuration names a job with targets."""
+    for block in _all_blocks("yaml"):
+        assert yaml.safe_load(block.text)["scrape_configs"][0]["static_configs"][0]["targets"]
+
+
+def test_nginx_takes_the_configuration() -> None:
+    """`nginx -t` accepts it where nginx is installed. Elsewhere each line must end as a directive or a block does."""
+    for block in _all_blocks("nginx"):
+        lines = [line.strip() for line in block.text.splitlines() if line.strip()]
+        assert [line for line in lines if line[-1] not in ";{}"] == []
+        assert block.text.count("{") == block.text.count("}")
+        if nginx.binary() is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "nginx.conf").write_text(NGINX.format(folder=folder, text=block.text))
+                command = [str(nginx.binary()), "-t", "-q", "-p", folder, "-c", f"{folder}/nginx.conf"]
+                subprocess.run(command, check=True, capture_output=True)
+
+
+def test_every_body_has_an_example() -> None:
+    """Each route that takes a JSON body occurs in the page of requests, with its method unless it is POST."""
+    text = (ROOT / "docs" / "guide" / "requests.md").read_text(encoding="utf-8")
+    requests = re.findall(r"^api (?:-X (\w+) )?\$URL(\S+) -d", text, re.MULTILINE)
+    shown = {(method or "POST", re.sub(r"\$\w+", "{}", path)) for method, path in requests}
+    with_body = {(row.method, re.sub(r"\{\w+\}", "{}", row.path)) for row in ROUTE_TABLE if row.body is not None}
+    assert with_body - shown == set()
+
+
+def test_every_error_code_has_advice() -> None:
+    """The page of errors says for each code what a client does."""
+    text = (ROOT / "docs" / "guide" / "errors.md").read_text(encoding="utf-8")
+    assert [code for code in STATUS_BY_CODE if f"`{code}`" not in text] == []
