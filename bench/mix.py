@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from filters.sample import SAMPLE_HASH_KEY, Sample
-from filters.stable_hash import stable_hash
+from filters.sample import SAMPLE_HASH_KEY, Sample, stable_hash
 
 TOPICS = 1000
 """Number of topics."""
