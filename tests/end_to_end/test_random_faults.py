@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.random_faults.clients import Listener, Slow, Sse
+from tests.end_to_end.random_faults.clients import Listener, Sse
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.world import ALL, World, add_clients, world
 from tests.waiting import eventually
@@ -33,6 +33,7 @@ async def test_whatever_breaks_everyone_gets_what_was_acknowledged(tmp_path: Pat
         made.write()
         late = made.add(Listener, since=made.clients[0].cursor, firehose="true", kinds=ALL)
         await faults.run(FULL_SECONDS if full else SECONDS)
+        await eventually(lambda: made.warned, seconds=60, what="a warning to a slow client")
         made.add(Listener, since=late.record.start, firehose="true", kinds=ALL)
         await made.finish()
         assert made.complaints() == [], seed
@@ -70,13 +71,12 @@ async def test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so(t
 
 
 def _all_was_there(made: World) -> None:
-    """The run was not trivial: there were many writes, retries and returns, and slow clients were warned."""
+    """The run was not trivial: there were many writes, retries and returns."""
     assert made.ledger.count("written") > 100
     assert made.ledger.count("given up") > 0
     assert made.site.answers[0] > 0
     assert made.site.answers[503] > 0
     assert sum(client.visits > 1 for client in made.clients) > len(made.clients) / 2
     assert "shutdown" in {told.message.get("code") for client in made.clients for told in client.record.told}
-    assert sum(client.warned for client in made.clients if isinstance(client, Slow)) > 0
     # One server may have been down just then.
     assert any("subscription to Redis" in server.log for server in made.site.servers)

@@ -32,10 +32,16 @@ EXPECTED = (Cut, aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteR
 
 
 class Client:
-    """A client that visits again and again: its record, its cursor and the number of visits."""
+    """A client that visits again and again.
+
+    Attributes:
+        cursor: Where its next visit goes on.
+        streams_from: Address of the server whose stream it reads now, else empty.
+    """
 
     def __init__(self, site: Site, record: Record, seed: int) -> None:
         self.record = record
+        self.streams_from = ""
         self.cursor = record.start
         self.visits = 0
         self.site = site
@@ -79,15 +85,18 @@ class Listener(Client):
     most: int | None = None
 
     async def _visit(self) -> None:
-        reader, writer = await self._connected()
+        address = self.site.address(self.chance)
+        reader, writer = await self._connected(address)
         try:
             await self._ask(reader, writer)
+            self.streams_from = address
             await self._read(reader)
         finally:
+            self.streams_from = ""
             writer.close()
 
-    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        where = urlsplit(self.site.address(self.chance))
+    async def _connected(self, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        where = urlsplit(address)
         assert where.hostname is not None
         one = socket.socket()
         one.setblocking(False)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.server import Server
@@ -33,11 +33,24 @@ class Front:
         self.held = asyncio.Lock()
 
 
+class Effects(NamedTuple):
+    """What faults do to writers and clients, for those that last until it is seen.
+
+    ``writes_given_up`` returns their number, ``streams_from`` the number of open streams of a server.
+    """
+
+    writes_given_up: Callable[[], int]
+    streams_from: Callable[[str], int]
+
+
 class Faults:
     """The faults of one world. ``fired`` counts those that were seen to happen."""
 
-    def __init__(self, redis: RedisProcess, fronts: Sequence[Front], several: Front, chance: random.Random) -> None:
+    def __init__(
+        self, redis: RedisProcess, fronts: Sequence[Front], several: Front, chance: random.Random, seen: Effects
+    ) -> None:
         self.fired: Counter[str] = Counter()
+        self._seen = seen
         self._redis = redis
         self.fronts = fronts
         self._several = several
@@ -141,13 +154,14 @@ class Faults:
             proxy.delay(0)
 
     async def link_refused(self) -> None:
-        """Close the connections and refuse new ones for a while."""
+        """Close the connections and refuse new ones for a while, the first time until a refused write is given up."""
         async with self._link() as proxy, self._whole:
             before = proxy.refused
             proxy.refuse()
             await proxy.cut()
             await eventually(lambda: proxy.refused > before, seconds=20, what="somebody to be refused")
             await self._pause(0.2, 1.5)
+            await eventually(self._seen.writes_given_up, seconds=30, what="a writer to give up")
             proxy.refuse(False)
 
     @asynccontextmanager
@@ -173,8 +187,11 @@ class Faults:
             await self._start(front.server)
 
     async def server_stopped(self) -> None:
+        """Stop a server that has streams to say goodbye to."""
         front = self._chance.choice(self.fronts)
         async with front.held:
+            address = front.server.address
+            await eventually(lambda: self._seen.streams_from(address), seconds=30, what="a stream to end")
             await asyncio.to_thread(front.server.stop, 20)
             await self._start(front.server)
 

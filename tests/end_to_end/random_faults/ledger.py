@@ -25,6 +25,7 @@ class Deed:
         subject: Id of its target. A post has its text here until it is answered, then its id.
         begun: When it was first sent, in monotonic seconds.
         outcome: None while nobody knows whether it was written.
+        answers: Status and error message of each attempt.
     """
 
     uid: str
@@ -33,6 +34,7 @@ class Deed:
     begun: float = field(default_factory=time.monotonic)
     outcome: str | None = None
     status: Message = field(default_factory=dict)
+    answers: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def written(self) -> bool:
@@ -112,7 +114,14 @@ class Ledger:
             if deed.written:
                 done[deed.uid].append(deed.named)
         said = [f"{deed.uid}: nobody knows what became of {deed.named}" for deed in self.deeds if deed.outcome is None]
-        return said + [wrong for uid, deeds in done.items() for wrong in _compared(uid, deeds, _by(entries, uid))]
+        return said + [
+            f"{wrong}; given up: {self._given_up(uid)}"
+            for uid, deeds in done.items()
+            for wrong in _compared(uid, deeds, _by(entries, uid))
+        ]
+
+    def _given_up(self, uid: str) -> list[tuple[str, str, list[tuple[int, str]]]]:
+        return [(*deed.named, deed.answers) for deed in self.deeds if deed.uid == uid and deed.outcome == "given up"]
 
 
 def _by(entries: Iterable[Logged], uid: str) -> list[tuple[str, str]]:

@@ -28,4 +28,8 @@ class Site:
 
     def session(self) -> aiohttp.ClientSession:
         timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
-        return aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
+        session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
+        # aiohttp sends a PUT or DELETE again by itself when its connection broke. The ledger must know of each attempt:
+        # the hidden one may have been written, and then `unavailable` to the second does not mean that nothing was.
+        session._retry_connection = False
+        return session

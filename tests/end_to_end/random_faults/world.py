@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.end_to_end.api import Api
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.random_faults.clients import Client, Leaving, Listener, Poller, Slow, Sse
-from tests.end_to_end.random_faults.faults import Faults, Front
+from tests.end_to_end.random_faults.faults import Effects, Faults, Front
 from tests.end_to_end.random_faults.ledger import KINDS, Ledger, read_log
 from tests.end_to_end.random_faults.oracle import History, Record
 from tests.end_to_end.random_faults.site import Site
@@ -57,6 +57,18 @@ class World:
         self._lives = lives
         self._tasks: list[asyncio.Task[None]] = []
         self._writing: list[asyncio.Task[None]] = []
+
+    @property
+    def warned(self) -> int:
+        """Number of warnings that slow clients were sent."""
+        return sum(client.warned for client in self.clients if isinstance(client, Slow))
+
+    @property
+    def effects(self) -> Effects:
+        def streams_from(address: str) -> int:
+            return sum(client.streams_from == address and not isinstance(client, Slow) for client in self.clients)
+
+        return Effects(lambda: self.ledger.count("given up"), streams_from)
 
     def add(self, kind: type[Client], since: str = "", *, site: Site | None = None, **params: str) -> Client:
         """Add a client, which stays until the end and uses only ``site`` if that is given."""
@@ -115,7 +127,7 @@ async def world(folder: Path, seed: int, *flags: str) -> AsyncIterator[tuple[Wor
             await asyncio.to_thread(server.start)
             stack.callback(kill_left, server)
         made = await stack.enter_async_context(populated(redis, [front.server for front in fronts], seed))
-        yield made, Faults(redis, fronts, fronts[-1], random.Random(seed))
+        yield made, Faults(redis, fronts, fronts[-1], random.Random(seed), made.effects)
 
 
 @asynccontextmanager

@@ -16,6 +16,9 @@ PLACES = ((-122.5, 37.5), (13.4, 52.5), (0.0, 0.0))
 LONGEST_WAIT_SECONDS = 0.3
 """A server that says to come back in a second is believed, but not for so long: the run is short."""
 
+NOT_SENT = -1
+"""No server listened there, so nothing was sent."""
+
 NOT_THERE = (403, 404)
 """What was to be liked or unliked is gone by now."""
 
@@ -93,15 +96,17 @@ class Writer:
         certain = True
         while True:
             status, answer = await self._sent(session, method, path, headers, body)
+            deed.answers.append((status, answer["error"]["message"] if status == 503 else ""))
             if 200 <= status < 300:
                 deed.outcome = "written"
                 return answer
             if status in NOT_THERE and deed.kind in ("like", "unlike"):
                 deed.outcome = "refused"
                 return None
-            certain = certain and status == 503 and answer["error"]["code"] == "unavailable"
-            assert status in (0, 503), (deed, status, answer)
-            if certain and self._chance.random() < 0.5:
+            refused = status == 503 and answer["error"]["code"] == "unavailable"
+            certain = certain and (refused or status == NOT_SENT)
+            assert status in (0, NOT_SENT, 503), (deed, status, answer)
+            if certain and refused and self._chance.random() < 0.5:
                 deed.outcome = "given up"
                 return None
             await asyncio.sleep(self._chance.uniform(0.05, LONGEST_WAIT_SECONDS))  # before it is sent again
@@ -109,12 +114,15 @@ class Writer:
     async def _sent(
         self, session: aiohttp.ClientSession, method: str, path: str, headers: dict[str, str], body: Message | None
     ) -> tuple[int, Any]:
-        """Return status and answer of one attempt at any server, 0 if the connection broke."""
+        """Return status and answer of one attempt at any server: 0 if the connection broke, or NOT_SENT."""
         url = f"{self._site.address(self._chance)}/v1/{path}"
         try:
             async with session.request(method, url, headers=headers, json=body) as response:
                 self._site.answers[response.status] += 1
                 return response.status, await response.json() if response.status != 204 else None
+        except aiohttp.ClientConnectorError:
+            self._site.answers[0] += 1
+            return NOT_SENT, None
         except (aiohttp.ClientError, TimeoutError, OSError):
             self._site.answers[0] += 1
             return 0, None
