@@ -142,13 +142,15 @@ class Sse(Listener):
 
 
 class Slow(Listener):
-    """A stream that pauses now and then."""
+    """A stream that pauses now and then. Between two pauses it goes live, since only a live one is warned."""
 
     small = True
+    _next_pause_at = 0.0
 
     async def _rest(self) -> None:
-        if self.chance.random() < 0.05:
+        if time.monotonic() > self._next_pause_at:
             await asyncio.sleep(self.chance.uniform(0.2, 4.0))  # the slowness itself
+            self._next_pause_at = time.monotonic() + self.chance.uniform(1.0, 4.0)
 
     @property
     def warned(self) -> int:
