@@ -29,9 +29,9 @@ _spec.loader.exec_module(tables)
 
 @pytest.mark.parametrize("page", tables.PAGES)
 def test_the_tables_are_as_the_code_has_them(page: str) -> None:
-    """`python docs/tables.py` would change nothing."""
+    """`.venv/bin/python docs/tables.py` would change nothing."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert tables.renewed(text) == text
+    assert tables.renewed(text) == text, f"{page} is out of date: run .venv/bin/python docs/tables.py"
 
 
 def test_every_documented_check_of_the_filters_holds() -> None:
@@ -115,8 +115,9 @@ def test_the_routes_of_the_systems_are_those_of_the_table() -> None:
     """Each route in the table exists, and each route under ``/v1/`` is in the table, except those of ``ELSEWHERE``."""
     named = {route for row in _systems() for route in _named(row[2])}
     served = {f"{route.method} {route.path}" for route in ROUTE_TABLE}
-    assert sorted(named - served) == []
-    assert sorted(route for route in served - named if "/v1/" in route) == list(ELSEWHERE)
+    assert sorted(named - served) == [], "docs/social.md names routes that do not exist"
+    unnamed = sorted(route for route in served - named if "/v1/" in route)
+    assert unnamed == list(ELSEWHERE), "name each route in the table of systems in docs/social.md"
 
 
 def test_the_keys_of_the_systems_are_those_of_the_table() -> None:

@@ -49,7 +49,8 @@ def test_packages_name_their_files() -> None:
         if path.name == "__init__.py":
             told = ast.get_docstring(tree(path)) or ""
             files = {one.rpartition(".")[2] for one in modules() if one.rpartition(".")[0] == name}
-            assert sorted(one for one in files if f"``{one}``" not in told and f"``{one}/``" not in told) == [], name
+            unnamed = sorted(one for one in files if f"``{one}``" not in told and f"``{one}/``" not in told)
+            assert unnamed == [], f"the docstring of {path} has to name these files"
 
 
 def test_nothing_is_called_by_no_noun() -> None:

@@ -96,6 +96,7 @@ def other_value(name: str, config: Config) -> Any:
 
 @pytest.mark.parametrize("name", [s.name for s in SETTINGS if s.is_reloadable])
 async def test_each_reloadable_setting_takes_effect_at_its_use(app: web.Application, config: Config, name: str) -> None:
+    assert name in USED, f"USED has to say where the running server has the value of {name}"
     parts = RunningParts(app)
     logs.set_level(config.log_level)
     before = {row: used(parts) for row, used in USED.items()}

@@ -55,7 +55,7 @@ class RoundTrips:
 
 
 def _max_round_trips(counter: RoundTrips, world: Populated, row: Route, url: str, session: requests.Session) -> int:
-    found = []
+    found, refused = [], []
     bodies: list[Body | None] = [*world.bodies(row.method)]
     for path, query, body in itertools.product(_paths(world, row), world.queries(row.method), bodies or [None]):
         asked = {name: ",".join(one) if isinstance(one, list) else one for name, one in query.items()}
@@ -64,6 +64,10 @@ def _max_round_trips(counter: RoundTrips, world: Populated, row: Route, url: str
         answer = session.request(row.method, url + path, params=asked, json=body, headers=headers)
         if answer.ok:
             found.append(counter.count - before)
+        else:
+            refused.append(f"{answer.status_code} {answer.text}")
+    hint = "if the values are at fault, add better ones to tests/contracts/populated.py"
+    assert found, f"{row.method} {row.path} never succeeded; {hint}: {refused}"
     return max(found)
 
 
