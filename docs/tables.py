@@ -1,7 +1,7 @@
 """Generate the tables of the documentation from the code.
 
-`python docs/tables.py` writes each table into the pages that contain it. The test suite fails if a page is out of date.
-A table stands between `<!-- table: NAME -->` and `<!-- /table -->`.
+`.venv/bin/python docs/tables.py` writes each table into the pages that contain it. The test suite fails if a page is
+out of date. A table stands between `<!-- table: NAME -->` and `<!-- /table -->`.
 """
 
 import re
