@@ -27,7 +27,7 @@ from stream_server.hub.limits import HubLimits
 from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
-from stream_server.runtime import listening
+from stream_server.runtime import listening, logs
 from stream_server.runtime.metrics import Metrics
 from stream_server.security import tokens
 from stream_server.security.key_set import RemoteKeySet
@@ -164,6 +164,7 @@ def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer
     """Pass reloaded settings to the parts that keep a copy. Request handlers read the config at each request."""
     config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
+    logs.set_level(newer.log_level)
     hub.apply_limits(_client_limits(config))
     feed.canary_seconds = config.canary_seconds
     trimmer.set_limits(_retention_limits(config))

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stream_server.config.settings import Config, InvalidSetting
-from stream_server.runtime import logs
 
 
 class ReloadOutcome(NamedTuple):
@@ -63,7 +62,6 @@ class SettingsReloader:
         except InvalidSetting as error:
             return ReloadOutcome([], [], str(error))
         apply(newer)
-        logs.set_level(newer.log_level)
         needs_restart = self._current.settings_needing_restart(newer)
         changed = self._current.apply_reloadable(newer)
         return ReloadOutcome([f"{name}: {old} -> {getattr(newer, name)}" for name, old in changed], needs_restart)

@@ -166,6 +166,7 @@ async def _run_supervisor(
 
     def apply_settings(newer: Config) -> None:
         config.apply_reloadable(newer)
+        logs.set_level(newer.log_level)
         workers.reload_workers(worker_environment(config, flags))
 
     side_tasks = [
