@@ -8,10 +8,10 @@ from filters.tokens import fold, words, words_cut_at_marks, words_in_order
 
 
 class AnalyzedText:
-    """A text with its entities. Words and terms are computed when they are first needed.
+    """A text with its entities. The object computes its words and terms when they are first needed.
 
-    To test for a term call :meth:`contains_term`; do not look into :attr:`terms`. Long terms in scripts without spaces
-    are found in a text although they are not in this set.
+    To test for a term, call :meth:`contains_term` instead of looking into :attr:`terms`. That set does not have the
+    long terms in scripts without spaces, such as Chinese; the method finds these too.
     """
 
     __slots__ = ("_terms", "_unspaced_runs", "_word_sequence", "_words", "entities", "text")
@@ -32,7 +32,7 @@ class AnalyzedText:
 
     @property
     def words(self) -> frozenset[str]:
-        """The case-folded words of the text outside its entities, each link in full, and the parts of each link."""
+        """The case-folded words outside entities, and for each link: the link without protocol, and its parts."""
         if self._words is None:
             found = words(fold(self._text_without_entities()))
             for url in self.entities.urls:
@@ -81,14 +81,14 @@ class AnalyzedText:
 
     @property
     def unspaced_runs(self) -> str:
-        """The text's words in scripts without spaces (Chinese …), joined by spaces. Includes hashtags and links."""
+        """The words in scripts without spaces (Chinese …), hashtags and links included, joined by spaces."""
         if self._unspaced_runs is None:
             links = (fold(form) for url in self.entities.urls for form in _url_forms(url))
             self._unspaced_runs = " ".join(_runs_of((fold(self._text_without_entities()), *self.hashtags, *links)))
         return self._unspaced_runs
 
     def _text_without_entities(self) -> str:
-        """Return the text with spaces in place of its entities. ``@a's``, for example, leaves ``s``, never ``a's``."""
+        """Return the text with each entity replaced by spaces. ``@a's``, for example, leaves only the word ``s``."""
         return self.text if self.entities is NO_ENTITIES else blank_entities(self.text, self.entities)
 
 

@@ -22,7 +22,7 @@ MatchedItem: TypeAlias = dict[str, Any]
 
 
 class FilterFailure(Exception):
-    """A filter raised an exception while the server used it. ``rule_id`` names the rule that raised, or is None."""
+    """A filter raised an exception while the server used it. ``rule_id`` is the failed rule's id, or None."""
 
     def __init__(self, failed_filter: "Filter", error: Exception, rule_id: str | None = None) -> None:
         super().__init__(f"{failed_filter.name} raised {error!r}")
@@ -104,10 +104,10 @@ class Filter(ABC):
     @property
     @abstractmethod
     def canonical_form(self) -> Hashable:
-        """A hashable form of the value's meaning, not of its spelling. Clients with equal forms share matching work."""
+        """A hashable value, equal for all spellings of one meaning. Clients with equal forms share matching work."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return a set of index keys: each event that matches has at least one of them in ``Event.index_keys``.
+        """Return index keys such that each matching event has at least one of them in ``Event.index_keys``.
 
         None, the default, means that there are no such keys. Then the server calls :meth:`matches` for every event.
         """
@@ -121,11 +121,11 @@ class Filter(ABC):
         return None
 
     def index_terms(self) -> IndexTerms | None:
-        """Return how the index finds this filter. If this is None, the server calls :meth:`matches` for every event.
+        """Return how the index finds this filter, or None if the server must call :meth:`matches` for every event.
 
         The default uses the exact clauses or, if there are none, the candidate keys. Override this method if keys prove
         some matches but not all, or if a match needs several keys together. The server calls this method once for each
-        stream, before the answer begins, and refuses the stream if the index cannot hold the result of a plug-in.
+        stream, before the HTTP answer begins, and refuses the stream if a plug-in returns invalid index terms.
         """
         clauses = self.exact_clauses()
         if clauses is not None:
@@ -134,15 +134,15 @@ class Filter(ABC):
         return None if keys is None else IndexTerms((), [frozenset((key,)) for key in keys], dynamic=True)
 
     def matched_items(self, event: Event) -> list[MatchedItem]:  # noqa: ARG002 - the contract fixes the signature
-        """Return the items, such as rules, for a message's ``matched``. Empty if ``reports_matches`` is False."""
+        """Return the matching items, such as rules, for a message's ``matched``. Empty unless ``reports_matches``."""
         return []
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return the reasons of a match: JSON objects with the member ``filter``. Empty if the event does not match."""
+        """Return why the event matches, as JSON objects with a member ``filter``. Empty if the event does not match."""
         return [{"filter": self.name}] if self.matches(event) else []
 
     def without_failed(self, rule_id: str | None) -> "Filter":  # noqa: ARG002 - filters of several parts use it
-        """Return the filter that replaces this one after it raised. ``rule_id`` is the rule that raised, or None.
+        """Return a replacement for this filter, which raised an exception. ``rule_id`` is the failed rule's id, if any.
 
         By default the replacement matches no event. A filter of several rules leaves out only the failed rule.
         """

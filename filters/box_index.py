@@ -31,7 +31,7 @@ class BoxIndex(Generic[T]):
         return bool(self._crossed_squares)  # every box is listed here, at least under the key for large areas
 
     def add(self, item: T, boxes: Collection[Box]) -> None:
-        """Add an item with its boxes. Events whose point or place touches a box, edges included, find the item."""
+        """Add an item with its boxes. :meth:`find` finds it for events that touch a box with their point or place."""
         for entry, square, covered in _squares_of_boxes(item, boxes):
             if covered:
                 self._covered_squares[square] = with_item(self._covered_squares.get(square, ()), item)
@@ -71,7 +71,7 @@ def _event_boxes(event: Event) -> list[Box]:
 
 
 def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:
-    """Return, for each map square that a box touches: box with item, square, and whether the box covers the square."""
+    """Return a tuple for each map square that a box touches: box with item, square's key, whether the box covers it."""
     for box in boxes:
         for part in _split_at_date_line(box):
             entry = (*part, item)  # one tuple for all squares, so that they share the memory

@@ -45,7 +45,7 @@ class Url(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """The mentions, hashtags, cashtags and links of a text, each kind in the order of the text."""
+    """The mentions, hashtags, cashtags and links of a text. Each of the four tuples is in text order."""
 
     mentions: tuple[Mention, ...] = ()
     hashtags: tuple[Hashtag, ...] = ()
@@ -77,7 +77,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 
 def extract_entities(text: str) -> Entities:
-    """Find all mentions, hashtags, cashtags and links of the text. Inside a link only the link itself counts."""
+    """Find all mentions, hashtags, cashtags and links of the text. Other entities inside a link do not count."""
     urls = tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text))
     taken = [url.indices for url in urls]
     return Entities(

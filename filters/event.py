@@ -31,9 +31,9 @@ class Event:
     Attributes:
         kind: Kind of event, such as ``post``.
         author: Id of the user who caused the event.
-        user_ids: Ids that ``follow`` looks at. They include ``author``, ``reply_to`` and ``reposted_author``, because
+        user_ids: Ids that ``follow`` compares. They include ``author``, ``reply_to`` and ``reposted_author``, because
             rules find these users by the same index keys.
-        text: The text that ``track`` looks at.
+        text: The text that ``track`` searches.
         lang: BCP 47 tag of the language, or None if it is undetermined.
         point: Longitude and latitude in degrees. Also None for a repost, because ``locations`` must not match it.
         box: The place as west, south, east, north in degrees. Also None for a repost.
@@ -101,7 +101,7 @@ class Event:
 
     @property
     def common_keys(self) -> frozenset[Key]:
-        """The index keys that most filters use: the words and entities of the text, and the users concerned."""
+        """The index keys that most filters use: the words and entities of the text, and the keys of ``user_ids``."""
         if self._common_keys is None:
             keys = self.terms
             if self.user_ids:
@@ -125,7 +125,7 @@ class Event:
         return self._index_keys
 
     def flags(self) -> Iterator[str]:
-        """Return the values of the rule operators ``is:`` and ``has:`` that match this event, such as ``has:links``."""
+        """Return each rule operator ``is:`` or ``has:`` with a value that matches this event, such as ``has:links``."""
         yield from ("is:" + form for form in self.forms)
         yield from (flag for flag, found in zip(_ENTITY_FLAGS, self.entities, strict=True) if found)
         if self.media:

@@ -23,7 +23,7 @@ _INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment",
 class Follow(Filter):
     """The filter ``follow``: events by the given users, replies to them, and reposts of them (as in Twitter's API).
 
-    Mentions do not count. ``@me`` (the users whom the client follows) is empty until :meth:`with_following` is called.
+    Mentions do not count. ``@me`` means the users whom the client follows; :meth:`with_following` sets them.
     """
 
     __slots__ = ("_following", "ids", "includes_me")
@@ -79,10 +79,11 @@ class Follow(Filter):
 
 
 class Home(Filter):
-    """The filter of ``/v1/stream/user``: events by the user or followed users, and actions (likes …) to or by the user.
+    """The filter of ``/v1/stream/user``: what the user and followed users do, and what others do to the user.
 
-    The server makes this filter; clients cannot write it as a parameter. ``following`` is the set of followed users,
-    which the server may change later. Messages and notifications reach the user without a filter.
+    It matches the posts, deletes and account changes of the user and of followed users, and the follows, likes and
+    comments by or to the user. The server makes this filter; clients cannot write it as a parameter. ``following`` is
+    the set of followed users, which the server may change later. Messages and notifications need no filter.
     """
 
     __slots__ = ("_following", "_user_id")

@@ -25,7 +25,7 @@ _LARGE_AREA_KEY = f"{RULE_KEY_PREFIX}m!"
 
 
 def longitude_spans(west: float, east: float) -> tuple[tuple[float, float], ...]:
-    """Return the longitudes from west to east as one pair, or as two pairs if the span crosses the date line."""
+    """Return the range of longitudes as one pair (west, east), or as two pairs if it crosses the date line."""
     return ((west, east),) if west <= east else ((west, 180.0), (-180.0, east))
 
 
@@ -71,7 +71,7 @@ def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
 
 
 def event_box_keys(box: Box) -> Iterator[Key]:
-    """Return the index keys of an event that has the place ``box`` and no point."""
+    """Return the index keys of an event that has a place and no point: those of the squares that ``box`` touches."""
     finest = _finest_size(box)
     yield _MAP_KEY
     if finest is None:
@@ -85,7 +85,7 @@ def event_box_keys(box: Box) -> Iterator[Key]:
 
 @cache
 def _square_key(size: int, x: int, y: int) -> Key:
-    """Return the index key of a square of the map. The cache makes all boxes share one string for a square."""
+    """Return the index key of a square of the map. It is cached, so that all boxes share one string for a square."""
     return f"{RULE_KEY_PREFIX}m{size}:{x}:{y}"
 
 
@@ -100,7 +100,7 @@ def _covers_square(box: Box, size: int, x: int, y: int) -> bool:
 
 
 def _finest_size(box: Box) -> int | None:
-    """Return the smallest square size in degrees that needs at most MAX_SQUARES for the box. None if all need more."""
+    """Return the smallest square size in degrees of which at most MAX_SQUARES squares touch the box, or None."""
     west, south, east, north = box
     for size in _SIZES_DEGREES:
         rows = floor(north) // size - floor(south) // size + 1

@@ -20,10 +20,10 @@ class IndexTerms(NamedTuple):
 
     Attributes:
         exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
-        candidates: Clauses that prove nothing. If an event has all keys of one of them, the server calls ``matches``.
+        candidates: Clauses that do not prove a match. If an event has all keys of one, the server calls ``matches``.
         dynamic: Whether the candidates change later, because they come from a set that changes, such as the followed
             users. Then each candidate has exactly one key.
-        boxes: West, south, east, north in degrees. An event matches if ``locations`` finds it with such a box.
+        boxes: West, south, east, north in degrees. An event matches if it lies in a box (as with ``locations``).
     """
 
     exact: Collection[Clause]

@@ -55,7 +55,7 @@ class Location(Filter):
         return event.box is not None and any(_boxes_overlap(box, event.box) for box in self.boxes)
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return a JSON object for each box that matched, and whether the event's point or its place matched it."""
+        """Return a JSON object for each matching box. It says whether the event's point or its place matched."""
         by = "place" if event.point is None else "point"
         found = (box for box in sorted(self.boxes) if Location([box]).matches(event))
         return [{"filter": "locations", "box": ",".join(map(_format_degrees, box)), "by": by} for box in found]

@@ -20,7 +20,7 @@ MAX_CACHED_TEXTS = 16  # a few, because explaining one rule searches many terms 
 
 
 class FoldedText:
-    """A case-folded text that knows for each character its position in the original text."""
+    """A case-folded text, and the position in the original text of each of its characters."""
 
     def __init__(self, original: str) -> None:
         self._original_spans: list[Indices] = []
@@ -32,15 +32,15 @@ class FoldedText:
         self.text = "".join(pieces)
 
     def original_span(self, start: int, end: int) -> Indices:
-        """Return start and end in the original text of the part of the folded text from ``start`` to ``end``."""
+        """Return where ``text[start:end]`` of the folded text begins and ends in the original text."""
         return self._original_spans[start][0], self._original_spans[end - 1][1]
 
 
 def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
-    """Return all positions of a case-folded term in the text, in order and in code points.
+    """Return start and end of each occurrence of a case-folded term in the text, in order and in code points.
 
-    The term is a word, or an entity with its sign (``#x``). If an entity contains the term, the position is that of the
-    whole entity. The result is empty if and only if :meth:`filters.analyzed_text.AnalyzedText.contains_term` is False.
+    The term is a word, or an entity with its sign (``#x``). If an entity contains the term, start and end are those of
+    the entity. The result is empty if and only if :meth:`filters.analyzed_text.AnalyzedText.contains_term` is False.
     """
     text = blank_entities(analyzed.text, analyzed.entities)
     return sorted({*_find_in_entities(analyzed, term), *_find_in_words(text, term)})

@@ -26,7 +26,7 @@ def parse_subscription(
         params: The filters' parameters by name. Repeated parameters are joined by their separator.
         registry: The filters that a client may use.
         following: The set of users whom the client follows, for ``follow=@me``. The caller may change it later. If it
-            is None, call :meth:`filters.subscription.Subscription.with_following` later.
+            is None, the caller sets it later with :meth:`filters.subscription.Subscription.with_following`.
         explain: Whether the client asked for the reasons of each match.
         viewer_independent: Whether every user gets the same events. If None: True for a standalone filter, else False.
     """
@@ -75,7 +75,7 @@ def _plugin_refusal(name: str, error: Exception) -> ParameterError:
 
 
 def _check_bases(standalone: list[Filter], combinable: list[Filter], registry: Registry) -> None:
-    """Raise ParameterError unless the bases are one standalone filter, or one or more combinable filters."""
+    """Raise ParameterError unless the client gave either one standalone filter, or one or more combinable ones."""
     if not standalone and not combinable:
         bases = [name for name in registry.names() if registry.get(name).role != "narrowing"]
         names = ", ".join(bases)

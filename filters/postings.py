@@ -17,9 +17,10 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Postings(Generic[T]):
-    """An index that finds items, such as clients, by their base filters. The caller checks their narrowing filters.
+    """An index of items, such as clients. It finds those whose combinable or standalone filters match an event.
 
-    ``unindexed`` holds the items without index terms. Their filters are called for every event.
+    The caller checks the narrowing filters. ``unindexed`` holds the items with a filter without index terms;
+    :meth:`find` calls the filters of these items for every event.
     """
 
     def __init__(self) -> None:
@@ -48,24 +49,24 @@ class Postings(Generic[T]):
                 self._remove_filter(item, terms)
 
     def add_key(self, item: T, key: Key) -> None:
-        """Add an index key to an item. Events with this key find the item, and the item's filters then decide."""
+        """Add an index key to an item. For events with this key, :meth:`find` then calls the item's filters."""
         keys = self._dynamic_keys.setdefault(item, set())
         if key not in keys:
             keys.add(key)
             self._add_clause(frozenset((key,)), item, exact=False)
 
     def remove_key(self, item: T, key: Key) -> None:
-        """Remove an index key that :meth:`add_key` added to the item. Other keys of the item still find it."""
+        """Remove an index key that :meth:`add_key` added to the item. The item keeps its other keys."""
         keys = self._dynamic_keys.get(item)
         if keys is not None and key in keys:
             keys.discard(key)
             self._remove_clause(frozenset((key,)), item, exact=False)
 
     def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
-        """Return the items whose base filters match the event.
+        """Return the items with a combinable or standalone filter that matches the event.
 
-        If index terms do not prove that an item matches, the method calls the item's filters. If a filter raises, the
-        method calls ``verify(item, event)`` for each of these items instead. ``verify`` must not raise.
+        If index terms do not prove that an item matches, the method calls the item's filters. If one filter raises,
+        it calls ``verify(item, event)`` for each of these items instead. ``verify`` must not raise.
         """
         found: set[T] = set()
         if self._boxes:
@@ -79,7 +80,7 @@ class Postings(Generic[T]):
         return found
 
     def _verify(self, items: set[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Return the items whose filters match the event. If a filter raises, ``fallback`` decides for all items."""
+        """Return the items whose filters match the event. If a filter raises, call ``fallback`` for all items."""
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]
@@ -87,7 +88,7 @@ class Postings(Generic[T]):
             return [item for item in items if fallback(item, event)]
 
     def _add_filter(self, item: T, index_terms: IndexTerms | None) -> bool:
-        """List the item under the index terms of one filter. Return False if the filter must verify matches."""
+        """List the item under the index terms of one filter. Return whether these terms alone prove a match."""
         if index_terms is None:
             self.unindexed.add(item)
             return False

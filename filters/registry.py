@@ -38,7 +38,7 @@ class Registry:
 
     @classmethod
     def from_entry_points(cls) -> "Registry":
-        """Return a registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
+        """Return a new registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
         return cls(entry_points(group=ENTRY_POINT_GROUP))
 
     def register(self, filter_class: type[Filter]) -> None:
@@ -55,7 +55,7 @@ class Registry:
         return sorted({*self._points, *self._loaded})
 
     def get(self, name: str) -> type[Filter]:
-        """Return the filter class with this name. Raises KeyError for an unknown name, PluginError if it is invalid."""
+        """Return the filter class with this name. Raises KeyError if there is none, PluginError if it is invalid."""
         if name not in self._loaded:
             self._loaded[name] = _load_entry_point(self._points[name])
         return self._loaded[name]
@@ -71,7 +71,7 @@ class Registry:
 
 @lru_cache(maxsize=1)
 def installed_registry() -> Registry:
-    """Return the registry of all installed filters, made once. Raises PluginError for a duplicate or reserved name."""
+    """Return the shared registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
     return Registry.from_entry_points()
 
 

@@ -32,7 +32,7 @@ _TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
 class Rules(Filter):
     """The filter ``rule``: events that match at least one of its rules. Each rule has an id and perhaps a tag.
 
-    If there are many rules, the filter checks only those with an index key of the event, and those without keys.
+    If there are many rules, the filter checks only those that share an index key with the event or have no keys.
     """
 
     __slots__ = ("_by_key", "_rules", "_rules_without_keys")
@@ -88,9 +88,9 @@ class Rules(Filter):
         return found
 
     def index_terms(self) -> IndexTerms | None:
-        """Return how the index finds the rules: by clauses, or by single keys if there are more than MAX_CLAUSES.
+        """Return how the index finds the rules: by clauses, or by single keys if there are over MAX_CLAUSES clauses.
 
-        If a rule has no keys, or if there are more than MAX_KEYS keys, return None. Then every event is checked.
+        Return None if a rule has no keys or if there are over MAX_KEYS keys. Then the server checks every event.
         """
         if self._rules_without_keys or len(self._by_key) > MAX_KEYS:
             return None
@@ -106,7 +106,7 @@ class Rules(Filter):
         return IndexTerms(exact, candidates)
 
     def matching_rules(self, event: Event) -> list[NamedRule]:
-        """Return the rules that match the event, oldest first. Raises FilterFailure with the id if a rule raises."""
+        """Return the rules that match the event, oldest first. Raises FilterFailure with its id if a rule raises."""
         return [named for named in self._candidates(event) if self._rule_matches(named, event)]
 
     def matches(self, event: Event) -> bool:
@@ -208,7 +208,7 @@ def _matched_item(named: NamedRule) -> MatchedItem:
 
 
 def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
-    """Parse a line of the parameter ``rule``: a rule, or ``tag:rule``. The rule gets the id ``r<nth>``."""
+    """Parse the ``nth`` line of the parameter ``rule``: a rule, or ``tag:rule``. The rule gets the id ``r<nth>``."""
     found = _TAG.match(line)
     tag = found.group(1) if found and not _is_reserved(found.group(1).lower(), registry) else ""
     prefix = f"rule {nth}: " if count > 1 else ""

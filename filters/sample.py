@@ -56,7 +56,7 @@ class Sample(Filter):
 
 
 def sample_position(event: Event) -> int:
-    """Return the hash of the event's status id, computed once per event. A sample selects all hashes below a limit."""
+    """Return the hash of the event's status id, computed once per event. A sample takes all hashes below its limit."""
     if event.sample_position is None:
         event.sample_position = stable_hash(event.status_id or "", SAMPLE_HASH_KEY)
     return event.sample_position

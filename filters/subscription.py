@@ -122,7 +122,7 @@ class Subscription:
 
     @property
     def unindexed_bases(self) -> list[str]:
-        """Names of the filters without index keys. The server must call these filters for every event.
+        """Names of the combinable filters without index terms. The server must call these filters for every event.
 
         The result is cached, because computing index terms takes milliseconds. Raises FilterFailure if a filter raises.
         """

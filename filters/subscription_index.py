@@ -18,7 +18,7 @@ MAX_NARROWING_GROUPS = 64
 class _NarrowingGroup(Generic[T]):
     """The items whose subscriptions have equal narrowing filters, so that one check of these filters serves all items.
 
-    The subscription ``representative`` makes this check. It is None for the group whose items are checked one by one.
+    ``representative`` is the subscription that makes this check. None marks the group whose items are checked singly.
     """
 
     __slots__ = ("postings", "representative", "size")
@@ -81,13 +81,14 @@ class SubscriptionIndex(Generic[T]):
             del self._groups[group.representative.narrowing_key]
 
     def add_key(self, item: T, key: Key) -> None:
-        """Add an index key to an item whose user follows one more user. Events with this key now find the item."""
+        """Add an index key to an item, after its user followed a user. Events with this key can then match the item."""
         self._group_of_item[item].postings.add_key(item, key)
 
     def remove_key(self, item: T, key: Key) -> None:
-        """Remove an index key from an item whose user has unfollowed a user. Events no longer find the item by it.
+        """Remove an index key from an item, after its user unfollowed a user.
 
-        The key stays if a filter of the item still needs it, so first remove the user from the set of followed users.
+        The key stays if a filter of the item still needs it. So the caller must first remove the unfollowed user from
+        the set of followed users.
         """
         subscription = self._subscriptions[item]
         try:
@@ -131,7 +132,7 @@ class SubscriptionIndex(Generic[T]):
             return False
 
     def _group_passes(self, group: _NarrowingGroup[T], event: Event) -> bool:
-        """Whether an event passes the group's narrowing filters. If a filter raises, record a failure of each item."""
+        """Whether an event passes the group's narrowing filters. If a filter raises, record this for each item."""
         try:
             return group.representative is not None and group.representative.passes_narrowing(event)
         except FilterFailure as failed:

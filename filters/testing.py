@@ -27,7 +27,7 @@ _CODES = ("invalid_parameter", "too_many")
 
 
 def example_events() -> list[Event]:
-    """Return events for the contract test: posts with texts in several scripts, places or nothing, and other kinds."""
+    """Return events for the contract test: posts (texts in several scripts, places, or empty) and other kinds."""
     shop, tokyo = "@alice's #Tag costs $TWTR, see http://www.example.com/a_b?c=d", "Tokyoの@bobに到着 touché 😍"
     one, two, three, nine = (frozenset({user_id}) for user_id in "1239")
     posts = [
@@ -84,7 +84,7 @@ def check_class(filter_class: type[Filter]) -> None:
 
 
 def check_refusals(filter_class: type[Filter], invalid_values: Collection[str]) -> None:
-    """Check that ``parse`` refuses invalid values with a ParameterError for its parameter, and raises nothing else."""
+    """Check that ``parse`` raises only ParameterErrors for invalid values, and that these name the parameter."""
     name = filter_class.name
     for value in invalid_values:
         assert _parse_refusal(filter_class, value), f"{name} accepts {value[:60]!r}, which it must refuse"
@@ -104,7 +104,7 @@ def check_identity(parsed: Filter, again: Filter) -> None:
 
 
 def check_match(parsed: Filter, event: Event) -> None:
-    """Check that ``matches`` returns the same bool each time, and that the filter's index keys agree with it."""
+    """Check that ``matches`` returns the same bool at each call, and that the index keys agree with this result."""
     matched = parsed.matches(event)
     assert matched is True or matched is False, f"{parsed!r}.matches({event!r}) is {matched!r}, neither True nor False"
     assert parsed.matches(event) is matched, f"{parsed!r} gives different answers for {event!r}"
@@ -139,7 +139,7 @@ def _comparable_index_terms(parsed: Filter) -> object:
 
 
 def check_explanations(parsed: Filter, event: Event) -> None:
-    """Check that ``explain`` and ``matched_items`` return JSON objects, and ``explain`` some only for a match."""
+    """Check that ``explain`` and ``matched_items`` return JSON, and that ``explain`` is empty unless it matches."""
     reasons = _checked_items(parsed, "explain", event)
     _checked_items(parsed, "matched_items", event)
     named = all("filter" in item for item in reasons)
@@ -163,7 +163,7 @@ def _checked_items(parsed: Filter, name: Literal["explain", "matched_items"], ev
 
 
 def check_index_terms(parsed: Filter, event: Event) -> None:
-    """Check that the index terms find the event if it matches, and that otherwise no exact clause or box fits it."""
+    """Check that the index terms find the event if it matches, and that no exact clause or box fits it otherwise."""
     terms, matched = parsed.index_terms(), parsed.matches(event)
     if terms is None:
         return

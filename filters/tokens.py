@@ -38,7 +38,7 @@ def fold(text: str) -> str:
 
 
 def words(folded: str) -> set[str]:
-    """Return all words of a case-folded text. A word with punctuation inside gives itself and its parts."""
+    """Return all words of a case-folded text. For a word with punctuation inside, return the word and its parts."""
     if unspaced_scripts.has_unspaced(folded):
         found = unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
         return found | _spaced_words(unspaced_scripts.blank_unspaced(folded))
@@ -48,7 +48,7 @@ def words(folded: str) -> set[str]:
 def word_spans(folded: str) -> Iterator[tuple[int, int]]:
     """Return the positions (start, end) of all words of a case-folded text, except those in scripts without spaces.
 
-    A word with punctuation inside gives its own position and those of its parts.
+    For a word with punctuation inside, return the position of the word and those of its parts.
     """
     apart = unspaced_scripts.blank_unspaced(folded)
     for chunk in _CHUNKS.finditer(apart):
@@ -89,7 +89,7 @@ def _spaced_words(folded: str) -> set[str]:
 
 @lru_cache(maxsize=8192)
 def _words_of_chunk(chunk: str) -> tuple[str, ...]:
-    """Return the words of a text between spaces. Cached, because frequent ones such as ``don't`` take long to split."""
+    """Return the words of a text that has no spaces. Cached: frequent texts such as ``don't`` take long to split."""
     emoji = () if chunk.isascii() else _EMOJI_PATTERN.findall(chunk)
     found = list(_WORDS.finditer(chunk))
     if not found:

@@ -23,9 +23,9 @@ class Track(Filter):
     """The filter ``track``: events whose text has all terms of one of the phrases, in any order (as in Twitter's API).
 
     A term without a sign is found in words, hashtags, mentions and parts of links. ``#x`` is found only in hashtags,
-    ``@x`` only in mentions, ``$x`` only in cashtags. A term keeps its punctuation, but a word of a text loses that at
-    its ends, so the term ``hello.`` never matches. A term in a script without spaces is found at any position
-    (:mod:`filters.unspaced_scripts`).
+    ``@x`` only in mentions, ``$x`` only in cashtags. A term keeps its punctuation, but the words of a text lose the
+    punctuation at their ends, so the term ``hello.`` never matches. A term in a script without spaces is found at any
+    position (:mod:`filters.unspaced_scripts`).
     """
 
     __slots__ = ("_phrases", "_single_terms", "_substring_phrases", "_word_phrases")
@@ -57,7 +57,7 @@ class Track(Filter):
         return None if self._substring_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """Return phrases of words as exact clauses, and those with long terms in (say) Chinese as candidate clauses."""
+        """Return phrases as exact clauses, those with a long term in a script without spaces as candidate clauses."""
         searched = self._substring_phrases.values()
         candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
         return IndexTerms(self._word_phrases, candidates)
@@ -72,7 +72,7 @@ class Track(Filter):
         )
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return each term of each matching phrase, with its positions in the text (of a repost: in the original)."""
+        """Return the terms of all matching phrases, with their positions in the text (of a repost: in the original)."""
         analyzed = event.analyzed_text
         terms = {term for phrase in self._phrases if all(map(analyzed.contains_term, phrase)) for term in phrase}
         found = sorted((find_occurrences(analyzed, term), term) for term in terms)

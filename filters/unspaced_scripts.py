@@ -29,7 +29,7 @@ def find_runs(folded: str) -> Iterator[str]:
 
 
 def grams(runs: Iterable[str]) -> set[str]:
-    """Return each character of a script without spaces in the given words, and each character pair that has one."""
+    """Return each character of a script without spaces in the words, and each pair of neighbours that includes one."""
     letters: set[str] = set()
     pairs: set[str] = set()
     for run in runs:
@@ -52,7 +52,7 @@ def is_substring_term(term: str) -> bool:
 
 
 def needs_substring_search(term: str) -> bool:
-    """Whether a text must be searched for this case-folded term, because index words alone do not prove the match.
+    """Whether a text must be searched for this case-folded term, because the words in the index do not prove a match.
 
     Such a term has more than two characters, at least one of them of a script without spaces.
     """
@@ -60,9 +60,10 @@ def needs_substring_search(term: str) -> bool:
 
 
 def required_words(term: str) -> frozenset[str]:
-    """Return index words that every text with this term has: the term itself or, if it is long, its character pairs.
+    """Return the words that the index must find in a text with this term: the term or, if it is long, its pairs.
 
-    A long term has more than two characters and is in a script without spaces.
+    A long term has more than two characters, at least one of them of a script without spaces. Its pairs are those of
+    neighbouring characters that include such a character.
     """
     if needs_substring_search(term):
         return frozenset(gram for gram in grams([term]) if len(gram) == 2)

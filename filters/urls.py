@@ -36,7 +36,7 @@ _PUNYCODE_PREFIX_CHARS = len("xn--")
 
 
 class UrlSpan(NamedTuple):
-    """Position of a link in a text, in code points, and whether the link contains its protocol."""
+    """Start and end of a link in a text, in code points, and whether it begins with ``http://`` or ``https://``."""
 
     start: int
     end: int
@@ -130,7 +130,7 @@ def _tld_length(text: str, start: int, limit: int) -> int:
 
 
 def _url_end(text: str, host_end: int, *, short: bool) -> int:
-    """Return the end of port, path and query behind a host. If the host is t.co (``short``), paths are alphanumeric."""
+    """Return the end of port, path and query after a host. ``short`` means t.co: its paths are letters and digits."""
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()

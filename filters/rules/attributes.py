@@ -37,8 +37,8 @@ _RANGE = re.compile(r"(?P<least>[0-9]{1,12})(?:\.\.(?P<most>[0-9]{1,12})?)?|\.\.
 class UserCondition(Condition):
     """The rule operators ``from:``, ``to:`` and ``retweets_of:``: a status that concerns one user, by id or by login.
 
-    ``from:`` is the author, ``to:`` the user whom the status answers, ``retweets_of:`` the author whom it reposts
-    without words of its own. A value of digits only is an id.
+    ``from:`` finds statuses by the user, ``to:`` answers to the user, and ``retweets_of:`` reposts of the user's
+    statuses without words of their own. A value of digits only is an id, any other value is a login.
     """
 
     __slots__ = ("_is_id", "_user_of", "_verb", "user")
@@ -95,7 +95,7 @@ class CountCondition(Condition):
 
 
 class SampleCondition(Condition):
-    """The rule operator ``sample:``. It finds the same statuses as the parameter ``sample``, and protected ones too."""
+    """The rule operator ``sample:``. It finds the statuses of the parameter ``sample``, and also protected ones."""
 
     __slots__ = ("_sample",)
 
@@ -169,7 +169,7 @@ def parse_conversation(value: OperatorValue) -> Condition:
 
 
 def parse_count(name: str, value: OperatorValue) -> Condition:
-    """Return the condition of an operator such as ``followers_count:10..500``. Raises RuleError for a wrong range."""
+    """Return the condition of an operator such as ``followers_count:10..500``. Raises RuleError for a bad range."""
     found = _RANGE.fullmatch(value.text)
     if found is None:
         raise value.refusal(f"{value.text[:40]!r} is not a range", "a number, or a range such as 10..500")

@@ -14,14 +14,14 @@ _PLAIN = re.compile(r'[^\s()"\[\]]+')
 
 
 class OperatorValue(NamedTuple):
-    """The value of a rule operator, without its quotes if it had some. ``column`` counts code points from 1."""
+    """The value of a rule operator, without quotes. ``column`` is its place in the rule, in code points from 1."""
 
     text: str
     column: int
     quoted: bool
 
     def refusal(self, problem: str, expected: str) -> RuleError:
-        """Return the RuleError for this invalid value. Its column is the first column of the value."""
+        """Return the RuleError for this invalid value. Its column is the one at which the value begins."""
         return RuleError(problem, column=self.column, expected=expected)
 
 
@@ -38,7 +38,7 @@ class Condition(ABC):
         """Whether the event fulfils the condition. The minus of a negated operator is not part of the condition."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys: each matching event has at least one. None, the default, if there are no such keys."""
+        """Return index keys, of which each matching event has at least one. None (the default) if there are none."""
         return None
 
     def exact_clauses(self) -> Collection[Clause] | None:

@@ -4,7 +4,7 @@ from filters.error import ParameterError
 
 
 class RuleError(ParameterError):
-    """A rule is invalid. ``column`` is the place in code points from 1; ``expected`` is what should stand there."""
+    """A rule is invalid at ``column``, in code points from 1. ``expected`` says what should stand there."""
 
     def __init__(self, problem: str, *, column: int, expected: str) -> None:
         super().__init__(f"{problem}; column {column}: expected {expected}", param="rule")
@@ -13,5 +13,5 @@ class RuleError(ParameterError):
         self.expected = expected
 
     def shifted(self, columns: int, prefix: str = "") -> "RuleError":
-        """Return a copy whose ``column`` is higher by ``columns``, the length of the text before the rule."""
+        """Return a copy with ``columns``, the length of the text before the rule, added to ``column``."""
         return RuleError(prefix + self.problem, column=self.column + columns, expected=self.expected)

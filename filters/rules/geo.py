@@ -28,7 +28,7 @@ _COUNTRY = re.compile(r"[A-Za-z]{2}")
 
 
 class AreaCondition(Condition):
-    """Base class of operators for an area. It must contain the event's point or, without a point, the whole place."""
+    """Base class of operators for an area. The area must contain the event's point or, without one, its whole place."""
 
     __slots__ = ("box",)
 
@@ -88,7 +88,7 @@ class RadiusCondition(AreaCondition):
 
 
 def parse_place(value: OperatorValue) -> Condition:
-    """Return the condition of ``place:`` with the full name of a place. Raises RuleError if the name is empty."""
+    """Return the condition of ``place:``, whose value is a place's full name. Raises RuleError if the name is empty."""
     name = " ".join(fold(value.text).split())
     if not name:
         raise value.refusal("place: has no name", "the name of a place")
@@ -112,7 +112,7 @@ def parse_country(value: OperatorValue) -> Condition:
 
 
 def parse_box(value: OperatorValue) -> Condition:
-    """Return the condition of the rule operator ``bounding_box:``. Raises RuleError for a bad or too large box."""
+    """Return the condition of the rule operator ``bounding_box:``. Raises RuleError if it is invalid or too large."""
     found = _BOX.fullmatch(value.text)
     if found is None:
         raise value.refusal("not a box", "[west south east north] in degrees")
@@ -128,7 +128,7 @@ def parse_box(value: OperatorValue) -> Condition:
 
 
 def parse_radius(value: OperatorValue) -> Condition:
-    """Return the condition of the rule operator ``point_radius:``. Raises RuleError for a bad or too large circle."""
+    """Return the condition of the rule operator ``point_radius:``. Raises RuleError if it is invalid or too large."""
     found = _CIRCLE.fullmatch(value.text)
     if found is None:
         raise value.refusal("not a circle", "[longitude latitude radius] such as [2.35 48.86 10km]")
@@ -143,7 +143,7 @@ def parse_radius(value: OperatorValue) -> Condition:
 
 
 def _describe_place(found: str | None, wanted: str) -> tuple[str, str]:
-    """Return two explanations for a status from ``found``: one if it matches ``wanted``, one if it does not."""
+    """Return two explanations for a status posted in ``found``: that it matches ``wanted``, and that it does not."""
     shown = f"it was posted in {found}"
     return shown, "it has no place" if found is None else f"{shown}, not in {wanted}"
 

@@ -14,7 +14,7 @@ class Token(NamedTuple):
     """A token of a rule, such as a word or a parenthesis. All columns count code points from 1.
 
     Attributes:
-        end_column: Column after the last character of the token.
+        end_column: Column just after the last character of the token.
         text: The word or value, without quotes.
         name: Name of the operator before the colon, in lower case. Empty if the token has no colon.
         distance: The text N of ``"words"~N``, or None.
@@ -30,7 +30,7 @@ class Token(NamedTuple):
     distance: str | None = None
 
     def refusal(self, problem: str, expected: str) -> RuleError:
-        """Return a RuleError at the column of this token."""
+        """Return a RuleError with the column of this token."""
         return RuleError(problem, column=self.column, expected=expected)
 
 

@@ -126,7 +126,7 @@ _BY_NAME = {name: row for row in _NAMED_OPERATORS for name in (row.name, *row.al
 
 
 def operator_specs() -> Iterator[OperatorSpec]:
-    """Return all built-in rule operators, those without a name first. Operators of filters are not included."""
+    """Return all built-in rule operators, those without a name first. Operators of installed filters are left out."""
     yield from (KEYWORD, PHRASE, PROXIMITY, HASHTAG, MENTION, CASHTAG)
     yield from _NAMED_OPERATORS
 
@@ -151,7 +151,7 @@ def suggest_operator(name: str, registry: Registry) -> str | None:
 
 
 class PluginCondition(Condition):
-    """The condition of a rule operator that an installed filter provides. It asks the filter for its keys once."""
+    """The condition of a rule operator that an installed filter provides. It stores the filter's index keys."""
 
     __slots__ = ("_clauses", "_keys", "filter")
 
@@ -180,7 +180,7 @@ class PluginCondition(Condition):
 
 
 def _keys_of_index_terms(parsed: Filter) -> frozenset[Key] | None:
-    """Make keys from a filter's index terms: each matching event has at least one. None if this is impossible."""
+    """Return keys from a filter's index terms: each matching event has at least one. None if there are no such keys."""
     terms = validate_index_terms(parsed.index_terms())
     clauses = () if terms is None else (*terms.exact, *terms.candidates)
     if terms is None or not all(clauses):
@@ -195,7 +195,7 @@ def is_usable(filter_class: type[Filter]) -> bool:
 
 
 def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> Condition:
-    """Return the condition of an operator that an installed filter provides. Raises RuleError if the filter raises."""
+    """Return the condition of an installed filter's operator. Raises RuleError if the filter refuses the value."""
     name = filter_class.name
     try:
         parsed = filter_class.parse(value.text)

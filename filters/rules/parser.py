@@ -31,7 +31,7 @@ def parse_rule(text: str, registry: Registry, *, negate_groups: bool = False) ->
     """Parse a rule with the operators of the language and the filters of ``registry``, and return its tree.
 
     Takes time linear in the length. Raises RuleError, and no other exception. ``negate_groups`` allows a minus before a
-    group. Leave it False: only the parser sets it, to test a corrected rule before an error message suggests the rule.
+    group. Only the parser itself sets it, to test a correction before it suggests the correction in an error message.
     """
     if len(text) > MAX_RULE_CHARS:
         raise _too_long(len(text))
@@ -114,7 +114,7 @@ class _Parser:
     def _suggest_equivalent(self, written: str, begins: int) -> str:
         """Return ``written``, a replacement for a negated group, if it means the same. Otherwise return a general hint.
 
-        Other negated groups of the rule do not matter, because the parser refuses them one after the other.
+        The comparison allows other negated groups in the rule. The parser refuses these after the first is corrected.
         """
         pasted = self._text[:begins] + written + self._text[self._previous_end - 1 :]
         try:
@@ -175,7 +175,10 @@ def _check_rule_wide(node: Node, *, inside: bool) -> None:
 
 
 def _find_dependent_operator(node: Node) -> Operator | None:
-    """Return an operator, such as ``has:``, that wrongly stands alone in the rule or in one side of an OR, or None."""
+    """Return an operator that wrongly stands alone in the rule or in one side of an OR, or None if there is none.
+
+    Negated operators and operators such as ``has:`` need another operator beside them.
+    """
     if isinstance(node, Operator):
         return None if node.standalone and not node.negated else node
     loose = [_find_dependent_operator(part) for part in node.parts]

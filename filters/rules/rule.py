@@ -93,7 +93,7 @@ class Rule:
         return self._exact_clauses
 
     def candidate_clauses(self) -> Collection[Clause]:
-        """Return clauses (sets of index keys): a match has all keys of one clause. Empty if the rule has no keys."""
+        """Return clauses (sets of index keys). Each match has all keys of at least one. Empty if there are no keys."""
         return _candidate_clauses_of(self.node) or ()
 
     def explain(self, event: Event) -> Explanation:
@@ -149,7 +149,7 @@ def _summarize(parts: tuple[Explanation, ...], *, every: bool) -> str:
 
 
 def _compile(node: Node) -> Matcher:
-    """Return one plain function that evaluates the tree of a rule. Events are matched often, so it must be fast."""
+    """Return one function that evaluates the tree of a rule. It must be fast, because it is called for many events."""
     if isinstance(node, Operator):
         return _compile_not(node.condition.matches) if node.negated else node.condition.matches
     return _compile_group(tuple(map(_compile, node.parts)), decisive=isinstance(node, Or))
@@ -163,7 +163,7 @@ def _compile_not(check: Matcher) -> Matcher:
 
 
 def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
-    """Return a function for OR (``decisive`` True) or AND (False). It stops when a check returns ``decisive``."""
+    """Return a function that evaluates an OR (``decisive`` True) or AND (False). A ``decisive`` check ends it."""
 
     def group(event: Event) -> bool:
         for check in checks:
@@ -175,7 +175,10 @@ def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
 
 
 def _candidate_keys_of(node: Node) -> frozenset[Key] | None:
-    """Return index keys: each matching event has at least one. AND has those of its rarest part, OR of all parts."""
+    """Return index keys such that each matching event has at least one of them. None if there are no such keys.
+
+    The keys of an AND are those of its rarest part. The keys of an OR are those of all parts.
+    """
     if isinstance(node, Operator):
         return None if node.negated else node.condition.candidate_keys()
     found = [keys for keys in map(_candidate_keys_of, node.parts) if keys is not None]

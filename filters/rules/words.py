@@ -35,7 +35,7 @@ class TextCondition(Condition):
 
     @abstractmethod
     def noun(self) -> str:
-        """Return what the operator finds, such as ``the word tea``, for explanations."""
+        """Return a phrase for explanations that says what the operator finds, such as ``the word tea``."""
 
     @abstractmethod
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
@@ -82,7 +82,7 @@ class TermCondition(TextCondition):
 
 
 class PhraseCondition(TextCondition):
-    """The rule operator ``"words"``: words directly after each other in the text. ``track`` must find each word too."""
+    """The rule operator ``"words"``: words directly after each other. ``track`` must find each of the words too."""
 
     __slots__ = ("_required_words", "words")
 
@@ -111,8 +111,8 @@ class PhraseCondition(TextCondition):
 class ProximityCondition(PhraseCondition):
     """The rule operator ``"words"~N``: the words near each other in the text. ``distance`` is N.
 
-    Each word may stand up to N words behind its place in the phrase. So up to N other words may stand between two
-    words in the given order, but only N - 2 in the reverse order, because reversing is a move by two words.
+    Each word may stand up to N words after its place in the phrase. So up to N other words may stand between two
+    words in the given order. In the reverse order it is N - 2, because the swap itself moves a word by two places.
     If the phrase has a word twice, the text must have it twice.
     """
 
@@ -141,14 +141,18 @@ class ProximityCondition(PhraseCondition):
                 yield (used & -used).bit_length() - 1 - before, used.bit_length() - 1 - before
 
     def _positions_in_reach(self, positions: int) -> int:
-        """Return a bit set: the positions 0 to ``distance`` words before each position in the bit set ``positions``."""
+        """Return a bit set: each position of the bit set ``positions``, and the ``distance`` positions before each."""
         found = positions
         for later in range(1, self.distance + 1):
             found |= positions >> later
         return found
 
     def _assign_positions(self, positions: Mapping[str, int], start: int) -> int:
-        """Return a bit set with a different position for each word of the phrase. 0 if a word has no free position."""
+        """Assign each word of the phrase a position of its own. Return the positions as a bit set, or 0 if impossible.
+
+        ``start`` is the position at which the phrase begins. Each word may stand up to ``distance`` words after its
+        place in the phrase.
+        """
         used, window = 0, (2 << self.distance) - 1
         for at, word in enumerate(self.words, start=start):
             free = positions[word] & ~used & window << at
@@ -159,7 +163,7 @@ class ProximityCondition(PhraseCondition):
 
 
 class LinkCondition(TextCondition):
-    """The rule operator ``url:``: a link of the status has these words directly after each other."""
+    """The rule operator ``url:``: a link in the text has the words of the value directly after each other."""
 
     __slots__ = ("words",)
 
@@ -182,7 +186,7 @@ class LinkCondition(TextCondition):
 
 
 class BioCondition(Condition):
-    """The rule operator ``bio:``: words that follow each other in the author's bio when the status was posted."""
+    """The rule operator ``bio:``: words directly after each other in the author's bio when the status was posted."""
 
     __slots__ = ("words",)
 

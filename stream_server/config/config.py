@@ -57,7 +57,7 @@ def load_again(flags: Mapping[str, Any]) -> Config:
 
 
 def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment for a worker process, with all settings. :func:`load` returns ``config`` from it.
+    """Return the environment of a worker process, with all settings. :func:`load` makes an equal ``config`` from it.
 
     The worker does not read the settings file at its start, so it can start even while the file is invalid.
     """

@@ -38,7 +38,7 @@ class SettingsReloader:
     """Reloads the settings of one process at each SIGHUP. ``read`` returns the new settings.
 
     The constructor installs the signal handler, so a SIGHUP before :meth:`run` is handled when :meth:`run` starts. If
-    the system sends SIGHUP because the terminal of the process closed, the process ends, as without this class.
+    the system sends SIGHUP because the terminal of the process closed, the process ends, as it would by default.
     """
 
     def __init__(self, config: Config, read: Callable[[], Config]) -> None:

@@ -19,7 +19,7 @@ from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
-    """A ``revoke``, ``suspend`` or ``reinstate`` entry: a user's id, and a token's id (``jti``), or None for all."""
+    """The user (``uid``) and token (``jti``; None means all tokens) in a ``revoke``, ``suspend`` or ``reinstate``."""
 
     uid: str
     jti: str | None = None
@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def quoted_author(self) -> str | None:
-        """Id of the quoted status's author, or None. Viewers who may not see that status get the quoting one alone."""
+        """Id of the quoted status's author, or None. Viewers who may not see that status get the entry without it."""
         return (self._view or self._decode()).quoted_author
 
     @property
@@ -150,14 +150,14 @@ class Entry:
 
     @property
     def wire(self) -> bytes:
-        """The JSON object with the event's data. In a message its members follow ``kind``, ``cursor`` and ``at``."""
+        """The JSON object with the event's data. A message has its members after ``kind``, ``cursor`` and ``at``."""
         if self._wire is None:
             _ = self._decode()
         assert self._wire is not None
         return self._wire
 
     def revocation(self) -> Revocation:
-        """Return the user and token in a ``revoke``, ``suspend`` or ``reinstate``. Bad JSON raises `MalformedEntry`."""
+        """Return user and token in a ``revoke``, ``suspend`` or ``reinstate``. Raises `MalformedEntry` for bad JSON."""
         return self._decode_internal(Revocation)
 
     def rules_change(self) -> SavedRulesChange:
@@ -167,7 +167,7 @@ class Entry:
         return self._change
 
     def lost_range(self) -> tuple[Position, Position]:
-        """Return which entries a ``rollback`` reports as lost: those after the first position, up to the second.
+        """Return the range of entries that a ``rollback`` reports as lost: after the first position, up to the second.
 
         Raises `MalformedEntry` if the entry does not have two valid cursors.
         """
@@ -192,7 +192,7 @@ class Entry:
         return self._facts
 
     def message_json(self, matched: bytes | None = None) -> bytes:
-        """Return the JSON message for clients: ``{"kind", "cursor", "at", …}``. ``matched`` becomes its last member."""
+        """Return the message for clients as JSON: ``{"kind", "cursor", "at", …}``. ``matched``, if any, comes last."""
         if self._message_json is None:
             position = self.position
             head = f'{{"kind":"{self.kind}","cursor":"{position.cursor}","at":"{format_iso_time(position.ms)}",'
@@ -200,7 +200,7 @@ class Entry:
         return self._message_json if matched is None else b'%b,"matched":%b}' % (self._message_json[:-1], matched)
 
     def frame(self, encode: EncodeEntry, matched: bytes | None = None) -> bytes:
-        """Encode the entry with ``encode``. If ``matched`` (JSON of the matched filters) is None, cache the result."""
+        """Return ``encode(self, matched)``. If ``matched`` (JSON of the matched filters) is None, cache the result."""
         if matched is not None:
             return encode(self, matched)
         frames = self._frames
@@ -231,7 +231,7 @@ class Entry:
         return view
 
     def without_original(self) -> "Entry":
-        """Return a copy without the reposted or quoted status. Filters do not find that status's text in it."""
+        """Return a copy without the reposted or quoted status. Filters cannot find the copy by that status's text."""
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             status = wire.get("notification", wire)["status"]
@@ -241,7 +241,7 @@ class Entry:
         return self._reduced
 
     def without_status(self) -> "Entry":
-        """Return an ``uncomment`` with only the ids of the commented status, for users who may not read the status."""
+        """Return a copy of an ``uncomment`` with only the ids of its status, for users who may not read the status."""
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
             wire["status"] = {"id": wire["status"]["id"], "uid": wire["status"]["uid"], "deleted": True}
@@ -249,7 +249,7 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """Return a copy that sends ``wire`` to clients. Its facts do not have the reposted or quoted status."""
+        """Return a copy with ``wire`` as its JSON for clients. Its facts lack the reposted or quoted status."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
         facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)
@@ -257,7 +257,7 @@ class Entry:
 
 
 def parse_published(message: bytes) -> Entry:
-    """Return the entry ``<id> <n> <kind> <audience> <json>`` of a Redis channel. Raises `MalformedEntry` if invalid."""
+    """Make an entry from a message ``<id> <n> <kind> <audience> <json>``. Raises `MalformedEntry` if it is invalid."""
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)
         entry = make_entry(entry_id, n, kind, audience, body)

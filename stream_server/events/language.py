@@ -51,7 +51,7 @@ _PLAIN_TEXT = False
 
 
 class Guess(NamedTuple):
-    """CLD2's answer for a text: whether it is reliable, the language's code (``un`` if unknown), and its score."""
+    """CLD2's answer for a text: whether CLD2 is sure, the language's code (``un`` if unknown), and its score."""
 
     reliable: bool
     code: str

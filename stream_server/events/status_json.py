@@ -18,12 +18,12 @@ ANONYMOUS_STATUS = {"id": "0", "uid": "0", "login": "nobody"}
 
 
 def trial_event(status: bytes, facts: EntryFacts) -> Event:
-    """Return the ``Event`` that posting ``status`` (JSON) would give. Raises `MalformedEntry` for a non-numeric id."""
+    """Return the ``Event`` that a post of ``status`` (JSON) would give. Raises `MalformedEntry` if an id is invalid."""
     return make_view("post", facts, msgspec.json.decode(b'{"status":%b}' % status, type=WireFields)).event
 
 
 def make_trial_status(members: Mapping[str, Any], detect_language: LanguageDetector) -> bytes:
-    """Return a made-up status with ``members`` as JSON. If they lack entities or language, take these from the text."""
+    """Return the JSON of a made-up status with ``members``. Derive missing entities or language from its text."""
     message = members.get("message", "")
     found = extract_entities(message)
     detected = {"lang": detect_language(message, found)} if not members.get("lang") else {}
@@ -32,7 +32,7 @@ def make_trial_status(members: Mapping[str, Any], detect_language: LanguageDetec
 
 
 def entity_pieces(entities: Entities) -> list[bytes]:
-    """Return the ``entities`` of a status as JSON in pieces, cut after each mention's login, to insert user ids.
+    """Return the ``entities`` JSON of a status in pieces, cut after each login so that the caller can insert user ids.
 
     There is one piece more than there are mentions. Joined without any user ids, the pieces are valid JSON too.
     """

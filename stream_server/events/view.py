@@ -24,7 +24,8 @@ _FORMS = {
 class ShownIds(msgspec.Struct, frozen=True, gc=False):
     """Ids of the status, the comment, and the reposted or quoted status whose text an entry shows. None if absent.
 
-    A replay omits an entry whose status or comment is deleted. Deleting a status deletes its comments too.
+    A replay omits an entry whose status or comment is deleted. A comment's entry has both ids, because deleting a
+    status deletes its comments too.
     """
 
     status: str | None = None
@@ -56,7 +57,8 @@ class EntryView(msgspec.Struct, frozen=True, gc=False):
 def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
     """Build the content of an entry, for filters and visibility checks, from its kind and its decoded JSON.
 
-    Raises `MalformedEntry` if the JSON lacks a member that this kind needs. No filter matches an internal kind.
+    Raises `MalformedEntry` if the JSON lacks a member that this kind needs. An internal kind, such as ``revoke``, has
+    content that no filter matches.
     """
     build = _VIEW_BY_KIND.get(kind)
     if build is None:
@@ -153,7 +155,7 @@ def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None
 
 
 def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a follow request, block or mute, or of its end. It shows only the user who acted."""
+    """Build the content of a follow request, block or mute, or of its end. Only the acting user is in ``actors``."""
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
@@ -172,7 +174,7 @@ def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a ``comment`` or ``uncomment``. Both match by the comment's text; the second hides it."""
+    """Build the content of a ``comment`` or ``uncomment``. Both match by the comment's text. The first shows it too."""
     comment, status = facts.comment or wire.comment, wire.status
     if comment is None or status is None:
         return None
@@ -213,7 +215,7 @@ def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a group's change. It has no actors, so members who block the owner still receive it."""
+    """Build the content of a change to a group. Its ``actors`` are empty, so members who block the owner receive it."""
     return None if wire.group is None else EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
 
 

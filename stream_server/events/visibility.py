@@ -50,7 +50,7 @@ ADMITTING_FACTS = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | Visibi
 
 
 def decide_visibility(facts: VisibilityFact) -> Visibility:
-    """Return if a viewer sees an author's posts always, on request, or never. ``facts`` are blocks, mutes and so on."""
+    """Return where a viewer sees an author's text. ``facts`` are blocks, mutes, follows and so on between the two."""
     if VisibilityFact.SUSPENDED in facts:
         return Visibility.HIDDEN
     if VisibilityFact.AUTHOR in facts:
@@ -70,5 +70,5 @@ def _is_excluded(facts: VisibilityFact) -> bool:
 
 @cache
 def visibility_table() -> str:
-    """Return 1,024 digits. The digit at index ``bits`` is the `Visibility` for the facts with these bits."""
+    """Return 1,024 digits. The digit at index ``int(facts)`` is the `Visibility` that these facts give."""
     return "".join(str(int(decide_visibility(VisibilityFact(bits)))) for bits in range(2 * VisibilityFact.PARTICIPANT))

@@ -33,14 +33,15 @@ OWN_WRITE_TIMEOUT_SECONDS = 2.0
 
 
 class SwitchToReplica(LinkLost):
-    """Raised to end a healthy link to the primary, because the replica is usable again. The feed reconnects to it."""
+    """Raised to end a healthy link to the primary, because the replica is usable again. The feed then reconnects."""
 
 
 class Feed:
     """The link from the log to the hub of one server process. `run` works until it is cancelled.
 
-    ``last_written`` returns the position of the newest entry that this process wrote. Each successful check of the log
-    calls ``on_log_readable``. ``canary_seconds``, the interval between two checks, may change at any time.
+    ``last_written`` returns the position of the newest entry that this process wrote. The feed calls
+    ``on_log_readable`` after each successful check of the log. ``canary_seconds`` is the interval between two checks;
+    it may change at any time.
 
     Attributes:
         malformed: Number of messages that were not valid entries.
@@ -81,7 +82,7 @@ class Feed:
     # The link: connect, listen, reconnect.
 
     async def run(self) -> None:
-        """Follow the log until cancelled. An error of Redis leads to a reconnect. Any other error is raised."""
+        """Publish all log entries to the hub until cancelled. Reconnect after an error of Redis; raise other errors."""
         while True:
             reason = await self._run_link()
             self.reconnects += 1
@@ -95,8 +96,8 @@ class Feed:
     async def _run_link(self) -> Exception:
         """Use one subscription until it ends. Return the exception that ended it.
 
-        This is not an `asyncio.TaskGroup`. Before Python 3.13 a TaskGroup forgets its own cancellation if one of its
-        tasks fails at the same moment. A stopping server would then go on running.
+        The two tasks are not in an `asyncio.TaskGroup`, because before Python 3.13 a TaskGroup forgets its cancellation
+        if one of its tasks fails at the same moment. A stopping server would then go on running.
         """
         tasks = [
             asyncio.create_task(self._listen(), name="feed: listen"),
@@ -118,7 +119,7 @@ class Feed:
         return errors[0]
 
     async def _listen(self) -> None:
-        """Subscribe to the log. When Redis confirms this, publish all missed entries, then each message's entry."""
+        """Subscribe to the log. Once Redis confirms, publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
         async with aclosing(self._log.subscribe()) as messages:
             async for message in messages:
@@ -133,7 +134,7 @@ class Feed:
                     await self._handle_message(message)
 
     async def _handle_message(self, message: bytes) -> None:
-        """Publish the entry of one message. If entries before it are missing, read them from the log first."""
+        """Publish the entry of one message to the hub. If earlier entries are missing, first read them from the log."""
         try:
             entry = parse_published(message)
         except MalformedEntry:
@@ -156,7 +157,7 @@ class Feed:
             self.malformed += 1
 
     async def _catch_up(self, target: Position) -> None:
-        """Publish the entries up to ``target`` from the log. Clients get a `gap` for entries that the log trimmed."""
+        """Read the log up to ``target`` and publish its entries to the hub. Clients get a `gap` for trimmed entries."""
         hub = self.hub
         while hub.head.n < target.n:
             head = hub.head
@@ -176,7 +177,7 @@ class Feed:
             await hub.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
-        """Move the hub's head. Mark the account status as outdated: a missed entry may have protected an account."""
+        """Move the hub's head. Mark the account status for reloading: a missed entry may have protected an account."""
         self._is_account_status_loaded = False
         self.hub.move_head(position, reason, missed_count or None)
 
@@ -189,12 +190,15 @@ class Feed:
         self._is_account_status_loaded = True
 
     def _require_valid_head(self) -> None:
-        """Raise `LinkLost` if the hub must first move back or load the account status before it can take an entry."""
+        """Raise `LinkLost` while the hub cannot take entries.
+
+        Either a rollback is not announced yet, or the account status (who is suspended or protected) is outdated.
+        """
         if self.detector.has_unannounced_losses or not self._is_account_status_loaded:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:
-        """Publish the entries that directly follow the hub's head. Skip others: the head may move during the read."""
+        """Publish to the hub each entry that directly follows its head. Skip others: the head may move meanwhile."""
         self._require_valid_head()
         for entry in entries:
             if entry.position.n == self.hub.head.n + 1 and entry.position > self.hub.head:

@@ -13,11 +13,11 @@ STABLE_SECONDS = 5.0
 
 
 class LinkLost(Exception):
-    """The subscription ended or can no longer be trusted. The feed reconnects and first reads what it missed."""
+    """The subscription ended or may miss entries. The feed reconnects and reads the missed entries from the log."""
 
 
 class LinkHealth:
-    """The health of one subscription. ``healthy`` is an event that is set while the subscription works."""
+    """The health of one subscription. The `asyncio.Event` ``healthy`` is set while the subscription works."""
 
     def __init__(self, random_source: random.Random, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._random_source = random_source

@@ -60,7 +60,7 @@ class LogReader:
             read.exception()  # fetch it, or asyncio logs an error when all waiting clients have left
 
     async def _read_entries(self, after: Position, max_entries: int) -> LogPage:
-        """Read a page. If its first entry does not follow ``after``, check for a rollback and read the primary."""
+        """Read a page. If it does not continue at ``after``, check for a rollback and read again from the primary."""
         async with self._read_slots:
             located = await self._log.look_up(after.ms, after.seq)
             entries = await self._read_from_replica(after, max_entries) if _is_contiguous(after, located) else []
@@ -85,11 +85,12 @@ class LogReader:
             return []
 
     async def _mark_deleted(self, entries: list[Entry]) -> None:
-        """Mark entries that show a deleted status or comment. One set holds the ids of both, as they never coincide."""
+        """Set ``is_deleted`` or ``original_is_deleted`` of entries that show a deleted status or comment."""
         shown_by_entry = [(entry, _shown_ids(entry)) for entry in entries]
         status_ids = {status_id for _, shown in shown_by_entry for status_id in (shown.status, shown.original)}
         statuses = {status_id for status_id in status_ids if status_id is not None}
         comments = {shown.comment for _, shown in shown_by_entry if shown.comment is not None}
+        # One set holds the ids of both, because ids of statuses and comments never coincide.
         deleted = (statuses | comments) - await self._log.find_existing(statuses, comments)
         for entry, shown in shown_by_entry:
             entry.is_deleted = shown.status in deleted or shown.comment in deleted
@@ -97,7 +98,7 @@ class LogReader:
 
 
 def _is_contiguous(after: Position, located: LogLookup) -> bool:
-    """Return whether the log still has the entry at ``after``, or lost it only by trimming and not by a rollback."""
+    """Return whether the log still has the entry at ``after``, or trimmed it. False if a rollback removed the entry."""
     is_present = located.entry is not None and located.entry.position == after
     return is_present or (located.rollback_start is None and _is_before_floor(after, located))
 

@@ -31,7 +31,7 @@ class AnnouncedRollback(NamedTuple):
     """A rollback that this process announced: the log lost the entries after ``start`` up to ``lost``.
 
     ``announced_at`` is the position of the log's `rollback` entry. If an earlier call wrote that entry, for example
-    in another server, its position is not known, and ``announced_at`` is ``lost``.
+    in another server, its position is unknown, and ``announced_at`` has the same value as ``lost``.
     """
 
     start: Position
@@ -42,8 +42,8 @@ class AnnouncedRollback(NamedTuple):
 class RollbackDetector:
     """Checks that the entries received by one hub are still on the log.
 
-    After a rollback it calls ``on_rollback`` with the position after which the log continues: the callback sets back
-    the hub. `recheck` sets the event ``recheck_failed`` when it finds a rollback, or when Redis does not answer.
+    After a rollback it calls ``on_rollback`` with the position after which the log continues, and the callback moves
+    the hub back. `recheck` sets the event ``recheck_failed`` when it finds a rollback, or when Redis does not answer.
     """
 
     def __init__(self, log: EventLog, rollbacks: Rollbacks, hub: Hub, on_rollback: Callable[[Position], None]) -> None:
@@ -66,16 +66,16 @@ class RollbackDetector:
         return bool(self._unannounced_losses)
 
     async def wait_for_running_check(self) -> None:
-        """Wait until the running check has ended. Cancelling the check could interrupt a rollback's announcement."""
+        """Wait until the running check has ended. Cancelling it instead could interrupt a rollback's announcement."""
         async with self._check_lock:
             pass
 
     def accept_head(self, head: Position) -> None:
-        """Treat ``head`` as checked. Call it after the hub was moved to ``head``, a position read from the log."""
+        """Treat ``head`` as checked. The feed calls this after it moved the hub to this position, read from the log."""
         self._verified_position = head
 
     async def recheck(self) -> None:
-        """Check whether the log still has the hub's entries, for a reader whose own position is missing from the log.
+        """Check whether the log still has the hub's entries. A reader asks for this if the log lacks its own position.
 
         If the log was rolled back, the hub has moved back when this method returns. Raises `Unavailable` while Redis
         cannot answer or cannot record the rollback.
@@ -110,7 +110,7 @@ class RollbackDetector:
             await self._announce(self._hub.head, lost)
 
     async def _inspect_log(self, *, check_all: bool) -> Position:
-        """Do the work of `check`. Call it only with the lock held. If Redis restarted, act as with ``check_all``."""
+        """Do the work of `check`. The caller must hold the lock. If Redis restarted, act as with ``check_all``."""
         self._checks_started += 1
         received = self._hub.head
         run_id, located = await self._log.look_up_with_run_id(received)
@@ -125,7 +125,7 @@ class RollbackDetector:
         return located.head
 
     async def _handle_rollback(self, missing_head: Position | None, located: LogLookup) -> None:
-        """Find lost entries. If there are any, announce the rollback, set back the hub and raise `LinkLost`."""
+        """Find lost entries. If there are any, announce the rollback, move the hub back and raise `LinkLost`."""
         lost = await self._find_lost(located) or ([] if missing_head is None else [missing_head])
         # No client reads on until the rollback is announced. If an earlier announcement was interrupted, repeat it.
         self._unannounced_losses = lost = lost or self._unannounced_losses
@@ -161,7 +161,7 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback on the log, and remember it to repeat a lost record. None if the log has ``lost``."""
+        """Record the rollback on the log, and remember it in case the record is lost. None if the log has ``lost``."""
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.

@@ -25,7 +25,7 @@ class RepairLoop:
         self.findings = 0
 
     async def run(self, interval_seconds: float) -> None:
-        """Repair the stored data every ``interval_seconds`` until cancelled. If it is 0, only wait to be cancelled.
+        """Repair the stored data every ``interval_seconds`` until cancelled. With an interval of 0, only wait.
 
         The first run starts after one interval, not at the start of the server.
         """

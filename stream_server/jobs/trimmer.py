@@ -20,7 +20,7 @@ CHECK_INTERVAL_SECONDS = (4.0, 6.0)
 class LogTrimmer:
     """Keeps the log within its limits of age and bytes: removes the oldest entries every few seconds.
 
-    ``log_size`` is the size of the log after the last run. ``trimmed_entries`` counts this process's removed entries.
+    ``log_size`` is the log's size after the last run. ``trimmed_entries`` counts the entries that this process removed.
     """
 
     def __init__(self, retention: Retention, limits: RetentionLimits, random_source: random.Random) -> None:
@@ -37,7 +37,7 @@ class LogTrimmer:
         self._limits_changed.set()
 
     async def run(self) -> None:
-        """Trim the log now and then every few seconds until cancelled. Log a failure and continue."""
+        """Trim the log at once, then every few seconds until cancelled. A failure is only logged."""
         while True:
             self._limits_changed.clear()
             try:
@@ -52,7 +52,7 @@ class LogTrimmer:
                     await self._limits_changed.wait()
 
     async def trim(self) -> None:
-        """Remove the log entries that exceed the limits now. Raises `Unavailable` if Redis does not answer."""
+        """Remove the log entries beyond the limits of age and bytes. Raises `Unavailable` if Redis does not answer."""
         self.log_size = await self._retention.trim(self.limits)
         self.trimmed_entries += self.log_size.trimmed
         if self.log_size.trimmed:

@@ -31,7 +31,7 @@ class JobWorkers:
     """The job workers of one process: asyncio tasks that run background jobs in small steps (passes).
 
     Attributes:
-        queue_depth: Jobs on all servers, counted every few seconds: due now, all that are not parked, and parked ones.
+        queue_depth: Numbers of jobs on all servers: due now, all that are not parked, parked. Updated every 5 s.
     """
 
     def __init__(self, queue: JobQueue, runner: JobRunner, random_source: random.Random) -> None:
@@ -44,7 +44,7 @@ class JobWorkers:
         self.queue_depth = QueueDepth(0, 0, 0)
 
     async def run(self, worker_count: int) -> None:
-        """Run ``worker_count`` job workers side by side until cancelled. If it is 0, only wait to be cancelled."""
+        """Run ``worker_count`` job workers concurrently until cancelled. With 0 workers, only wait."""
         if not worker_count:
             await asyncio.Event().wait()
         async with asyncio.TaskGroup() as group:

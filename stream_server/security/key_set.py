@@ -25,7 +25,7 @@ MAX_KEY_SET_BYTES = 2**20
 
 
 class KeySetUnusable(Exception):
-    """Raised when the URL of the key set answers with a status not 200, or over :data:`MAX_KEY_SET_BYTES` bytes."""
+    """Raised if the key set's URL answers with a status other than 200, or with over `MAX_KEY_SET_BYTES` bytes."""
 
 
 class RemoteKeySet:
@@ -40,11 +40,14 @@ class RemoteKeySet:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS))
 
     async def close(self) -> None:
-        """Close the HTTP connection."""
+        """Close the HTTP session and its connections."""
         await self._session.close()
 
     async def ensure_key_for(self, token: str) -> None:
-        """Fetch the key set if ``token`` names a key that the authority lacks. A failed fetch is only logged."""
+        """Fetch the key set if ``token`` names a key that the authority lacks, unless the last fetch was just now.
+
+        Two fetches are at least `MIN_REFRESH_SECONDS` apart. If a fetch fails, the method logs this and returns.
+        """
         if self._authority.has_key_for(token):
             return
         async with self._refresh_lock:

@@ -84,9 +84,9 @@ _decode_payload = msgspec.json.Decoder(_Payload).decode
 
 
 class TokenAuthority:
-    """Issues and verifies JSON Web Tokens. If the settings name no key, it uses the HS256 key ``secret``.
+    """Issues and verifies JSON Web Tokens. With HS256 and no key in the settings, it uses the key ``secret``.
 
-    Raises :class:`InvalidSetting` if the key is too short, unreadable, or not a key for the algorithm of the settings.
+    The constructor raises :class:`InvalidSetting` if the key is too short, unreadable, or not of ``jwt_algorithm``.
     """
 
     def __init__(self, config: Config, secret: str = "") -> None:
@@ -126,7 +126,7 @@ class TokenAuthority:
         return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
 
     def has_key_for(self, token: str) -> bool:
-        """Return False if fetching the key set may help, because the authority lacks the key that the token names."""
+        """Return False if the authority lacks the key that the token names, so that fetching the key set may help."""
         if self._keys_by_kid is None:
             return True
         try:
@@ -193,7 +193,7 @@ class TokenAuthority:
         return self._keys_by_kid[kid]
 
     def _check_claims(self, payload: _Payload, now: float) -> None:
-        """Raise :class:`Unauthorized` if a claim is wrong at ``now``. Only :meth:`verify` checks the expiry."""
+        """Raise :class:`Unauthorized` if a claim is wrong at ``now`` (Unix time). The caller checks the expiry."""
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
         faults = {
             "iss": payload.iss != self._issuer,
@@ -210,7 +210,7 @@ class TokenAuthority:
 
 
 def signing_secret(config: Config) -> str:
-    """Return ``jwt_secret``. If it is empty and the algorithm is HS256, return the key in the data folder instead."""
+    """Return the setting ``jwt_secret``. If it is empty and the algorithm is HS256, return the data folder's key."""
     if config.jwt_algorithm != "HS256":
         return config.jwt_secret
     return config.jwt_secret or load_or_create_secret(config.data_dir)
@@ -273,7 +273,7 @@ def _hmac_key(text: str) -> bytes:
 
 
 def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
-    """Return private and public key of the PEM file. The private key is None if the file holds only a public key."""
+    """Return the private and the public key in a PEM file. The private one is None if it is not in the file."""
     try:
         text = Path(file).read_bytes()
         if b"PRIVATE KEY" not in text:
