@@ -21,7 +21,7 @@ JSON_MEDIA_TYPE = "application/json"
 
 
 class RedisRoundTrips(NamedTuple):
-    """Maximum round trips to Redis for one request, without the token check. ``reason`` says why if it is above 1."""
+    """Most round trips to Redis for one request, not counting the token check. ``reason`` explains more than one."""
 
     limit: int
     reason: str = ""

@@ -207,7 +207,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
 
 
 def add_routes(app: web.Application, table: tuple[Route, ...] = ROUTE_TABLE) -> None:
-    """Register ``table`` in ``app``, with HEAD for each GET except streams. ``app[ROUTES]`` has each route's row."""
+    """Register the routes in ``app``, with HEAD for each GET except streams. Store their rows in ``app[ROUTES]``."""
     rows: dict[web.AbstractRoute, Route] = {}
     for row in table:
         rows[app.router.add_route(row.method, row.path, row.handler)] = row

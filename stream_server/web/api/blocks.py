@@ -9,13 +9,13 @@ from stream_server.web.http.idempotency import answer_write
 
 
 class BlockState(msgspec.Struct):
-    """Whether the caller blocks the user now."""
+    """The answer to a block or unblock: whether the caller blocks the user now."""
 
     blocking: bool
 
 
 class MuteState(msgspec.Struct):
-    """Whether the caller mutes the user now."""
+    """The answer to a mute or unmute: whether the caller mutes the user now."""
 
     muting: bool
 
@@ -31,7 +31,7 @@ async def unblock(request: web.Request) -> web.Response:
 
 
 async def list_blocks(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/blocks``: list the users whom the caller blocks, newest block first; ``since`` is its time."""
+    """``GET /v1/users/me/blocks``: list the caller's blocked users, newest first; ``since`` is the block's time."""
     return await paging.page_of_caller(request, "users", request.app[STORE].blocks.list_blocked)
 
 
@@ -46,5 +46,5 @@ async def unmute(request: web.Request) -> web.Response:
 
 
 async def list_mutes(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/mutes``: list the users whom the caller mutes, newest mute first; ``since`` is its time."""
+    """``GET /v1/users/me/mutes``: list the caller's muted users, newest first; ``since`` is the mute's time."""
     return await paging.page_of_caller(request, "users", request.app[STORE].mutes.list_muted)

@@ -15,7 +15,7 @@ from stream_server.web.http.responses import created_response, json_response
 
 
 class NewComment(Body):
-    """The body of ``POST /v1/statuses/{id}/comments``. ``message`` has the same limits as that of a status."""
+    """The body of ``POST /v1/statuses/{id}/comments``. ``message`` has the same limits as a status's ``message``."""
 
     message: Annotated[str, Meta(min_length=1)]
 

@@ -17,7 +17,10 @@ MAX_FOLLOW_BATCH = 200
 
 
 class FollowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The query of a follow or unfollow. A follow also adds the user to ``list``, an unfollow also removes the user."""
+    """The query of ``PUT`` and ``DELETE /v1/users/me/following/{id}``.
+
+    With ``list``, a follow also adds the user to this list of the caller, and an unfollow also removes the user.
+    """
 
     list: Annotated[Id, Meta(description="a list that the caller owns")] | None = None
 
@@ -30,14 +33,14 @@ class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class FollowState(msgspec.Struct):
-    """Whether the caller follows the user now. ``requested`` means that the protected user has not answered yet."""
+    """Whether the caller follows the user now. ``requested``: a protected user has not yet answered the request."""
 
     following: bool
     requested: bool
 
 
 class FollowResult(msgspec.Struct):
-    """The outcome for one id to follow or unfollow."""
+    """The outcome of following or unfollowing the user ``id``."""
 
     id: Id
     outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "unavailable"]
@@ -50,21 +53,21 @@ class FollowResults(msgspec.Struct):
 
 
 class FollowRequestState(msgspec.Struct):
-    """Whether the user who sent the request follows the caller now, and whether the request is still open."""
+    """Whether the sender of a follow request follows the caller now, and whether the request is still open."""
 
     followed_by: bool
     requested_by: bool
 
 
 async def follow(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/following/{id}``: follow a user, or send a request if protected; repeating has no effect."""
+    """``PUT /v1/users/me/following/{id}``: follow a user or ask a protected one to approve; repeating has no effect."""
     list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
     key = read_idempotency_key(request)
     return json_response(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
 
 
 async def unfollow(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/following/{id}``: unfollow a user, or withdraw the request; repeating has no effect."""
+    """``DELETE /v1/users/me/following/{id}``: unfollow a user or withdraw a follow request; repeating has no effect."""
     list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
     key = read_idempotency_key(request)
     return json_response(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
@@ -79,7 +82,7 @@ async def follow_many(request: web.Request) -> web.Response:
 
 
 def _check_batch(batch: FollowBatch) -> None:
-    """Raise TooLarge for more than 200 ids. Raise BadRequest for an empty batch, or for an id in both lists."""
+    """Raise TooLarge for over 200 ids. Raise BadRequest for no id, or for an id in both ``follow`` and ``unfollow``."""
     count = len(batch.follow) + len(batch.unfollow)
     if count > MAX_FOLLOW_BATCH:
         raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
@@ -90,12 +93,12 @@ def _check_batch(batch: FollowBatch) -> None:
 
 
 async def list_followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/followers``: list the followers of a user, newest follow first; ``since`` is its time."""
+    """``GET /v1/users/{id}/followers``: list a user's followers, newest first; ``since`` is the follow's time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_followers)
 
 
 async def list_following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/following``: list the users a user follows, newest follow first; ``since`` is its time."""
+    """``GET /v1/users/{id}/following``: list whom a user follows, newest first; ``since`` is the follow's time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_following)
 
 

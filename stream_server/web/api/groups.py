@@ -20,7 +20,7 @@ GroupKind = Annotated[Literal["public", "private", "announcement"], Meta(descrip
 
 
 class NewGroup(Body):
-    """The body of ``POST /v1/groups``. A user is in at most 1,000 groups. The ``kind`` of a group never changes."""
+    """The body of ``POST /v1/groups``. The ``kind`` cannot change later. A user can be in at most 1,000 groups."""
 
     name: DisplayName
     kind: GroupKind
@@ -28,7 +28,7 @@ class NewGroup(Body):
 
 
 class GroupChanges(PatchBody):
-    """The body of ``PATCH /v1/groups/{id}``. Omitted members stay unchanged."""
+    """The body of ``PATCH /v1/groups/{id}``: a new ``name`` or ``description``, or both."""
 
     name: DisplayName | UnsetType = UNSET
     description: Description | UnsetType = UNSET
@@ -84,13 +84,13 @@ async def list_members(request: web.Request) -> web.Response:
 
 
 async def add_member(request: web.Request) -> web.Response:
-    """``PUT /v1/groups/{id}/members/{uid}``: join a group (as ``me``), or add a user to the caller's private group."""
+    """``PUT /v1/groups/{id}/members/{uid}``: join a group (uid ``me``) or add a user to the caller's private group."""
     group_id, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
     return json_response(await request.app[STORE].groups.add_member(request[CLAIMS].sub, group_id, member, key))
 
 
 async def remove_member(request: web.Request) -> web.Response:
-    """``DELETE /v1/groups/{id}/members/{uid}``: leave a group (as ``me``), or remove a user from the caller's group."""
+    """``DELETE /v1/groups/{id}/members/{uid}``: leave a group (uid ``me``) or remove a user from the caller's group."""
     group_id, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
     return json_response(await request.app[STORE].groups.remove_member(request[CLAIMS].sub, group_id, member, key))
 

@@ -11,13 +11,13 @@ from stream_server.web.http.responses import encode_response
 
 
 class LikeState(msgspec.Struct):
-    """Whether the caller likes the status."""
+    """The answer of ``GET /v1/users/me/likes/{id}``: whether the caller likes the status."""
 
     liked: bool
 
 
 class LikeCount(msgspec.Struct):
-    """Whether the caller likes the status now, and how many users like it."""
+    """The answer to a like or unlike: whether the caller likes the status now, and how many users like it."""
 
     liked: bool
     likes: NonNegativeInt
@@ -46,7 +46,7 @@ async def get_like(request: web.Request) -> web.Response:
 
 
 async def list_likers(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}/likes``: list the users who like a status, newest like first; ``since`` is its time."""
+    """``GET /v1/statuses/{id}/likes``: list the users who like a status, newest first; ``since`` is the like's time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].likes.list_likers)
 
 

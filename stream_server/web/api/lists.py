@@ -22,7 +22,7 @@ class NewList(Body):
 
 
 class ListChanges(PatchBody):
-    """The body of ``PATCH /v1/lists/{id}``. Omitted members stay unchanged."""
+    """The body of ``PATCH /v1/lists/{id}``: a new ``name``, ``description`` or ``private``, or several of these."""
 
     name: DisplayName | UnsetType = UNSET
     description: Description | UnsetType = UNSET
@@ -60,7 +60,7 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def update(request: web.Request) -> web.Response:
-    """``PATCH /v1/lists/{id}``: change a list that the caller owns."""
+    """``PATCH /v1/lists/{id}``: change the name, description or visibility of a list that the caller owns."""
     list_id = query.read_path_id(request)
     changes, key = await read_keyed_body(ListChanges, request)
     members = changes.present_members()
@@ -73,7 +73,7 @@ async def delete(request: web.Request) -> web.Response:
 
 
 async def list_members(request: web.Request) -> web.Response:
-    """``GET /v1/lists/{id}/members``: list the members of a list, last added first, each with ``since``."""
+    """``GET /v1/lists/{id}/members``: list a list's members, last added first; ``since`` is the time of addition."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].lists.list_members)
 
 
@@ -97,5 +97,5 @@ async def list_owned(request: web.Request) -> web.Response:
 
 
 async def list_memberships(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/listed``: list the lists with this user that the caller may see, latest addition first."""
+    """``GET /v1/users/{id}/listed``: list the visible lists that contain a user, latest addition first."""
     return await paging.page_of_path_id(request, "lists", request.app[STORE].lists.list_containing)

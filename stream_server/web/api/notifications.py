@@ -26,13 +26,13 @@ class ReadMark(Body):
 
 
 class UnreadCount(msgspec.Struct):
-    """The number of unread notifications."""
+    """The answer of ``PUT /v1/notifications/read``: the number of notifications that are still unread."""
 
     unread: UnreadNumber
 
 
 class Notification(msgspec.Struct):
-    """An act of another user that concerns the caller, with its ``status`` or ``comment``, if any."""
+    """An act of another user that concerns the caller. It has the ``status`` or ``comment`` of the act, if any."""
 
     id: Id
     kind: Literal["mention", "reply", "like", "comment", "repost", "quote", "follow", "request", "approve"]
@@ -59,7 +59,7 @@ async def list_notifications(request: web.Request) -> web.Response:
 
 
 async def mark_read(request: web.Request) -> web.Response:
-    """``PUT /v1/notifications/read``: mark all up to an id as read; an id below the read mark changes nothing."""
+    """``PUT /v1/notifications/read``: mark the notifications up to an id as read; the read mark never moves back."""
     mark, key = await read_keyed_body(ReadMark, request)
     unread = await request.app[STORE].notifications.mark_read(request[CLAIMS].sub, mark.id, key)
     return encode_response({"unread": unread})

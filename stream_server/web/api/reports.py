@@ -29,7 +29,7 @@ class NewReport(Body):
     note: ReportNote = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid note. Raise BadRequest unless the body has exactly one of user and status."""
+        """Raise ValueError for an invalid ``note``, BadRequest unless exactly one of user and status is present."""
         super().__post_init__()
         if self.user is None and self.status is None:
             raise BadRequest("give a user or a status", code="missing_parameter", param="user")
@@ -72,7 +72,7 @@ class ReportedContent(msgspec.Struct):
 
 
 class AdminReport(Report, kw_only=True):
-    """A report with the additional members that only administrators see."""
+    """A report with what only administrators see: the decision's author and note, and the reported content."""
 
     decided_by: Id | None
     remark: Annotated[str, Meta(description="the note of the decision")]
@@ -86,7 +86,7 @@ class AdminReportPage(paging.PageAnswer):
 
 
 async def create(request: web.Request) -> web.Response:
-    """``POST /v1/reports``: report a user or a status; if the caller has an open report of it, return that with 200."""
+    """``POST /v1/reports``: report a user or status; if the caller has an open report of it, return that with 200."""
     new, key = await read_keyed_body(NewReport, request)
     report, is_new = await request.app[STORE].reports.create(
         request[CLAIMS].sub, user=new.user, status=new.status, reason=new.reason, note=new.note, idempotency_key=key
@@ -100,7 +100,7 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def list_reports(request: web.Request) -> web.Response:
-    """``GET /v1/admin/reports``: list reports, newest first, with the reported user and status, even hidden ones."""
+    """``GET /v1/admin/reports``: list reports, newest first, with the reported user and status, even if hidden."""
     asked = query.parsed_query(request, ReportsQuery)
     return page_response("reports", *await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
 

@@ -37,7 +37,7 @@ class TrialStatus(NewStatus, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class _StatusSummary(msgspec.Struct):
-    """The members of a posted status that the trial of a rule needs."""
+    """The members of a posted status's JSON that are needed to try a rule on it."""
 
     id: str
     uid: str
@@ -68,9 +68,9 @@ async def _load_posted_event(store: Store, viewer: str, status_id: str) -> Event
 
 
 async def _load_facts(store: Store, viewer: str, summary: _StatusSummary) -> EntryFacts:
-    """Return the author of a status and the login of its parent's author, as they were when it was posted.
+    """Return the author of a posted status and the login of the user whom it answers, as they were when it was posted.
 
-    If the log no longer has the status, they are the present ones.
+    If the log no longer has the status, return the present author and login.
     """
     status_number = int(summary.id)
     entry = (await store.log.look_up((status_number >> 12) + EPOCH_MS, status_number & 4095)).entry
@@ -84,7 +84,7 @@ async def _load_facts(store: Store, viewer: str, summary: _StatusSummary) -> Ent
 
 
 async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> Event:
-    """Return the event of a made-up status. Raises NotFound if the viewer cannot see its parent or its original."""
+    """Return a made-up status's event. Raises NotFound if the viewer cannot see a status that it answers or reposts."""
     ids = {status_id for status_id in (trial.in_reply_to, trial.origin) if status_id is not None}
     statuses = {_summarize(status).id: status for status in await store.statuses.get_many(viewer, [*ids])}
     members = {name: value for name in TRIAL_MEMBERS if (value := getattr(trial, name)) is not None}
@@ -107,7 +107,7 @@ def _summarize(status: bytes) -> _StatusSummary:
 
 
 def _referenced_status(statuses: Mapping[str, bytes], status_id: str | None, param: str) -> bytes | None:
-    """Return ``statuses[status_id]``, or None if the id is None. Raises NotFound, naming ``param``, if it is absent."""
+    """Return the status with this id, or None for no id. Raises NotFound for ``param`` if ``statuses`` lacks the id."""
     if status_id is not None and status_id not in statuses:
         raise NotFound("there is no such status", param=f"status.{param}")
     return None if status_id is None else statuses[status_id]

@@ -81,13 +81,13 @@ class CreatedRules(msgspec.Struct):
 
 
 class RulesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The ids of the caller's rules to read, or none to read all. Unknown ids are left out of the answer."""
+    """Query of ``GET /v1/rules``: ids of the caller's rules, or none for all rules. The answer omits unknown ids."""
 
     ids: Annotated[list[Id], Meta(max_length=MAX_RULES_PER_USER, description="ids, comma-joined")] = []
 
 
 class RuleDeletion(Body):
-    """The body of ``POST /v1/rules/delete``."""
+    """The body of ``POST /v1/rules/delete``: the ids of the rules to delete."""
 
     ids: Annotated[list[Id], Meta(min_length=1, max_length=MAX_RULES_PER_USER)]
     dry_run: DryRun = False
@@ -206,7 +206,7 @@ async def explain(request: web.Request) -> web.Response:
 
 
 async def preview(request: web.Request) -> web.Response:
-    """``POST /v1/rules/preview``: count the statuses of the last minutes that a rule matches, with examples."""
+    """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked, _ = await validation.read_body_as(PreviewBody, request)
     return encode_response(await _run_preview(request, _parse_rule(request, asked.rule), asked.minutes))
 
@@ -229,7 +229,7 @@ def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
 
 
 def _refuse_duplicates(outcomes: list[AddRuleOutcome]) -> None:
-    """Raise Conflict for the first rule that the caller has saved before, or that the request's body has twice."""
+    """Raise Conflict for the first rule that the caller has saved already, or that the request's body repeats."""
     for index, outcome in enumerate(outcomes):
         if outcome.is_duplicate:
             what = "is repeated in this body" if outcome.saved is None else f"already exists as {outcome.saved.id}"
@@ -255,7 +255,7 @@ async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[s
 
 
 async def limit_start(log: EventLog, start: Position, head: Position) -> Position:
-    """Return ``start``, moved forward so that at most :data:`MAX_SCANNED_ENTRIES` entries remain up to ``head``."""
+    """Return ``start``, or a later position so that a preview scans at most :data:`MAX_SCANNED_ENTRIES` entries."""
     early, late, found = start.ms, head.ms, start
     while head.n - start.n > MAX_SCANNED_ENTRIES and late - early > 1:
         middle = (early + late) // 2
@@ -275,7 +275,7 @@ class TimeSpan(NamedTuple):
 
     @property
     def minutes(self) -> float:
-        """The length of the time in minutes. It is never 0, so a count can be divided by it."""
+        """The length of the span in minutes. It is never 0, so a caller can divide a count by it."""
         return max(self.to_ms - self.from_ms, 1) / 60_000
 
 

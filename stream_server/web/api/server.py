@@ -42,7 +42,7 @@ class OpenApiDocument(msgspec.Struct):
 
 
 class ServerIndex(msgspec.Struct):
-    """The server's name and version, and the requests to begin with."""
+    """The server's name and version, and the requests that a new client needs first."""
 
     name: str
     version: str
@@ -57,12 +57,12 @@ class ServerIndex(msgspec.Struct):
 
 
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /healthz``: answer 200 while the process runs, even without Redis, because a restart would not help."""
+    """``GET /healthz``: answer 200 while the process runs, even without Redis, which a restart would not repair."""
     return encode_response({"alive": True})
 
 
 async def readiness(request: web.Request) -> web.Response:
-    """``GET /readyz``: answer 200 if this server receives new events, 503 during an interruption and while it stops."""
+    """``GET /readyz``: answer 200 if new events reach this server, 503 if they do not or if the server is stopping."""
     is_ready, detail = request.app[READINESS_CHECK]()
     if is_ready:
         return encode_response({"ready": True, **detail})
@@ -80,7 +80,7 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 async def index(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /``: read the server's name and version, and the requests to begin with."""
+    """``GET /``: read the server's name and version, and the requests that a new client needs first."""
     about = {"name": "stream-server", "version": __version__, "docs": "docs/api.md", "openapi": "/openapi.json"}
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}

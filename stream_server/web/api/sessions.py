@@ -54,7 +54,7 @@ async def log_in(request: web.Request) -> web.Response:
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: revoke the request's access token and its refresh token; the token's streams end."""
+    """``DELETE /v1/sessions``: revoke the caller's access token and its refresh token, and end the token's streams."""
     claims = request[CLAIMS]  # the refresh token has the same jti, so the revocation must last as long as it
     expires_at = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
     await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(expires_at * 1000), IdempotencyKey.generate())
@@ -62,9 +62,10 @@ async def log_out(request: web.Request) -> web.Response:
 
 
 def _read_login_name(credentials: NewSession) -> str:
-    """Return the login or e-mail address, or an empty string if the body has a refresh token instead.
+    """Return the login or e-mail address in the body, or an empty string if it has a refresh token instead.
 
-    Raises BadRequest if the body has none of the three or combines them, or if the password is missing.
+    Raises BadRequest unless the body has exactly one of login, e-mail address and refresh token. Raises BadRequest for
+    a login or e-mail address without a password, and for a refresh token with a password.
     """
     if credentials.refresh_token is not None:
         _refuse_combination(credentials, "refresh_token", ("login", "email", "password"))
@@ -88,8 +89,8 @@ def _refuse_combination(credentials: NewSession, present: str, others: tuple[str
 async def _user_by_password(request: web.Request, login_or_email: str, password: str) -> str:
     """Return the id of the user with this login or e-mail address and password.
 
-    Raises Unauthorized for an unknown name or a wrong password. Both cases do the same work, so that a client cannot
-    tell them apart. Raises Forbidden if the password is right but the account is suspended.
+    Raises Unauthorized for an unknown user or a wrong password. Both cases take the same work, so a client cannot tell
+    them apart by time. Raises Forbidden if the password is right but the account is suspended.
     """
     found = await request.app[STORE].users.find_credentials(login_or_email)
     matches = await request.app[PASSWORDS].verify(None if found is None else found.password_hash, password)

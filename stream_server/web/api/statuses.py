@@ -29,7 +29,7 @@ CountryCode = Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="a
 
 
 class NamedPlace(StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A named place. ``box`` is west, south, east, north in degrees. If west > east, it crosses longitude 180."""
+    """A named place. ``box`` is west, south, east, north in degrees. A box with west > east crosses longitude 180."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     country: CountryCode | None = None
@@ -108,7 +108,7 @@ class StatusEntities(msgspec.Struct):
 
 
 class EmbeddedStatus(msgspec.Struct):
-    """A reposted or quoted status, as a member of the repost or quote. It does not embed its own original."""
+    """The status that a repost or quote has as its ``original``. It does not contain an ``original`` itself."""
 
     id: Id
     uid: Id
@@ -132,7 +132,7 @@ class EmbeddedStatus(msgspec.Struct):
 
 
 class Status(EmbeddedStatus, kw_only=True):
-    """A status. A repost or quote has ``original``: the other status, or null if that is deleted or not visible."""
+    """A status. The ``original`` of a repost or quote is the other status, or null if that is deleted or hidden."""
 
     original: EmbeddedStatus | UnsetType | None = UNSET
 
@@ -159,7 +159,7 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def get_many(request: web.Request) -> web.Response:
-    """``GET /v1/statuses?ids=``: read several statuses; those not found are left out, the order is kept."""
+    """``GET /v1/statuses?ids=``: read several statuses in the requested order; those not found are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("statuses", await request.app[STORE].statuses.get_many(request[CLAIMS].sub, ids))
 
@@ -170,7 +170,7 @@ async def delete(request: web.Request) -> web.Response:
 
 
 def check_message_text(message: str, max_chars: int) -> None:
-    """Raise BadRequest if a text has more than ``max_chars`` code points or only white space. Empty text is valid."""
+    """Raise BadRequest for text longer than ``max_chars`` code points, or only white space. Empty text is valid."""
     if len(message) > max_chars:
         raise BadRequest(f"at most {max_chars} code points", param="message")
     if message and not message.strip():

@@ -10,7 +10,7 @@ from stream_server.web.http.responses import json_response, page_response
 
 
 class SuspensionState(msgspec.Struct):
-    """Whether the user is suspended now."""
+    """The answer to a suspension or reinstatement: whether the user is suspended now."""
 
     suspended: bool
 
@@ -26,6 +26,6 @@ async def reinstate(request: web.Request) -> web.Response:
 
 
 async def list_suspended(request: web.Request) -> web.Response:
-    """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, each with ``since``."""
+    """``GET /v1/admin/suspensions``: list suspended users, last suspended first; ``since`` is the suspension's time."""
     page = paging.read_page_request(request)
     return page_response("users", *await request.app[STORE].suspensions.list_suspended(page))

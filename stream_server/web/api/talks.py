@@ -30,7 +30,7 @@ class NewTalk(Body):
 
 
 class NewTalkMessage(Body):
-    """The body of ``POST /v1/talks/{id}/messages``."""
+    """The body of ``POST /v1/talks/{id}/messages``: the text of the message."""
 
     message: Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE_CHARS)]
 
@@ -63,7 +63,7 @@ class TalkMessagePage(paging.PageAnswer):
 
 
 class Talk(msgspec.Struct):
-    """A private conversation. ``last_message`` is omitted if the caller can see no message in it."""
+    """A private conversation. ``last_message`` is omitted if the talk has no message that the caller can see."""
 
     id: Id
     people: Annotated[list[Id], Meta(description="all users in the talk, first the one who opened it")]

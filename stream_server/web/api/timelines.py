@@ -16,7 +16,7 @@ TimelineOrder = Annotated[Literal["time", "importance"], Meta(description=_ORDER
 
 
 class HomeTimelineQuery(NumberedPageQuery, frozen=True, forbid_unknown_fields=True):
-    """The query of one page of the home timeline, with the order of the statuses."""
+    """The query of one page of the home timeline. ``order`` sorts the statuses by time or by importance."""
 
     order: TimelineOrder = "time"
 
@@ -66,7 +66,7 @@ async def list_replies(request: web.Request) -> web.Response:
 
 
 async def list_conversation(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}/conversation``: list the statuses of the thread of a status, oldest first."""
+    """``GET /v1/statuses/{id}/conversation``: list the thread to which a status belongs, oldest status first."""
     return await paging.page_of_path_id(request, "statuses", request.app[STORE].timelines.read_conversation)
 
 

@@ -22,7 +22,7 @@ PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 
 
 
 class NewUser(Body):
-    """The body of ``POST /v1/users``."""
+    """The body of ``POST /v1/users``: the login, name, e-mail address and password of a new user."""
 
     login: Login
     name: DisplayName
@@ -38,7 +38,7 @@ class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Availability(msgspec.Struct):
-    """Whether a new user could take the login and the e-mail address. A member that the query lacks is omitted."""
+    """Whether a login and an e-mail address are free for a new user. The answer has only what the query has."""
 
     login: bool | UnsetType = UNSET
     email: bool | UnsetType = UNSET
@@ -79,7 +79,7 @@ class OwnUser(User, kw_only=True):
 
 
 class ListedUser(User, kw_only=True):
-    """A user in a list of users. ``since`` is when the user came into the list, for example began to follow."""
+    """A user on a page of users. ``since`` is the time of the relation, such as when the user began to follow."""
 
     since: Annotated[Timestamp, Meta(description="omitted if the list does not record it")] | UnsetType = UNSET
 
@@ -126,7 +126,7 @@ class AccountResults(msgspec.Struct):
 async def sign_up(request: web.Request) -> web.Response:
     """``POST /v1/users``: create a user; the answer includes the e-mail address.
 
-    An Idempotency-Key has no effect, because a key belongs to an existing user. A repetition gets ``login_taken``.
+    An Idempotency-Key has no effect, because keys belong to existing users. A repeated request gets ``login_taken``.
     """
     new_user, _ = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
@@ -145,7 +145,7 @@ async def check_available(request: web.Request) -> web.Response:
 
 
 async def get_many(request: web.Request) -> web.Response:
-    """``GET /v1/users?ids=``: read several users; unknown ids are left out, the order is kept."""
+    """``GET /v1/users?ids=``: read several users in the requested order; unknown ids are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("users", await request.app[STORE].users.get_many(request[CLAIMS].sub, ids))
 
@@ -169,13 +169,13 @@ async def get_me(request: web.Request) -> web.Response:
 
 
 async def update(request: web.Request) -> web.Response:
-    """``PATCH /v1/users/me``: change the caller's profile; ``protected`` shows statuses to approved followers only."""
+    """``PATCH /v1/users/me``: change the caller's profile; ``protected`` hides the statuses from non-followers."""
     changes, key = await read_keyed_body(UserChanges, request)
     return json_response(await request.app[STORE].users.update(request[CLAIMS].sub, changes.present_members(), key))
 
 
 async def create_accounts(request: web.Request) -> web.Response:
-    """``POST /v1/admin/users``: create users without passwords, or find those whose login exists already."""
+    """``POST /v1/admin/users``: create users without passwords; for a login that exists, return the existing user."""
     asked, key = await read_keyed_body(NewAccounts, request)
     if len(asked.users) > MAX_ACCOUNTS:
         raise TooLarge(f"at most {MAX_ACCOUNTS} users", code="too_many", param="users")

@@ -13,7 +13,7 @@ CONNECT_ALLOWANCE = web.RequestKey("allowance", ConnectAllowance)
 
 
 class TooManyConnects(RateLimited):
-    """Raised if a user connects too often. ``allowance`` has the limit and the time when the count is reset."""
+    """Raised if a user connects to streams too often. ``allowance`` has the limit and the time of the next reset."""
 
     def __init__(self, message: str, allowance: ConnectAllowance) -> None:
         super().__init__(message, retry_after=max(1.0, allowance.resets_at - time.time()))
@@ -21,7 +21,7 @@ class TooManyConnects(RateLimited):
 
 
 async def count_connect(request: web.Request) -> None:
-    """Count a connect of the caller. Raises TooManyConnects above ``reconnect_limit`` connects in 15 minutes."""
+    """Count one stream connection of the caller. Raises TooManyConnects above ``reconnect_limit`` in 15 minutes."""
     config = request.app[CONFIG]
     if config.limits == "off":
         return

@@ -32,20 +32,20 @@ REASON_420 = "Enhance Your Calm"
 
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
-    """Serve ``statuses/filter``: statuses in ``language`` that match ``track``, ``follow`` or ``locations``."""
+    """``/1.1/statuses/filter.json``: send posts in ``language`` that match ``track``, ``follow`` or ``locations``."""
     await count_connect(request)
     parameters = await read_v1_parameters(request)
     return await _plan_and_open(request, "statuses/filter", v1_parameters.read_predicates(parameters))
 
 
 async def sample_stream(request: web.Request) -> web.StreamResponse:
-    """Serve ``statuses/sample``: one public status in a hundred, the same ones for every client."""
+    """``/1.1/statuses/sample.json``: send one public status in a hundred, the same statuses to every client."""
     await count_connect(request)
     return await _plan_and_open(request, "statuses/sample", {"sample": SAMPLE_PERCENT})
 
 
 async def firehose_stream(request: web.Request) -> web.StreamResponse:
-    """Serve ``statuses/firehose``: all public statuses."""
+    """``/1.1/statuses/firehose.json``: send all public statuses."""
     await count_connect(request)
     return await _plan_and_open(request, "statuses/firehose", {"firehose": "true"})
 
@@ -85,7 +85,7 @@ async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, s
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """Plan a stream from ``abs(backfill_count)`` posts before the head. A count below 0 ends the stream at the head."""
+    """Plan a stream from ``abs(backfill_count)`` posts before the head. A negative count also ends it at the head."""
     if not backfill_count:
         return await plan_stream(request, filters, framing, impersonal=True)
     head = request.app[HUB].head
@@ -95,6 +95,6 @@ async def _plan(request: web.Request, filters: dict[str, str], framing: Framing,
 
 
 def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:
-    """Return the plan with a filter that matches nothing. Call it only if ``filter_level`` excludes all statuses."""
+    """Return the plan with a filter that matches nothing, for a ``filter_level`` that excludes all statuses."""
     nothing = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
     return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=nothing))

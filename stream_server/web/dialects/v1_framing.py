@@ -90,7 +90,7 @@ class V1ControlEncoder:
         self._options = options
 
     def __call__(self, control: ControlMessage) -> bytes:
-        """Return a blank line for `hello` and `heartbeat`, JSON for a problem such as a `gap`, else b"" (not sent)."""
+        """Encode `hello` and `heartbeat` as an empty line, problems like a `gap` as JSON, others as b"" (not sent)."""
         if control.kind in {"hello", "heartbeat"}:
             return LINE_END
         body = self._render(control.kind, msgspec.json.decode(control.data))

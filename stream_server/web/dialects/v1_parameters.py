@@ -47,7 +47,7 @@ _IDS = re.compile(r"[0-9,\s]+")
 
 
 async def read_v1_parameters(request: web.Request) -> dict[str, str]:
-    """Return the nonempty parameters of query and form. Values of a repeated list like ``track`` are comma-joined."""
+    """Return the nonempty parameters of the query and the form. Repeated list parameters are joined with commas."""
     if V1_PARAMETERS not in request:
         max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
         pairs = await read_stream_parameters(request, max_bytes, LIST_SEPARATORS)
@@ -87,9 +87,10 @@ def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
 
 
 def read_count(parameters: Mapping[str, str], scopes: Collection[str]) -> int:
-    """Return ``count``, or 0 if it is absent. The stream starts ``abs(count)`` posts before the head.
+    """Return the parameter ``count``, or 0 if absent. The stream starts ``abs(count)`` posts before the head.
 
-    A negative count ends the stream at the head. Raises BadRequest if out of bounds or sent without scope ``firehose``.
+    A negative count also ends the stream at the head. Raises BadRequest for a count out of bounds, or if the token
+    lacks the scope ``firehose``.
     """
     text = parameters.get("count")
     if text is None:

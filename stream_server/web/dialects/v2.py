@@ -41,7 +41,7 @@ V2_DIALECT = Dialect(error_response, read_token)
 
 
 async def search_stream(request: web.Request) -> web.StreamResponse:
-    """``GET /2/tweets/search/stream``: send what the user's saved rules match; answer 409 to a user without rules."""
+    """``GET /2/tweets/search/stream``: send posts that match the caller's saved rules; 409 if the caller has none."""
     return await _plan_and_open(request, {"rules": "saved"})
 
 
@@ -65,7 +65,7 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
 
 
 def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
-    """Translate ``start_time`` or ``backfill_minutes`` into ``since``. Return {} (start now) if both are absent."""
+    """Return ``start_time`` or ``backfill_minutes`` as the native parameter ``since``. Without both, return {}."""
     minutes = read_int(query_parameters, "backfill_minutes", 0, 0, MAX_BACKFILL_MINUTES)
     if "start_time" in query_parameters:
         return {"since": _read_time(query_parameters, "start_time")}
@@ -73,7 +73,7 @@ def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:
-    """End the plan at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
+    """End the stream at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
     if "end_time" not in query_parameters:
         return plan
     log = request.app[STORE].log
@@ -97,7 +97,7 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """Raise InvalidValue (``name`` is in the future) if the with-block raises BadRequest for ``since``."""
+    """Turn the with-block's BadRequest for ``since`` into an InvalidValue: the time in ``name`` is in the future."""
     try:
         yield
     except BadRequest as refused:

@@ -76,7 +76,7 @@ class TweetEncoder:
 
 
 def encode_control(message: ControlMessage) -> bytes:
-    """Return a line end for `hello` and `heartbeat`, an error for a problem such as a `gap`, else b"" (not sent)."""
+    """Encode `hello` and `heartbeat` as a line end, problems such as a `gap` as errors, others as b"" (not sent)."""
     if message.kind in {"hello", "heartbeat"}:
         return LINE_END
     encoders = {"goodbye": _encode_goodbye, "gap": _encode_gap, "warning": _encode_warning}

@@ -76,7 +76,7 @@ class RulesRequest(NamedTuple):
 
 
 async def list_rules(request: web.Request) -> web.Response:
-    """``GET``: list the caller's rules, the oldest first, all or those with the requested ids."""
+    """``GET /2/tweets/search/stream/rules``: list the caller's rules, oldest first, all or those in ``ids``."""
     v2_query = read_v2_query(request)
     max_results = read_int(v2_query, "max_results", MAX_RULES_PER_USER, 1, MAX_RULES_PER_USER)
     saved = await _load_rules(request)
@@ -88,13 +88,13 @@ async def list_rules(request: web.Request) -> web.Response:
 
 
 async def count_rules(request: web.Request) -> web.Response:
-    """``GET …/counts``: tell how many rules the caller has, and how many a user may have."""
+    """``GET /2/tweets/search/stream/rules/counts``: tell how many rules the caller has and how many a user may have."""
     fields = read_v2_query(request).get("rules_count.fields", "").split(",")
     return encode_response(render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
 
 
 async def change_rules(request: web.Request) -> web.Response:
-    """``POST``: add rules (status 201) or delete rules (status 200); each rule has its own outcome."""
+    """``POST /2/tweets/search/stream/rules``: add rules (201) or delete rules (200); each has its own outcome."""
     rules_request = await _read_rules_request(request)
     if rules_request.rules_body.add is not None:
         return await _add_rules(request, rules_request, rules_request.rules_body.add)
@@ -142,7 +142,7 @@ async def _canonical_text(request: web.Request, value: str) -> str:
 
 
 def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:
-    """Return the created rules, and the refused duplicates. A dry run saves no rule, so each gets a made-up id."""
+    """Return the created rules and the refused duplicates. A dry run saves no rules, so its rules get made-up ids."""
     created, duplicates, now_ms = [], [], _now_ms()
     for index, ((text, tag), outcome) in enumerate(zip(texts, outcomes, strict=True)):
         if outcome.is_duplicate and outcome.saved is not None:
@@ -163,7 +163,7 @@ async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> we
 
 
 async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the distinct ids of the rules to delete, and a pair ("values", text) per text that no saved rule has."""
+    """Return the ids of the rules to delete, and a pair ("values", text) for each text that no saved rule has."""
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
         return list(dict.fromkeys(deletion.ids)), []
@@ -199,7 +199,7 @@ def render_added(created: Sequence[StoredRule], refused: Sequence[RefusedRule], 
 
 
 def render_deleted(deleted_ids: Collection[str], unknown: Sequence[tuple[str, str]], now_ms: int) -> Json:
-    """Return the JSON answer to a request to delete rules. ``unknown``: (parameter, value) of each rule not found."""
+    """Return the JSON answer to a deletion of rules. ``unknown`` has (parameter, value) for each rule not found."""
     summary = {"deleted": len(deleted_ids), "not_deleted": len(unknown)}
     return _without_empty([], _render_meta(now_ms, summary=summary), [_render_missing(*pair) for pair in unknown])
 
@@ -213,7 +213,7 @@ def render_listed(rules: Sequence[StoredRule], next_token: str | None, now_ms: i
 
 
 def render_counts(uid: str, rule_count: int, fields: Collection[str]) -> Json:
-    """Return the JSON answer with the user's number of rules and its limit. The user stands for a Twitter app."""
+    """Return the JSON answer with the user's number of rules and its limit. Twitter counts per app, not per user."""
     own, cap = {"rule_count": rule_count, "client_app_id": uid}, str(MAX_RULES_PER_USER)
     caps: Json = {"cap_per_client_app": cap, "cap_per_project": cap}
     data = {**caps, "client_app_rules_count": own, "project_rules_count": str(rule_count)}
@@ -226,7 +226,7 @@ def render_rule(saved: StoredRule) -> Json:
 
 
 def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
-    """Return the rules after the page ``token``, and the next page's token. Raises InvalidValue for a bad token."""
+    """Return the page of rules at ``token``, and the next page's token or None. Raises InvalidValue for a bad token."""
     last_id = 0 if token is None else _decode_page_token(token)
     rest = [rule for rule in rules if int(rule.id) > last_id]
     shown = rest[:max_results]

@@ -22,7 +22,7 @@ _URL_MEMBERS = ("url", "expanded_url", "display_url")
 
 
 class KnownUsers(NamedTuple):
-    """Profiles of a status's author and of the author whom it reposts or quotes, and the replied-to user's login."""
+    """Profiles of a status's author and of the reposted or quoted author, and the login of the user whom it answers."""
 
     author: AuthorSnapshot | None = None
     original: AuthorSnapshot | None = None
@@ -50,7 +50,7 @@ def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelectio
 
 
 def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: frozenset[str]) -> Json:
-    """Return a user, with the profile at the time of posting. If ``author`` is None, the login is also the name."""
+    """Return a user, with the profile at the time of posting. Without a profile, ``name`` is the login."""
     known: Json = {"id": uid, "name": login, "username": login}
     if author is not None:
         known["name"] = author.name or login
@@ -149,7 +149,7 @@ def _referenced_tweets(status: Json) -> list[Json]:
 
 
 def _public_metrics(status: Json) -> Json:
-    """Return a status's counts. Reposts have two names in v2. Counts that the server does not keep are 0."""
+    """Return a status's counts. v2 has two names for the reposts. Counts that the server does not keep are 0."""
     reposts = {"retweet_count": status["reposts"], "repost_count": status["reposts"]}
     known = {**reposts, "reply_count": status["comments"], "like_count": status["likes"]}
     return {**known, "quote_count": 0, "bookmark_count": 0, "impression_count": 0}

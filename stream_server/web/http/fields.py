@@ -93,7 +93,7 @@ def check_text(member: str, text: str, *, allowed_controls: str = "", may_be_bla
 
 
 def check_meta(meta: dict[str, Any]) -> None:
-    """Raise ValueError if ``meta`` exceeds :data:`MAX_META_BYTES` or :data:`MAX_META_DEPTH`."""
+    """Raise ValueError if ``meta`` has over :data:`MAX_META_BYTES` bytes of JSON or :data:`MAX_META_DEPTH` levels."""
     if len(msgspec.json.encode(meta)) > MAX_META_BYTES:
         raise ValueError(f"`meta` must have at most {MAX_META_BYTES} bytes of JSON")
     if nesting_depth(meta) > MAX_META_DEPTH:

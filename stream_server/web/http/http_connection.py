@@ -61,13 +61,13 @@ class HttpConnection(web.RequestHandler):
         self._peer: TcpPeer | None = None
 
     def pause_writing(self) -> None:
-        """Start the write deadline, because the client has not read all of its answer."""
+        """Start the write deadline. The transport calls this when the kernel's send buffer takes no more bytes."""
         super().pause_writing()
         if self.transport is not None:
             self._abort_if_stalled(self.transport, math.inf)
 
     def resume_writing(self) -> None:
-        """Stop the write deadline, because the client has read the pending bytes."""
+        """Stop the write deadline. The transport calls this when the kernel has taken all pending bytes."""
         super().resume_writing()
         self._stop_stall_timer()
 
@@ -78,10 +78,11 @@ class HttpConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def _abort_if_stalled(self, transport: asyncio.Transport, previous_backlog: float) -> None:
-        """Drop the connection if its backlog (bytes that the client has not taken) did not shrink in a write deadline.
+        """Drop the connection if its backlog (bytes that the client has not taken) did not shrink since the last check.
 
-        A slow client stays connected. The backlog includes the kernel's send buffer. The kernel accepts more bytes only
-        when a third of that buffer is empty, so until then only the kernel's part of the backlog shrinks.
+        Otherwise check again after the write timeout, so a slow client stays connected. The backlog includes the
+        kernel's send buffer. Without it, a slow client could seem stalled, because the kernel takes more bytes only
+        when a third of this buffer is empty.
         """
         unacknowledged_bytes = 0 if self._peer is None else self._peer.unacknowledged_bytes()
         backlog = transport.get_write_buffer_size() + unacknowledged_bytes
@@ -98,7 +99,7 @@ class HttpConnection(web.RequestHandler):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request of this connection is in progress or waits for its turn."""
+        """Whether the connection handles a request, or has received one that still waits to be handled."""
         return self._request_in_progress or bool(self._messages)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,9 +123,9 @@ class HttpConnection(web.RequestHandler):
     def hand_over(self, make_successor: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
         """Give the transport to another protocol, such as a stream. End the HTTP protocol as if the client left.
 
-        aiohttp has no public method for this. The transport stays open. The calling handler is not cancelled, so it can
-        return its response. If it raised an exception instead, the request would stay in memory until a garbage
-        collection. Raises ConnectionResetError if the client has disconnected.
+        aiohttp has no public method for this. The transport stays open. The calling handler is not cancelled, because
+        an exception in it would keep the request in memory until a garbage collection. Raises ConnectionResetError if
+        the client has disconnected.
         """
         transport = self.transport
         if transport is None or transport.is_closing():
@@ -197,7 +198,13 @@ def _connection_error(status: int, error: BaseException | None) -> ApiError:
 
 
 class ConnectionTimeouts(NamedTuple):
-    """Deadlines for writing and for a request head, and the silence before the kernel probes the client, in seconds."""
+    """Time limits of an HTTP connection, in seconds.
+
+    Attributes:
+        write_seconds: Time in which a client must take some bytes of a pending answer, else the server disconnects it.
+        probe_seconds: Silence after which the kernel probes the client's machine.
+        header_seconds: Time to receive a whole request head.
+    """
 
     write_seconds: float = WRITE_TIMEOUT_SECONDS
     probe_seconds: float = KEEPALIVE_IDLE_SECONDS

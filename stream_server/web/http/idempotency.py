@@ -44,11 +44,11 @@ async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tu
 
 
 async def write_by_path_id(request: web.Request, write: Write[Result]) -> Result:
-    """Call ``write`` with the caller's user id, the id in the request's path and the request's idempotency key."""
+    """Call ``write`` with the caller's id, the id in the path and the idempotency key, and return its result."""
     return await write(request[CLAIMS].sub, read_path_id(request), read_idempotency_key(request))
 
 
 async def answer_write(request: web.Request, write: Write[object], **answer: bool) -> web.Response:
-    """Call :func:`write_by_path_id`. Return the ``answer`` keywords as a JSON object; without keywords, status 204."""
+    """Call ``write`` for the id in the path, then return ``answer`` as a JSON object, or status 204 if it is empty."""
     await write_by_path_id(request, write)
     return encode_response(answer) if answer else web.Response(status=204)

@@ -67,7 +67,7 @@ class PageAnswer(msgspec.Struct):
 
 
 def read_page_request(request: web.Request) -> pages.PageRequest:
-    """Return the page that the query asks for. Raises TypeError unless the route's query is a :class:`PageQuery`."""
+    """Return the page request in the query. Raises TypeError unless the route's query is a :class:`PageQuery`."""
     return query.parsed_query(request, PageQuery).page_request()
 
 
@@ -79,11 +79,11 @@ ReadOwnPage = Callable[[str, pages.PageRequest], Awaitable[pages.Page]]
 
 
 async def page_of_path_id(request: web.Request, member: str, read_page: ReadPageOf) -> web.Response:
-    """Answer one page of a list, for the object whose id is in the path. ``member`` is the name of the list in JSON."""
+    """Return one page of a list that belongs to the object in the path. ``member`` is the list's name in JSON."""
     page, owner = read_page_request(request), query.read_path_id(request)
     return page_response(member, *await read_page(request[CLAIMS].sub, owner, page))
 
 
 async def page_of_caller(request: web.Request, member: str, read_page: ReadOwnPage) -> web.Response:
-    """Answer one page of a list that belongs to the caller. ``member`` is the name of the list in JSON."""
+    """Return one page of a list that belongs to the caller. ``member`` is the name of the list in JSON."""
     return page_response(member, *await read_page(request[CLAIMS].sub, read_page_request(request)))

@@ -38,7 +38,7 @@ class TcpPeer:
         self._socket = connection if known else None
 
     def forget(self) -> None:
-        """Release the socket after the connection is lost, because the system reuses its file descriptor."""
+        """Forget the socket of a lost connection, because the system reuses its descriptor for other connections."""
         self._socket = None
 
     def unacknowledged_bytes(self) -> int:

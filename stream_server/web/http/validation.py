@@ -51,7 +51,7 @@ async def read_body_as(body_type: type[BodyType], request: web.Request) -> tuple
 
 
 def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:
-    """Decode ``body`` as a ``body_type``. Raises BadRequest, or TooLarge if an array has too many items."""
+    """Decode ``body`` as a ``body_type``. Raises BadRequest if invalid, TooLarge if an array has too many items."""
     refuse_deep_json(body)
     try:
         return msgspec.json.decode(body, type=body_type)

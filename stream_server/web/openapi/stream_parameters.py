@@ -35,7 +35,7 @@ USER_STREAM_PARAMETERS = {"kinds": ("kinds of events, comma-separated; all if ab
 
 
 def describe_parameters(row: Route) -> list[Json]:
-    """Return the query parameters and the `Last-Event-ID` header of a stream, all of them optional."""
+    """Return OpenAPI objects for a stream's query parameters and `Last-Event-ID` header, all of them optional."""
     about = "a cursor; takes precedence over `since`, because an EventSource repeats its URL"
     members = [(name, "query", *described) for name, described in _parameters_of(row).items()]
     return [
@@ -45,7 +45,7 @@ def describe_parameters(row: Route) -> list[Json]:
 
 
 def describe_request_body(row: Route) -> Json:
-    """Return the request body of a stream: its parameters as a form, or as JSON, where a value may be an array."""
+    """Return OpenAPI's object for a stream's body: the parameters as a form, or as JSON, where values may be arrays."""
     members = {name: {"description": about} for name, (about, _) in _parameters_of(row).items()}
     form = {name: {**member, "type": "string"} for name, member in members.items()}
     single = ["string", "number", "boolean", "null"]

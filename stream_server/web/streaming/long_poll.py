@@ -58,7 +58,7 @@ async def poll_events(request: web.Request) -> web.Response:
 
 
 def _start_parameter(parameters: dict[str, str]) -> str:
-    """Return which parameter has the start position: `since` or `cursor`. Raises BadRequest if both are present."""
+    """Return the name of the start parameter, `since` or `cursor`. Raises BadRequest if both are present."""
     if "cursor" not in parameters:
         return "since"
     if "since" in parameters:
@@ -74,7 +74,7 @@ def _encode_item(item: Delivery | Gap | StreamNotice, now_ms: int) -> bytes:
 
 
 def _encode_answer(polled: PollResult, now_ms: int) -> bytes:
-    """Return the JSON answer: events, a `goodbye` if the hub ended the poll, cursor, and whether the log has more."""
+    """Return a poll's JSON answer: events, a `goodbye` if the hub ended the poll, cursor, and whether more follow."""
     parts = [_encode_item(item, now_ms) for item in polled.items]
     if polled.disconnect_reason is not None:
         parts.append(messages.goodbye_message(polled.position, now_ms, polled.disconnect_reason).data)

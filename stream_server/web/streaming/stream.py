@@ -55,12 +55,12 @@ STREAM_HEADERS = {
 
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
-    """``GET`` and ``POST /v1/stream``: live events that match the filters."""
+    """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
     return await _plan_and_open(request, plan_stream)
 
 
 async def user_stream(request: web.Request) -> web.StreamResponse:
-    """``GET`` and ``POST /v1/stream/user``: live events by users whom the caller follows, or about the caller."""
+    """``GET`` and ``POST /v1/stream/user``: send live events by users whom the caller follows, or about the caller."""
     return await _plan_and_open(request, plan_user_stream)
 
 
@@ -104,7 +104,7 @@ async def open_stream(
 
 
 def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
-    """Return the first messages: `hello`, a `gap` if earlier entries are lost, and a `warning` per costly filter."""
+    """Return a stream's first messages: `hello`, a `gap` if entries are lost, and a `warning` per costly filter."""
     asked, server, now_ms = stream_plan.subscribe_request, f"{SERVER_NAME}/{__version__}", request.app[HUB].now_ms()
     hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, server)
     first = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
@@ -128,7 +128,7 @@ def _make_connection(
 
 
 def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float) -> StreamSession:
-    """Start the planned stream on ``connection``. It ends at ``expires_at`` (token expiry, seconds since 1970)."""
+    """Start the planned stream on ``connection``. It ends with the token, at ``expires_at`` (seconds since 1970)."""
     session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
     timer = close_at_expiry(session.client, expires_at)
 

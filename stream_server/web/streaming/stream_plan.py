@@ -96,7 +96,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """Return the caller's viewer (follows, blocks, mutes). First wait until the hub has reached ``viewer.read_at``."""
+    """Return the caller's follows, blocks and mutes, once the hub has reached the log position of this reading."""
     hub = request.app[HUB]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
     await wait_for_head(hub, viewer.read_at)
@@ -104,7 +104,7 @@ async def _load_viewer(request: web.Request) -> Viewer:
 
 
 async def _with_saved_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
-    """If the filters include saved rules, add the caller's rules. Also return the log position when they were read."""
+    """Add the caller's saved rules if the filters include them. Also return the position at which they were read."""
     if subscription.find_base(SavedRules.name) is None:
         return subscription, LOG_START
     hub, uid = request.app[HUB], request[CLAIMS].sub
@@ -114,7 +114,7 @@ async def _with_saved_rules(request: web.Request, subscription: Subscription) ->
 
 
 async def _pin_position(request: web.Request, start: StreamStart | None) -> Position:
-    """Return the start position, by default the hub's head. First wait until this server's hub has reached it."""
+    """Return the position of ``start``, or the hub's head for None. Waits until the hub has reached the position."""
     hub = request.app[HUB]
     position = hub.head if start is None else start.position
     await wait_for_head(hub, position)
@@ -153,7 +153,7 @@ def _make_plan(
 
 
 async def _read_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
-    """Return the start in ``Last-Event-ID``, else in ``since``. Return None, for the log's head, if both are absent."""
+    """Return the start in ``Last-Event-ID``, else in ``since``. Return None (the hub's head) if both are absent."""
     last_event_id = request.headers.get(LAST_EVENT_ID_HEADER)
     value, param = (last_event_id, LAST_EVENT_ID_HEADER) if last_event_id else (since, start_parameter)
     if value is None:

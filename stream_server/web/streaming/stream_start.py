@@ -37,7 +37,7 @@ MAX_FUTURE_MS = 86_400_000
 
 
 class StreamStart(NamedTuple):
-    """The start of a stream: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
+    """Where a stream starts: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
 
     position: Position
     known_gap: Gap | None
@@ -53,7 +53,7 @@ class _ParsedCursor(NamedTuple):
 
 
 def _never_received(position: Position) -> bool:  # noqa: ARG001 - the signature of `is_received`
-    """Return False, for a process that receives no entries: `resolve_start` must ask Redis whether an entry exists."""
+    """Return False, as default of ``is_received``: `resolve_start` then looks up every cursor in Redis."""
     return False
 
 
@@ -84,7 +84,7 @@ async def resolve_start(
 async def _start_at_cursor(
     cursor: _ParsedCursor, log: EventLog, now_ms: Callable[[], Awaitable[int]], param: str
 ) -> StreamStart:
-    """Return a cursor's start, with a gap if its entry is missing. Raises InvalidCursor if it is above the head."""
+    """Return a cursor's start, with a gap if its entry is missing. Raises InvalidCursor for a cursor above the head."""
     text, ms, seq, n = cursor
     if (ms, seq) == (0, 0):  # the cursor of an empty log: start before the first entry ever written
         floor = await log.floor()
@@ -107,7 +107,8 @@ async def _start_at_cursor(
 async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLookup:
     """Let this server's feed check the log for a rollback, then look up the cursor's place on the log again.
 
-    If the cursor is still above the head, other servers get :data:`OTHER_SERVERS_WAIT_SECONDS` to record a rollback.
+    If the cursor is still above the head, repeat the look-up for :data:`OTHER_SERVERS_WAIT_SECONDS` at most, because
+    another server may record a rollback.
     """
     await log.verify_feed()
     located = await log.look_up(ms, seq)
@@ -131,7 +132,7 @@ def _start_at_floor(cursor: str, n: int | None, floor: Position) -> StreamStart:
 
 
 async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> StreamStart:
-    """Start at the first entry at or after a time. Raises BadRequest if it is later than both now and the head."""
+    """Start at the first entry at or after a time. Raises BadRequest for a time later than both now and the head."""
     ms = _parse_time_ms(value, now_ms, param)
     located = await log.look_up(ms, 0)
     if ms > max(now_ms, located.head.ms):

@@ -21,7 +21,7 @@ MAX_CACHED_RULE_CHARS = 256
 
 
 class SubscriptionParser:
-    """Parses filter parameters into immutable subscriptions. Caches and shares those of short parameters."""
+    """Parses filter parameters into immutable subscriptions. Streams with equal short parameters share one."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -48,7 +48,7 @@ class SubscriptionParser:
         explain: bool,  # noqa: FBT001 - lru_cache keys positional arguments
         impersonal: bool | None,  # noqa: FBT001 - lru_cache keys positional arguments
     ) -> Subscription:
-        """Parse filter parameters. They are sorted pairs, because the cache needs a hashable key."""
+        """Parse filter parameters, given as sorted pairs, because the cache needs a hashable key."""
         return parse_subscription(dict(pairs), self.registry, explain=explain, viewer_independent=impersonal)
 
     def parse_rule(self, text: str) -> Rule:
