@@ -1,7 +1,8 @@
 # run, test and the others work on a fresh checkout: the first one makes .venv from the lock file.
 PYTHON ?= python3
 ARGS ?=
-JOBS ?= 5
+# Tests at the same time, else what suits two cores: those of the second tier mostly wait for servers that start.
+JOBS ?=
 VENV := .venv/bin
 
 # Where this is set, every process that a command or a test starts would compile all of its libraries anew.
@@ -20,10 +21,10 @@ run: env ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
 
 test: env ## run the first tier of tests, which holds every promise; ARGS="-k cursor"
-	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal --quick $(ARGS)
+	@$(VENV)/python -m pytest -n $(or $(JOBS),5) --dist worksteal --quick $(ARGS)
 
 test-all: env ## run all tests; ARGS=--full adds the long forms
-	@$(VENV)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	@$(VENV)/python -m pytest -n $(or $(JOBS),8) --dist worksteal $(ARGS)
 
 lint: env ## check style and types
 	@$(VENV)/ruff check
