@@ -104,7 +104,7 @@ class Config:
     log_max_bytes: int = reloadable(2**30, "bytes", "Approximate Redis memory of the log; 0 sets no limit.", 0)
     timeline_max: int = row(1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000)
     fanout_batch_size: int = row(
-        1000, "people", "Home timelines that receive a post in one batch; the request itself does the first batch.",
+        1000, "people", "Home timelines that receive a post in one pass; the request itself does the first pass.",
         1, 10_000,
     )  # fmt: skip
     job_workers: int = row(1, "tasks", "Job workers per server process; 0 leaves jobs to the `worker` command.", 0, 64)
