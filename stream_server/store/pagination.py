@@ -83,7 +83,7 @@ async def read_page(
 ) -> tuple[Page, list[Any]]:
     """Read one page of the Redis sorted set ``key`` with the script ``script_name``.
 
-    Returns the page, and further values of the script's reply, such as a count. One script call examines about 1,000
+    Returns the page, and further values of the script's reply, such as a count. One script call examines at most 1,024
     members and leaves out hidden ones. After 16 calls the page is shorter than requested, and its cursor continues. A
     cursor is valid only for the same ``list_name``, by default ``key``. Raises `InvalidCursor` and the script's errors.
     """

@@ -134,7 +134,7 @@ class JobQueue:
         return [PassOutcome(word.decode()) for word in words]
 
     async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
-        """Delete one page of a deleted status's likes and comments, or of a deleted list's members. Return how it ended."""
+        """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
         word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
         return PassOutcome(word.decode())
 

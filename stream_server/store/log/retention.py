@@ -37,7 +37,7 @@ class RetentionLimits(NamedTuple):
 class LogSize(NamedTuple):
     """The size of the log after a trim.
 
-    ``bytes`` is measured at most every 5 seconds. ``age_seconds`` is the age of the first entry, ``trimmed`` the number
+    ``bytes`` may be up to 5 seconds old. ``age_seconds`` is the age of the first entry, ``trimmed`` the number
     of entries that the trim removed.
     """
 

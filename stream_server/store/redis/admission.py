@@ -123,7 +123,7 @@ class RequestAdmission:
             yield
 
     def detach(self) -> None:
-        """Stop limiting this request's calls, because it is over. Tasks that it started then call Redis without a slot."""
+        """Stop limiting the calls of a finished request. Tasks that it started then call Redis without a slot."""
         self._admission = None
 
 

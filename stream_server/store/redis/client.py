@@ -75,7 +75,7 @@ class RedisClient:
     """
 
     def __init__(self, url: str, timeout_seconds: float, *, replica: bool = False) -> None:
-        """Make an unconnected client. If ``url`` names Sentinels, ``replica`` selects a replica instead of the primary."""
+        """Make an unconnected client. If ``url`` names Sentinels, ``replica`` selects a replica, not the primary."""
         service = address.parse_sentinel_url(url)
         self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
         self._client = create_redis_py_client(url, timeout_seconds, sentinels=self._sentinels)
@@ -85,7 +85,7 @@ class RedisClient:
 
     @property
     def pool(self) -> ConnectionPool:
-        """The redis-py connection pool, for a library that sends commands itself. Calls of the library need a timeout."""
+        """The redis-py connection pool, for a library that sends commands itself and so needs a timeout of its own."""
         return self._pool
 
     @property

@@ -135,8 +135,8 @@ class Sentinels:
     async def _query_state(self, client: Any) -> SentinelState:
         """Return what a Sentinel reports about the service, and as ``promoted`` the new primary of a running failover.
 
-        ``promoted`` is None without a failover. ``ip`` names the old primary until all replicas follow the new one, and
-        that may take minutes.
+        ``promoted`` is None while no new one is known. ``ip`` names the old primary until all replicas follow the new
+        one, which may take minutes.
         """
         state: SentinelState = await client.sentinel_master(self._service, return_responses=True)
         promoted = old = (str(state["ip"]), int(state["port"]))
