@@ -16,7 +16,7 @@ CONNECT_WINDOW_MINUTES = 15
 
 
 class ConnectAllowance(NamedTuple):
-    """Whether a user may connect now, and how many connects remain until ``resets_at`` (seconds since 1970)."""
+    """Whether a user may open a stream now, and how many more the user may open until ``resets_at`` (Unix seconds)."""
 
     admitted: bool
     limit: int
@@ -25,7 +25,7 @@ class ConnectAllowance(NamedTuple):
 
 
 class ConnectRateLimiter:
-    """Counts each user's connects in windows of 15 minutes. A window begins with the user's first connect in it."""
+    """Limits how many streams each user opens in windows of 15 minutes. The user's first connect begins a window."""
 
     def __init__(self, redis: RedisClient) -> None:
         self._redis = redis
@@ -38,7 +38,10 @@ class ConnectRateLimiter:
         self._limiter = FixedWindowRateLimiter(storage)
 
     async def admit(self, uid: str, max_connects: int) -> ConnectAllowance:
-        """Count a connect; admit ``max_connects`` in 15 minutes. Raises `Unavailable` if Redis does not answer."""
+        """Count a connect (an attempt to open a stream), and admit up to ``max_connects`` in 15 minutes.
+
+        Raises `Unavailable` if Redis does not answer.
+        """
         limit = _ConnectLimit(max_connects, CONNECT_WINDOW_MINUTES)
         try:
             async with asyncio.timeout(self._redis.timeout_seconds):
@@ -50,7 +53,7 @@ class ConnectRateLimiter:
 
 
 class _ConnectLimit(RateLimitItemPerMinute):
-    """A limit for the library `limits`. Its Redis key names only the user, so a new limit keeps the counts."""
+    """A limit for the library `limits`. Its Redis key has only the user id, so counts survive a change of the limit."""
 
     def key_for(self, *identifiers: bytes | str | float) -> str:
         return connects_suffix(str(identifiers[0]))

@@ -15,7 +15,7 @@ Keeping the keys of all writes for a day would take most of the memory of a busy
 
 
 class IdempotencyKey(NamedTuple):
-    """A key under which Redis keeps a write's reply for ``ttl_ms``. A repeat needs the same ``fingerprint``."""
+    """Redis keeps a write's reply under this key for ``ttl_ms``, and refuses the key with another ``fingerprint``."""
 
     value: str
     fingerprint: str
@@ -35,5 +35,5 @@ class IdempotencyKey(NamedTuple):
         return cls(f"c:{uid}:{key}", blake2b(payload, digest_size=16).hexdigest(), CLIENT_TTL_MS)
 
     def for_part(self, number: int) -> Self:
-        """Return the key of a part of a batch: this key, a slash, ``number``. No client can send a key with a slash."""
+        """Return this key plus ``/<number>``, for one part of a batch. Keys of clients never contain a slash."""
         return self._replace(value=f"{self.value}/{number}")

@@ -40,8 +40,8 @@ class Page(NamedTuple):
 
     Attributes:
         items: The items as JSON.
-        next: Cursor that requests the next page as ``before``. None at the end of the list.
-        prev: Cursor that requests the previous page as ``after``. None at the start of the list.
+        next: Cursor of the next page, to be sent as ``before``. None at the end of the list.
+        prev: Cursor of the previous page, to be sent as ``after``. None at the start of the list.
     """
 
     items: list[bytes]
@@ -83,9 +83,9 @@ async def read_page(
 ) -> tuple[Page, list[Any]]:
     """Read one page of the Redis sorted set ``key`` with the script ``script_name``.
 
-    Returns the page, and further values of the script's reply, such as a count. More than 1,000 hidden members in a row
-    cost another round trip, and after 16 the page is shorter than requested. A cursor is valid only for the same
-    ``list_name``, by default ``key``. Raises `InvalidCursor` and the errors of the script.
+    Returns the page, and further values of the script's reply, such as a count. One script call examines at most 1,024
+    members and leaves out hidden ones. After 16 calls the page is shorter than requested, and its cursor continues. A
+    cursor is valid only for the same ``list_name``, by default ``key``. Raises `InvalidCursor` and the script's errors.
     """
     cursor_name = list_name or key
     start, backwards = parse_page_start(page_request, cursor_name)
@@ -110,7 +110,7 @@ async def read_page(
 
 
 def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPosition | None, bool]:
-    """Return the position of the request's cursor (None without a cursor), and whether the cursor is ``after``."""
+    """Return the position of the request's cursor (None without a cursor), and whether it was sent as ``after``."""
     if page_request.after is not None:
         return parse_cursor(page_request.after, list_name, "after"), True
     return None if page_request.before is None else parse_cursor(page_request.before, list_name, "before"), False
@@ -119,7 +119,7 @@ def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPos
 def make_page(
     found: list[PositionedItem], page_request: PageRequest, list_name: str, *, backwards: bool, started_at_cursor: bool
 ) -> Page:
-    """Make a page from ``found``. If the list goes on, pass one item more than requested, so it gets a cursor."""
+    """Make a page from ``found``. One item more than requested shows that the list goes on, and is not on the page."""
     has_more = len(found) > page_request.count
     shown = found[: page_request.count]
     if backwards:

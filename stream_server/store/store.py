@@ -51,7 +51,7 @@ DEFAULT_SIZE_LIMITS = SizeLimits()
 
 
 class RedisTooOld(RuntimeError):
-    """The version of Redis is lower than 6.2, the oldest supported version."""
+    """Raised when the version of Redis is lower than 6.2, the oldest supported version."""
 
 
 class Store:

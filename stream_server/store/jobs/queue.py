@@ -22,9 +22,9 @@ class PassOutcome(StrEnum):
 
     Attributes:
         STALE: Another worker holds the job, or the job is finished.
-        MOVED: The page's data changed during the pass. The page (of a refill: the whole job) must be done again.
-        MORE: The job has another pass.
-        AGAIN: The job will run once more from its start, because a worker that held it before may still be writing.
+        MOVED: The data of the page changed during the pass. The page, or for a refill the whole job, must be repeated.
+        MORE: The pass is complete, and the job needs another pass.
+        AGAIN: The job will run once more from its start, because another worker may have written meanwhile.
         DONE: The job is finished and removed.
         BARE: A deleted list has no members any more. The worker must still delete the list's timeline.
     """
@@ -38,7 +38,7 @@ class PassOutcome(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the worker stops with the job now: the job ended, runs again later, or belongs to another worker."""
+        """Whether this worker is done with the job: it ended, runs again later, or belongs to another worker."""
         return self in {PassOutcome.STALE, PassOutcome.AGAIN, PassOutcome.DONE}
 
 
@@ -50,7 +50,7 @@ class ClaimedJob(NamedTuple):
 
 
 class JobPass(NamedTuple):
-    """The instructions and data for one pass (one bounded step) of a background job.
+    """The instructions and data for one pass of a background job. A pass handles one page of users and lists.
 
     Attributes:
         mode: ``spread`` a status to timelines, ``clean`` up after a deleted status, ``merge`` or ``remove`` an author's
@@ -60,9 +60,9 @@ class JobPass(NamedTuple):
         subject: Id of the timeline's user or list. For ``spread`` and ``clean``, id of the status.
         author: Id of the author whose statuses the job adds or removes.
         after_score: Score of the last user before this page. Empty for the first page.
-        people: Ids of the users on this page, each with a score. A refill merges their statuses.
+        people: Ids of the users on this page, each with its score in Redis. A refill merges their statuses.
         newest_status_ids: Ids of the statuses to add or remove, newest first.
-        lists: Ids of the lists on this page, each with a score. Pages have lists only after the last user.
+        lists: Ids of the lists on this page, each with its score. The lists come after the last user.
     """
 
     mode: str
@@ -80,9 +80,9 @@ class PassResult(NamedTuple):
     """The result that a job worker records after one pass of a background job.
 
     Attributes:
-        phase: The stage to which the next page belongs.
-        next_after: Member and score after which the next page begins, or None if the stage is finished.
-        hold_ms: Time in milliseconds for which the worker goes on holding the job.
+        phase: The stage of the job to which the next page belongs.
+        next_after: Member and score after which the next page begins, or None if this was the last page of the stage.
+        hold_ms: Time in milliseconds, from now, for which the job still belongs to the worker.
         seen_version: Version returned by `JobQueue.find_former_readers`, or empty if the worker did not call it.
         timeline_size: Number of statuses left on the timeline after a removal, or None for other passes.
     """
@@ -139,15 +139,16 @@ class JobQueue:
         return PassOutcome(word.decode())
 
     async def record_failure(self, job: ClaimedJob) -> bool:
-        """Record a job's failed pass, and make the job due again later. Return whether the job was parked instead."""
+        """Record that a pass failed. Make the job due again later, or park it after ten failures and return True."""
         word: bytes = await self._scripts.call("job_fail", keys.META, *job, FAILURES_BEFORE_PARKING)
         return word == b"parked"
 
     async def find_former_readers(self, job_pass: JobPass) -> tuple[bytes, list[bytes], list[bytes]]:
         """Find the users and lists of a pass of a ``spread`` job that must not get the status any more.
 
-        These are users who no longer follow the author, and lists that no longer contain the author; all, if the status
-        is deleted. Returns a version, users and lists. The version changes when the author loses a follower or a list.
+        Such users no longer follow the author, and such lists no longer contain the author. If the status is deleted,
+        these are all users and lists of the pass. Returns a version, users and lists. The version changes when the
+        author loses a follower or a list.
         """
         ids = [member for member, _ in (*job_pass.people, *job_pass.lists)]
         version, people, lists = await self._scripts.call(
@@ -158,7 +159,7 @@ class JobQueue:
     async def find_misplaced(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
         """Return those status ids among ``ids`` that do not belong on the timeline of ``owner`` (a user or a list).
 
-        Such a status is deleted, was posted in a group, or has an author that the owner does not follow or contain.
+        Such a status is deleted, was posted in a group, or its author is not followed by the user or not on the list.
         """
         if not ids:
             return []
@@ -166,7 +167,7 @@ class JobQueue:
         return found
 
     async def request_refill(self, timeline_kind: str, owner: str) -> None:
-        """Add a job that fills a timeline again, and removes statuses that do not belong on the timeline."""
+        """Add a job that rebuilds a timeline: it removes statuses that do not belong there, and adds missing ones."""
         await self._scripts.call("timeline_refill", keys.META, timeline_kind, owner)
 
     async def measure_depth(self) -> QueueDepth:

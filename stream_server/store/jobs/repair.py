@@ -118,7 +118,7 @@ class Repair:
         return found
 
     async def _check_timeline(self, kind: str, owner: str, suspects: set[bytes], *, fix: bool) -> list[RepairFinding]:
-        """Report a timeline if no waiting job will correct its wrong statuses ``suspects``. ``fix`` adds such a job."""
+        """Report a timeline if no waiting job will correct its wrong or missing ``suspects``. ``fix`` adds a refill."""
         if not suspects:
             return []
         unexplained = await self._scripts.call("timeline_without_job", keys.META, kind, owner, *suspects)
@@ -129,7 +129,7 @@ class Repair:
         return [RepairFinding("timeline", f"{kind} {owner}", f"{len(unexplained)} statuses are missing or misplaced")]
 
     async def _find_suspect_ids(self, timeline_kind: str, owner: str) -> set[bytes]:
-        """Return the ids that are wrongly on a timeline, and the ids that are missing from the timeline."""
+        """Return the ids of all statuses that are wrongly on a timeline or missing from it."""
         (ids,) = await self._redis.execute(("ZRANGE", TIMELINE_KEY_BY_KIND[timeline_kind](owner), 0, -1))
         misplaced = await self._queue.find_misplaced(timeline_kind, owner, ids)
         expected = await self._read_expected_ids(timeline_kind, owner)
@@ -149,7 +149,7 @@ class Repair:
             member, score = page[-2:]
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
-        """Return a finding for each leftover of this ``kind`` among ``ids``. With ``fix``, repair the leftovers."""
+        """Return a finding for each leftover among ``ids``. With ``fix``, delete it, or make a lost job due again."""
         if not ids:
             return []
         orphans = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)

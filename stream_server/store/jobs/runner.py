@@ -109,7 +109,7 @@ class JobRunner:
         return outcome
 
     async def _delete_list(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Remove a page of a deleted list's members. After the last page delete the timeline: no job adds to it."""
+        """Remove one page of a deleted list's members. After the last page, also delete the list's timeline."""
         outcome = await self._queue.delete_dependents(job)
         if outcome is not PassOutcome.BARE:
             return outcome
@@ -131,7 +131,7 @@ class JobRunner:
         return key, await self._queue.find_misplaced(job_pass.timeline_kind, job_pass.subject, ids)
 
     def _merge_or_remove_commands(self, job_pass: JobPass) -> list[Command]:
-        """Return Redis commands that add or remove an author's statuses. A removal ends with a read of the size."""
+        """Return Redis commands that add or remove an author's statuses. After a removal, ZCARD reads what is left."""
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         if job_pass.mode == "merge":
             return self._merge_commands(key, job_pass.newest_status_ids)

@@ -48,13 +48,16 @@ class LogLookup(NamedTuple):
 
     @property
     def resume_position(self) -> Position | None:
-        """Position where a client resumes after a rollback. None if there is none, or if the next entry was trimmed."""
+        """Position after which a client resumes, if a rollback lost the requested id. Otherwise None.
+
+        It is also None if the entry after this position was trimmed, because the client would miss that entry.
+        """
         if self.rollback_start is None or self.floor is None or self.rollback_start.n + 1 < self.floor.n:
             return None
         return self.rollback_start
 
     def was_trimmed(self, entry_position: Position) -> bool:
-        """Return True if a missing entry was trimmed at the front of the log, and False if a rollback removed it."""
+        """Return whether a missing entry was trimmed at the front of the log. If not, a rollback lost it."""
         return self.floor is not None and entry_position[:2] < self.floor[:2] and entry_position.n < self.floor.n
 
 
@@ -123,12 +126,12 @@ class EventLog:
             start = rows[-1][0].decode()
 
     async def look_up(self, ms: int, seq: int) -> LogLookup:
-        """Look up an id: its entry, the one before, the log's ends, any rollback that lost it. One atomic step."""
+        """Return the `LogLookup` of the id ``<ms>-<seq>``. Redis reads all parts of it in one atomic step."""
         _, located = await self._look_up(ms, seq)
         return located
 
     async def look_up_with_run_id(self, entry_position: Position) -> tuple[str, LogLookup]:
-        """Return Redis' run id and the `LogLookup` of a position. A restart or a failover changes the run id."""
+        """Return the primary's run id, which a restart or a failover changes, and the `LogLookup` of a position."""
         info, located = await self._look_up(entry_position.ms, entry_position.seq)
         return replies.parse_info(info).get("run_id", ""), located
 
@@ -186,7 +189,7 @@ class EventLog:
         return [place for place, rows in zip(candidates, replies, strict=True) if _first_position(rows) == place]
 
     async def find_existing(self, status_ids: Iterable[str], comment_ids: Iterable[str] = ()) -> set[str]:
-        """Return the ids of these statuses and comments that are not deleted.
+        """Return those of the given status ids and comment ids whose status or comment is not deleted.
 
         If the selected replica lacks an id, this also asks the primary, because the replica may be behind.
         """

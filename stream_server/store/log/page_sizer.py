@@ -13,9 +13,9 @@ INITIAL_PAGE_ENTRIES = 16
 class PageSizer:
     """Estimates how many log entries fit in one read of about 4 MiB, from the size of the entries that were read last.
 
-    256 posts are about 0.25 MB, or 300 MB if each has the maximum size. The first read of large entries after small
-    ones is larger than 4 MiB. After large entries, each read lowers the estimated size by at most half, because large
-    entries seldom come alone.
+    A fixed number does not suffice: 256 posts are about 0.25 MB, or 300 MB at their maximum size. The first read of
+    large entries after small ones is larger than 4 MiB. After large entries, each read lowers the estimated size by at
+    most half, because large entries seldom come alone.
     """
 
     def __init__(self) -> None:

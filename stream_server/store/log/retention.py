@@ -37,8 +37,8 @@ class RetentionLimits(NamedTuple):
 class LogSize(NamedTuple):
     """The size of the log after a trim.
 
-    ``bytes`` is the last measurement, ``age_seconds`` the age of the first entry, ``trimmed`` the number of removed
-    entries.
+    ``bytes`` may be up to 5 seconds old. ``age_seconds`` is the age of the first entry, ``trimmed`` the number
+    of entries that the trim removed.
     """
 
     entries: int = 0
@@ -93,7 +93,7 @@ class Retention:
         return int(size_bytes or 0)
 
     async def _cache_bytes(self, log_bytes: int) -> None:
-        """Store the log's size in Redis for all processes. If Redis is full, each process measures the log itself."""
+        """Store the log's size in Redis for all processes. If Redis is full, each process measures it itself."""
         try:
             await self._redis.execute(("SET", keys.key_for("weight"), log_bytes, "PX", SIZE_CACHE_MS))
         except Unavailable:

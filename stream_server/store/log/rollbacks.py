@@ -35,7 +35,7 @@ class Rollbacks:
     async def record(self, last_kept: Position, lost: Position) -> RecordedRollback | None:
         """Record on the log that Redis lost the entries after ``last_kept``. ``lost`` is the newest lost entry known.
 
-        New entries get higher ids than ``lost``. Returns None if the entry at ``lost`` is on the log, so not lost.
+        Later entries get higher ids than ``lost``. Returns None, recording nothing, if ``lost`` is still on the log.
         Repeated calls record a rollback only once. Raises `Unavailable` while Redis accepts no writes.
         """
         reply = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)

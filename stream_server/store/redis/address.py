@@ -28,12 +28,12 @@ BOOLEAN_VALUES = (*TRUE_VALUES, "no", "false")
 
 
 class InvalidRedisUrl(ValueError):
-    """Raised when a Redis URL is invalid. Put the setting's name before the message, such as ``must name a socket``."""
+    """Raised when a Redis URL is invalid. The message (``must name a socket``) needs the setting's name before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentinelService:
-    """The content of a Sentinel URL: Sentinels, their Redis service, logins and TLS. The repr contains no secrets."""
+    """The parts of a URL that names Sentinels: their addresses, the Redis service, logins, TLS. No secrets in repr."""
 
     sentinels: tuple[tuple[str, int], ...]
     service: str

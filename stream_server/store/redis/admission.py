@@ -36,7 +36,7 @@ class _Waiter(NamedTuple):
 
 
 class ReadAdmission:
-    """A queue that limits how many Redis calls of opening streams run at once in this server process."""
+    """Limits how many Redis calls of streams that are being opened run at once in this process. Further calls wait."""
 
     def __init__(self, max_concurrent: int = MAX_CONCURRENT) -> None:
         self._free_slots = max_concurrent
@@ -88,7 +88,7 @@ class ReadAdmission:
             raise
 
     def _return_slot(self, admitted: asyncio.Future[None]) -> None:
-        """If a call was admitted just as it stopped waiting, give its slot to the next waiting call."""
+        """Give a slot to the next call if the call that got the slot has just timed out or been cancelled."""
         if admitted.done() and not admitted.cancelled() and admitted.exception() is None:
             self._grant_next_slot()
 
@@ -102,7 +102,7 @@ class ReadAdmission:
 
 
 class RequestAdmission:
-    """Counts the finished Redis calls of one request, and makes each call wait for a slot of :class:`ReadAdmission`."""
+    """Makes each Redis call of one request wait for a slot of :class:`ReadAdmission`, and counts these calls."""
 
     __slots__ = ("_admission", "_round_trips")
 
@@ -123,7 +123,7 @@ class RequestAdmission:
             yield
 
     def detach(self) -> None:
-        """Call this when the request is over. Tasks that it started then call Redis without waiting for a slot."""
+        """Stop limiting the calls of a finished request. Tasks that it started then call Redis without a slot."""
         self._admission = None
 
 

@@ -75,7 +75,7 @@ class RedisClient:
     """
 
     def __init__(self, url: str, timeout_seconds: float, *, replica: bool = False) -> None:
-        """Do not connect yet. If ``url`` names Sentinels, ``replica`` selects a replica instead of the primary."""
+        """Make an unconnected client. If ``url`` names Sentinels, ``replica`` selects a replica, not the primary."""
         service = address.parse_sentinel_url(url)
         self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
         self._client = create_redis_py_client(url, timeout_seconds, sentinels=self._sentinels)
@@ -85,7 +85,7 @@ class RedisClient:
 
     @property
     def pool(self) -> ConnectionPool:
-        """The redis-py connection pool, for a library that sends its own commands. The caller must set a timeout."""
+        """The redis-py connection pool, for a library that sends commands itself and so needs a timeout of its own."""
         return self._pool
 
     @property
@@ -95,7 +95,7 @@ class RedisClient:
         return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
     async def close(self) -> None:
-        """Close all connections, and stop waiting for late replies (replies that came after their timeout)."""
+        """Close all connections, and cancel the tasks that read late replies (those that came after their timeout)."""
         await self._client.aclose()
         await self._pool.disconnect()
         for task in self._late_reply_tasks:
@@ -113,7 +113,7 @@ class RedisClient:
         return await self._execute(commands, min(max_seconds, self.timeout_seconds), unavailable_error)
 
     async def execute_write(self, *commands: Command) -> list[Any]:
-        """Run write commands that have no idempotency key, once, and return their replies.
+        """Run write commands without an idempotency key, and so only once. Return their replies in order.
 
         Raises `OutcomeUnknown` if the commands were sent and not answered, and `Unavailable` if they were not sent.
         """
@@ -213,7 +213,7 @@ class RedisClient:
         return replies
 
     async def _drain_late_replies(self, connection: AbstractConnection, reply_count: int) -> None:
-        """Read and discard replies that come up to one timeout late. Reconnecting would slow down a busy Redis more."""
+        """Read and discard late replies for one more timeout. A new connection would cost a busy Redis more work."""
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 await _read_replies(connection, [], reply_count)
@@ -227,7 +227,7 @@ class RedisClient:
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:
-    """Send PING first on a new connection. So Redis refuses a connection before it gets a command of a caller."""
+    """Set up a new connection and send PING. If Redis refuses the connection, no command of a caller is lost."""
     await connection.on_connect()
     await connection.send_command("PING", check_health=False)
     await connection.read_response()
@@ -251,7 +251,7 @@ async def _read_replies(connection: AbstractConnection, replies: list[Any], coun
 
 
 async def _read_reply(connection: AbstractConnection) -> Any:
-    """Read one reply. Unlike redis-py, return an error reply, and keep the connection open after a timeout."""
+    """Read one reply. Unlike redis-py, return an error reply as a value, and do not disconnect after a timeout."""
     try:
         return await connection.read_response(disconnect_on_error=False)
     except RedisConnectionError:

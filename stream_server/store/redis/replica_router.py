@@ -49,7 +49,7 @@ class ReplicaRouter:
         return self._replica is not None and self.current is self._primary
 
     def fall_back_to_primary(self) -> None:
-        """Stop using the replica for a while, because it failed or is behind. Do nothing if there is no replica."""
+        """Select the primary until :meth:`try_replica` succeeds, because the replica failed or lacks entries."""
         if self._replica is None or self.is_avoiding_replica:
             return
         if self._monotonic() - self._replica_since >= RETRY_PAUSE_SECONDS[1]:  # it worked for a long time
@@ -85,7 +85,7 @@ class ReplicaRouter:
     async def _is_caught_up(self, replica: RedisClient, head_n: int) -> bool:
         """Return whether ``replica`` is a replica of this primary, is linked to it, and has nearly reached ``head_n``.
 
-        It compares replication ids, because a replica of another primary may have the same entry numbers. If
+        The replication ids must be equal, because a replica of another primary may have the same entry numbers. If
         ``replica`` is the primary itself, the result is also True, which does no harm.
         """
         results = await asyncio.gather(

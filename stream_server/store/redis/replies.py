@@ -10,7 +10,7 @@ def make_position(entry_id: bytes, n: bytes) -> Position:
 
 
 def parse_reply_position(reply: bytes) -> Position | None:
-    """Return the position ``<ms>-<seq> <n>`` at the start of a write's reply, or None if there is no new entry."""
+    """Return the position ``<ms>-<seq> <n>`` that begins a write's reply, or None if the write added no log entry."""
     entry_id, n, *_ = *reply.split(b" "), b""
     return make_position(entry_id, n) if n.isdigit() and b"-" in entry_id else None
 

@@ -66,7 +66,7 @@ class WriteReply(NamedTuple):
     """The reply of a script that writes.
 
     Attributes:
-        is_repeat: Whether this call only repeated a write that Redis had made before under the same idempotency key.
+        is_repeat: Whether Redis had already made the write under the same idempotency key, so this call wrote nothing.
         value: The value that Redis keeps under the idempotency key. A repeated write returns it again.
         first_time_extra: Further values, which Redis does not keep. They are empty for a repeated write.
     """
@@ -80,7 +80,7 @@ class Scripts:
     """Calls the Lua scripts in one Redis.
 
     Attributes:
-        last_written: Position of this process's newest log entry. The feed checks the log if the entry does not come.
+        last_written: Position of the newest log entry that this process wrote. The feed checks that it arrives.
     """
 
     def __init__(self, redis: RedisClient, size_limits: SizeLimits, min_write_replicas: int = 0) -> None:
@@ -92,7 +92,10 @@ class Scripts:
         self.last_written = LOG_START
 
     async def install(self, max_seconds: float = math.inf) -> None:
-        """Load all Lua scripts into Redis. Raises `Unavailable` after the timeout, or ``max_seconds`` if less."""
+        """Load all Lua scripts into Redis.
+
+        Raises `Unavailable` after ``max_seconds`` or the client's timeout, whichever is less.
+        """
         commands = [("SCRIPT", "LOAD", script.text) for script in self._scripts.values()]
         await self._redis.execute(*commands, max_seconds=max_seconds)
 
@@ -109,7 +112,7 @@ class Scripts:
     async def write_each(
         self, writes: Sequence[tuple[str, IdempotencyKey, tuple[ScriptArgument, ...]]]
     ) -> list[WriteReply | ResponseError]:
-        """Run several atomic writes in one round trip. Return a reply for each, or the error if Redis refused it."""
+        """Run several atomic writes in one round trip. Return each write's reply, or the error that refused it."""
         return await self._run_writes([self._write_command(*write) for write in writes]) if writes else []
 
     async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
@@ -118,7 +121,7 @@ class Scripts:
         return reply
 
     async def call_each(self, script_name: str, key: str, calls: Sequence[tuple[ScriptArgument, ...]]) -> list[Any]:
-        """Call a Lua script once per tuple in ``calls``, in one round trip. Raises the first call's error, if any."""
+        """Call a Lua script once per argument tuple in one round trip; return the replies. Raises the first error."""
         digest = self._scripts[script_name].sha1
         commands: list[Command] = [("EVALSHA", digest, 1, key, "-", 0, *arguments) for arguments in calls]
         try:
@@ -177,7 +180,7 @@ class Scripts:
     ) -> list[Any]:
         """Run calls of Lua scripts. If Redis does not know a script, load all scripts and repeat the calls that failed.
 
-        With ``min_write_replicas`` the last reply is the number of replicas that have all writes.
+        With ``min_write_replicas``, one more reply comes last: the number of replicas that have all writes.
         """
         replies = await self._run_pipeline(commands, deadline, min_write_replicas)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
@@ -218,7 +221,7 @@ def position_of(reply: WriteReply) -> Position:
 
 @cache
 def load_scripts(size_limits: SizeLimits) -> Mapping[str, Script]:
-    """Return all Lua scripts by name. Each text includes the key names, limits and shared parts that it uses."""
+    """Return all Lua scripts by name. Each text is complete: it has the key names, limits and shared parts it uses."""
     folder = resources.files("stream_server.store").joinpath("lua")
     texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
     prelude = texts.pop("prelude.lua")

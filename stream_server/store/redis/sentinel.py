@@ -37,7 +37,7 @@ SentinelState = dict[str, Any]
 
 
 class FailoverInProgress(RedisConnectionError):
-    """Raised when the Redis service has no primary because of a failover. Close all connections to the old primary."""
+    """Raised while a failover leaves the Redis service without a primary. Stop using connections to the old primary."""
 
 
 class Sentinels:
@@ -48,7 +48,7 @@ class Sentinels:
     """
 
     def __init__(self, service: SentinelService, timeout_seconds: float, *, replica: bool = False) -> None:
-        """Without ``replica``, find the primary. With it, find a healthy replica and keep it while it stays healthy."""
+        """If ``replica`` is true, find a replica and keep it while it is healthy. Otherwise find the primary."""
         self._service = service.service
         self._timeout_seconds = timeout_seconds
         self._clients = [_create_sentinel_client(*each, service, timeout_seconds) for each in service.sentinels]
@@ -64,9 +64,9 @@ class Sentinels:
         return f"<Sentinels: {len(self._clients)}>"
 
     async def resolve(self) -> HostPort:
-        """Ask the Sentinels, and return host and port of the server to connect to. Concurrent calls share one query.
+        """Return host and port of the server to connect to, as the Sentinels answer, or answered up to 0.1 s ago.
 
-        Raises redis-py's ConnectionError if no Sentinel knows the server.
+        Concurrent calls share one query. Raises redis-py's ConnectionError if no Sentinel knows the server.
         """
         if self._resolving is None:
             if self.address is not None and asyncio.get_running_loop().time() - self._resolved_at < CACHE_SECONDS:
@@ -81,7 +81,7 @@ class Sentinels:
             self._polling = asyncio.create_task(self._poll(), name="sentinel polling")
 
     async def fetch_states(self) -> list[SentinelState | None]:
-        """Return each Sentinel's state of the service, or None if it does not answer or does not know the service."""
+        """Return what each Sentinel reports about the service. None stands for no answer or an unknown service."""
         return await self._query_all(lambda client: client.sentinel_master(self._service, return_responses=True), None)
 
     async def close(self) -> None:
@@ -104,7 +104,7 @@ class Sentinels:
             self.address = None
 
     async def _poll(self) -> None:
-        """Query the Sentinels until cancelled. If no Sentinel answers, keep the address: this shows no failover."""
+        """Query the Sentinels every 0.1 s. If none answers, keep the address, because that does not show a failover."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             with suppress(RedisError, OSError):
@@ -133,10 +133,10 @@ class Sentinels:
         return str(up[0]["ip"]), int(up[0]["port"])
 
     async def _query_state(self, client: Any) -> SentinelState:
-        """Return a Sentinel's state of the service, and in ``promoted`` the new primary of a failover (otherwise None).
+        """Return what a Sentinel reports about the service, and as ``promoted`` the new primary of a running failover.
 
-        The ``ip`` in the state is that of the old primary until all replicas follow the new one, which may take
-        minutes.
+        ``promoted`` is None while no new one is known. ``ip`` names the old primary until all replicas follow the new
+        one, which may take minutes.
         """
         state: SentinelState = await client.sentinel_master(self._service, return_responses=True)
         promoted = old = (str(state["ip"]), int(state["port"]))
@@ -146,7 +146,7 @@ class Sentinels:
         return state | {"promoted": None if promoted == old else promoted}
 
     async def _query_replica(self) -> HostPort:
-        """Return the replica in use if it is healthy, else a random healthy one, so that the load spreads."""
+        """Return host and port of a healthy replica: the one in use, or else a random one, to spread the load."""
         answers = await self._query_all(lambda client: client.sentinel_slaves(self._service))
         states = [state for answer in answers if answer is not None for state in answer]
         failed = [state for state in states if _is_down(state) or state["master-link-status"] != "ok"]
@@ -197,7 +197,7 @@ class SentinelConnection(Connection):
         super().__init__(**arguments)
 
     async def connect(self) -> None:
-        """Connect to the server that the Sentinels named last, or stay connected. redis-py calls this before use."""
+        """Connect, or reconnect if the Sentinels name another server now. redis-py calls this before each use."""
         if self.is_connected and (self.host, self.port) != self._sentinels.address:
             await self.disconnect(nowait=True)
         await super().connect()  # type: ignore[no-untyped-call]  # redis-py
