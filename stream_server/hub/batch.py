@@ -135,7 +135,7 @@ class Batch:
     def _write_to(
         self, recipients: tuple[Recipient, ...], data: bytes, warning: float, max_unsent: float, limits: WriteLimits
     ) -> None:
-        """Write ``data`` to each client with room. The loop runs once for each client and batch: call little in it."""
+        """Write ``data`` to each client with room. The loop runs for every client, so it calls few functions."""
         refused_count = 0
         for write, buffered_bytes, client in recipients:
             try:

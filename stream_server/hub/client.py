@@ -221,7 +221,7 @@ class Client:
             self.on_wake()
 
     def detach(self) -> None:
-        """Replace ``on_wake`` by a callback without effect, because it refers to the session, which refers back."""
+        """Replace ``on_wake`` by a no-op, to break the reference cycle between the client and its session."""
         self.on_wake = _ignore
 
 

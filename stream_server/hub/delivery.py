@@ -31,7 +31,7 @@ class Delivery(NamedTuple):
 
     Attributes:
         entry: The entry as this client may see it.
-        matched_json: Which filters or rules matched, as JSON. None if the subscription does not report it.
+        matched_json: Which filters or rules matched, as JSON. None if the subscription does not report matches.
     """
 
     entry: Entry

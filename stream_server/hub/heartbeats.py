@@ -36,7 +36,7 @@ class DeadPeerCheck:
         self._min_silence_seconds = 0.0
 
     def check(self, clients: Iterable[Client], min_silence_seconds: float) -> None:
-        """Find clients that acknowledged nothing for ``min_silence_seconds``, and list them for `recheck_silent`.
+        """Find clients that acknowledged nothing for ``min_silence_seconds``, and remember them for `recheck_silent`.
 
         Call it a moment after a write to the clients, when they have bytes to acknowledge. The check runs in slices.
         """
@@ -46,7 +46,7 @@ class DeadPeerCheck:
             self._run()
 
     def recheck_silent(self) -> None:
-        """Check the clients that `check` listed. Demote those that acknowledged nothing for a whole write timeout."""
+        """Check the clients from `check` once more. Demote those that were silent for the whole write timeout."""
         now, timeout = self._loop.time(), self._live.limits.write_timeout_seconds
         for client, silence in list(self._silent_clients.items()):
             is_live = client in self._live
@@ -81,9 +81,9 @@ class Heartbeats:
     """Sends the heartbeats of all groups, and finds live clients that take no bytes or whose machine is gone.
 
     A live client has no task of its own, so a tick checks all groups, at least twice a second. A client that has unsent
-    bytes at its heartbeat and takes no byte until the next tick is demoted. Its new task drops the client if it takes
-    no byte within the write timeout. A client whose machine is gone may have no unsent bytes: `DeadPeerCheck` looks
-    for such clients one tick after their heartbeat. ``after_check`` is called at the end of each tick.
+    bytes at its heartbeat and takes no byte until the next tick is demoted. The demotion starts a task, which drops the
+    client if it takes no byte within the write timeout. A client whose machine is gone may have no unsent bytes:
+    `DeadPeerCheck` looks for it one tick after its heartbeat. ``after_check`` is called at the end of each tick.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Heartbeats:
         return min(CHECK_INTERVAL_SECONDS, self._live.limits.heartbeat_seconds / 8)
 
     def start(self) -> None:
-        """Schedule the next tick."""
+        """Schedule the next tick, which checks clients and sends due heartbeats."""
         self._timer = self._loop.call_later(self._interval_seconds, self._tick)
 
     def apply_limits(self) -> None:

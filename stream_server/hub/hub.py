@@ -128,7 +128,7 @@ class Hub:
         return self._next_disconnect_reason is not None
 
     def stop(self, next_disconnect_reason: Callable[[], DisconnectReason]) -> None:
-        """End all streams, and each later stream when it begins. Calls ``next_disconnect_reason`` for each client."""
+        """End all streams, and at once all that begin later. ``next_disconnect_reason`` returns a reason for each."""
         self._next_disconnect_reason = next_disconnect_reason
         self._heartbeats.stop()
         for client in self.registry.list_clients():

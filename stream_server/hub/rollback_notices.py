@@ -52,7 +52,7 @@ class RollbackNotices:
                 self._resync(client)
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Send a `gap` for the loss that ``rollback_entry`` reports to the live clients that got none from `move_head`.
+        """Send a `gap` for the loss that ``rollback_entry`` reports to each live client that has not got one for it.
 
         The clients keep their positions, because this server sent them no lost entry. Streams with relations or rules
         from lost entries end. Raises `MalformedEntry` if the entry cannot be decoded.

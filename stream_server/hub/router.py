@@ -50,7 +50,7 @@ class Router:
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
         demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
-        affects only later entries. An `unprotect` also affects itself: users who now see its author receive it.
+        affects later entries. The exception is `unprotect`: users who see its author from now on receive it too.
         """
         self._counters.published += 1
         self._ring.append(entry)
@@ -153,7 +153,7 @@ class Router:
             self._live.demote(client)
 
     def _apply_visibility_change(self, entry: Entry) -> None:
-        """Apply a change of relations or account status. Flush each group whose filter or view changes beforehand."""
+        """Apply a change of relations or account status. Flush a group before its filter or view changes."""
         try:
             viewers = self._viewer_cache.affected_by(entry)
             for group in self._registry.groups_changing_follows(entry):

@@ -66,7 +66,7 @@ class SlowClientDetector:
         self._last_check_at = 0.0
 
     def set_limits(self, far_entries: int, window_seconds: float) -> None:
-        """Set how many entries behind the head is far, and for how many seconds a client may keep falling back."""
+        """Set from how many entries on a client is far behind, and for how many seconds it may then fall back."""
         self._far_entries = far_entries
         self._window_seconds = window_seconds
 

@@ -136,9 +136,9 @@ class CatchUpReader:
     ) -> CatchUpPage:
         """Return a page with those of ``entries`` that the client receives.
 
-        ``scanned`` is given if the replay index chose ``entries``: no other entry up to that position can match. The
-        page ends at ``scanned``, else at the last entry. It ends earlier where the client's filters change, where the
-        client needs a `gap` for a rollback, or after the time limit.
+        If ``scanned`` is given, no other entry up to that position can match, and the page ends there. Otherwise it
+        ends at the last entry. It ends earlier where the client's filters change, where the client needs a `gap` for a
+        rollback, or after the time limit.
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys

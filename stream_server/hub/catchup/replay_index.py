@@ -45,7 +45,7 @@ class ScanResult(NamedTuple):
 class IndexBlock:
     """Up to `BLOCK_ENTRIES` consecutive entries, indexed: for each key, a bit set says which entries have the key.
 
-    ``first_number`` is the log number of the first entry. ``was_used``: a client read the block since the last cleanup.
+    ``first_number`` is the first entry's log number. ``was_used``: the block was read since `drop_unused_blocks` ran.
     """
 
     __slots__ = ("_always_bits", "_bits_by_key", "_scan_results", "entries", "first_number", "was_used")
@@ -159,7 +159,7 @@ class ReplayIndex:
             block.was_used = False
 
     def _get_block(self, number: int, deadline: float) -> IndexBlock:
-        """Return the block with this number. First add the ring's entries that it lacks, until ``deadline``."""
+        """Return the block with this number. First add new entries of the ring to it, until ``deadline``."""
         if self._ring_cut_count != self._ring.cut_count:
             self._blocks.clear()
             self._ring_cut_count = self._ring.cut_count

@@ -43,7 +43,7 @@ class CatchUpScheduler:
         self._is_refill_scheduled = False
 
     async def wait_turn(self, entry_number: int) -> None:
-        """Wait until the client, whose position has this entry number, may read a page: at once if few clients read."""
+        """Wait until a client at this entry number may read a page. Returns at once if few clients want to read."""
         if self._pages_left and not self._by_arrival:
             self._use_page()
             return

@@ -39,7 +39,7 @@ _GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
 
 
 class RelationSnapshot(Protocol):
-    """A user's relations, read together with the log's head. Each maps ids to the time it began, in ms since 1970."""
+    """A user's relations, read together with the log's head. Each maps ids to when it began, in ms since 1970."""
 
     @property
     def following(self) -> Mapping[str, int]: ...
@@ -166,7 +166,7 @@ class Viewer:
         return self.user_id in entry.audience_users
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
-        """Return the `VisibilityFact` bits that follow from the entry alone: from its audience, or from its kind."""
+        """Return the `VisibilityFact` bits that are the same for all users in the entry: from its audience and kind."""
         if entry.audience == PUBLIC_AUDIENCE:
             is_own_follow = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
             return _PARTY if is_own_follow else 0
@@ -175,7 +175,7 @@ class Viewer:
         return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """Return the `VisibilityFact` bits of this user and ``uid``; suspension and protection only for `TODAY_MS`."""
+        """Return the `VisibilityFact` bits of this user and ``uid``; suspension and protection only at `TODAY_MS`."""
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER
@@ -275,7 +275,7 @@ class ViewerCache:
 
 
 def _without_hidden(entry: Entry, hidden_users: list[str]) -> Entry | None:
-    """Return the entry, None if a user in it is hidden. If that is only the quoted author, drop only the original."""
+    """Return the entry, without its original if only the quoted author is hidden. None if another user is hidden."""
     if not hidden_users:
         return entry
     is_quoted_alone = hidden_users == [entry.quoted_author] and entry.quoted_author != entry.event.author
