@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Recipient(NamedTuple):
-    """A client's membership of a group, from joining to leaving, with the client's `write` and `buffered_bytes`.
+    """One membership of a client in a group, from joining to leaving. It holds the client's functions for writing.
 
     A client that leaves and joins again is a new recipient. Older batches skip it: it has read their entries already.
     """
@@ -115,7 +115,7 @@ class Batch:
     def write_slice(self, limits: WriteLimits, max_writes: int) -> None:
         """Write to the next ``max_writes`` clients. Call ``limits.on_overflow`` for each client without room.
 
-        A client without unsent bytes gets any batch of one frame. Otherwise it could never get a frame above the limit.
+        A client without unsent bytes always has room for a batch of one frame, even if it exceeds ``limits.max_bytes``.
         """
         recipients = self._recipients[self._next_index : self._next_index + max_writes]
         self._next_index += len(recipients)
@@ -135,7 +135,7 @@ class Batch:
     def _write_to(
         self, recipients: tuple[Recipient, ...], data: bytes, warning: float, max_unsent: float, limits: WriteLimits
     ) -> None:
-        """Write ``data`` to each client that has room. This loop runs for each client, so it calls few functions."""
+        """Write ``data`` to each client with room. The loop runs for every client, so it calls few functions."""
         refused_count = 0
         for write, buffered_bytes, client in recipients:
             try:

@@ -35,7 +35,7 @@ class SubscribeRequest(NamedTuple):
         jti: Id of the user's token.
         position: Position after which the stream begins.
         viewer: The relations that decide what the user may see. None for a stream that is the same for every user.
-        private_view: Set from the beginning if the filter depends on the user (`follow=@me`, `/v1/stream/user`).
+        private_view: The first private view, if the filter depends on the user (`follow=@me`, `/v1/stream/user`).
         rules_read_at: Head of the log at which the user's saved rules were read, if the subscription has them.
         until: Position at which the stream ends, None for a stream without an end.
     """
@@ -64,13 +64,13 @@ class Client:
         on_wake: Called when the client's task must act: frames do not fit, or the hub demotes or disconnects it.
         kernel_unacked_bytes: Returns the bytes in the kernel that the peer has not acknowledged (a system call).
         peer_silent_seconds: Returns the seconds since the peer acknowledged anything (a system call), see `Sink`.
-        is_poll: Whether it is a long poll or a preview. The hub writes no bytes to it, so it is never a slow client.
+        is_poll: Whether the client is a long poll or a preview. The hub writes no bytes to it, so it is never slow.
         overflowed: Whether frames did not fit since the last `falling_behind` warning.
         must_show_progress: Whether the peer has to take a byte before the client may go live again.
         is_peer_dead: Whether the peer acknowledged nothing for a whole write timeout.
-        position: Last entry scanned for this client, matched or not. While live it equals the hub's head.
-        subscription: Its current filters. Saved rules change, and filters that raised are disabled.
-        private_view: Its private view, None while it sees the public view.
+        position: Position of the last entry scanned for this client, matched or not. For a live client, the hub's head.
+        subscription: The current filters. They change with saved rules, and filters that raised are disabled.
+        private_view: The client's private view, None while it sees the public view.
         last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
             continues, and the last position that was lost.
         disconnect_reason: Why the server ends the client's stream, None before that.
@@ -221,12 +221,12 @@ class Client:
             self.on_wake()
 
     def detach(self) -> None:
-        """Drop the ``on_wake`` callback, because it keeps a reference cycle of client and session in memory."""
+        """Replace ``on_wake`` by a no-op, to break the reference cycle between the client and its session."""
         self.on_wake = _ignore
 
 
 def _ignore(_: bytes = b"") -> None:
-    """Do nothing. Serves as the callback of a client that is gone, and as ``write`` of a client without a socket."""
+    """Do nothing: the ``on_wake`` of a client that is gone, and the ``write`` of a client without a socket."""
 
 
 def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None] = _ignore) -> Client:

@@ -18,7 +18,7 @@ MAX_REVOKED_TOKENS = 10_000
 class ClientRegistry:
     """All clients of the process by user, and the live groups whose filter depends on whom their user follows.
 
-    ``empty`` is an event that is set while the process has no client.
+    ``empty`` is an `asyncio.Event` that is set while the process has no client.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class ClientRegistry:
         return [group for groups in self._following_groups.values() for group in groups]
 
     def addressed_groups(self, entry: Entry) -> list[ClientGroup]:
-        """Return the live user streams (`/v1/stream/user`) that may get an entry for a user group or named users."""
+        """Return the groups of user streams that may get this entry, which is for named users or a user group."""
         candidates = self.following_groups()  # only a viewer knows the memberships of its user
         if entry.audience_group is None:
             candidates = [group for uid in entry.audience_users for group in self._following_groups.get(uid, ())]

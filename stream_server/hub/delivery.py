@@ -31,7 +31,7 @@ class Delivery(NamedTuple):
 
     Attributes:
         entry: The entry as this client may see it.
-        matched_json: Which filters or rules matched, as JSON. None if the subscription does not report it.
+        matched_json: Which filters or rules matched, as JSON. None if the subscription does not report matches.
     """
 
     entry: Entry
@@ -61,7 +61,7 @@ def decide(entry: Entry, subscription: Subscription, view: View, deleted: Delete
 def _render_shared(
     entry: Entry, subscription: Subscription, view: Viewer | AccountStatus, deleted: Deleted
 ) -> Entry | None:
-    """Return the entry as a shared ``view`` shows it. None if it is hidden or deleted, or the filters do not match."""
+    """Return the entry as the shared ``view`` shows it, None if it is hidden or deleted, or if no filter matches."""
     if deleted.subject and entry.kind not in CREATION_KINDS:
         return None
     if entry.quoted_author is None:  # the filter runs first, because most entries do not match
@@ -75,12 +75,12 @@ def _render_shared(
 
 
 class PublicRenderings(NamedTuple):
-    """The two forms of a live entry for clients without a private view. None: the entry is hidden from these clients.
+    """The two forms of a live entry for clients without a private view. A form is None if its clients must not see it.
 
     Attributes:
         everyone: For streams that are the same for every user.
-        public_view: For other streams. It differs only in a quote of a protected or suspended author, which is shown
-            without its original.
+        public_view: For other streams. The forms differ only if the entry quotes a protected or suspended author: here
+            the quote is shown without its original, in ``everyone`` it is hidden.
     """
 
     everyone: Entry | None

@@ -36,9 +36,9 @@ class DeadPeerCheck:
         self._min_silence_seconds = 0.0
 
     def check(self, clients: Iterable[Client], min_silence_seconds: float) -> None:
-        """Find clients that acknowledged nothing for ``min_silence_seconds``. `recheck_silent` then watches them.
+        """Find clients that acknowledged nothing for ``min_silence_seconds``, and remember them for `recheck_silent`.
 
-        Call it a moment after a write to the clients: they then have bytes to acknowledge. The check runs in slices.
+        Call it a moment after a write to the clients, when they have bytes to acknowledge. The check runs in slices.
         """
         self._min_silence_seconds = min_silence_seconds
         self._queue.extend(client for client in clients if not client.is_poll)
@@ -46,7 +46,7 @@ class DeadPeerCheck:
             self._run()
 
     def recheck_silent(self) -> None:
-        """Check again clients whose machines acknowledged nothing. Demote those silent for the whole write timeout."""
+        """Check the clients from `check` once more. Demote those that were silent for the whole write timeout."""
         now, timeout = self._loop.time(), self._live.limits.write_timeout_seconds
         for client, silence in list(self._silent_clients.items()):
             is_live = client in self._live
@@ -78,12 +78,12 @@ class DeadPeerCheck:
 
 
 class Heartbeats:
-    """Sends the heartbeats of all groups, and checks each live client at its heartbeat.
+    """Sends the heartbeats of all groups, and finds live clients that take no bytes or whose machine is gone.
 
-    A check of all groups (a tick) runs at least twice a second, because a live client has no task. A client that has
-    unsent bytes at its heartbeat and takes no byte until the next tick is demoted. Demotion starts a task, which drops
-    the client if it takes no byte within the write timeout. A client whose machine is gone may have nothing unsent.
-    `DeadPeerCheck` finds such a client one tick after its heartbeat. ``after_check`` is called at the end of each tick.
+    A live client has no task of its own, so a tick checks all groups, at least twice a second. A client that has unsent
+    bytes at its heartbeat and takes no byte until the next tick is demoted. The demotion starts a task, which drops the
+    client if it takes no byte within the write timeout. A client whose machine is gone may have no unsent bytes:
+    `DeadPeerCheck` looks for it one tick after its heartbeat. ``after_check`` is called at the end of each tick.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Heartbeats:
         return min(CHECK_INTERVAL_SECONDS, self._live.limits.heartbeat_seconds / 8)
 
     def start(self) -> None:
-        """Schedule the next check for due heartbeats."""
+        """Schedule the next tick, which checks clients and sends due heartbeats."""
         self._timer = self._loop.call_later(self._interval_seconds, self._tick)
 
     def apply_limits(self) -> None:
@@ -126,7 +126,7 @@ class Heartbeats:
             self.start()
 
     def _check_all(self) -> None:
-        """Find stuck and silent clients, then queue due heartbeats behind waiting events, so that cursors are exact."""
+        """Find stuck and silent clients, then queue the due heartbeats, each behind the waiting events of its group."""
         self._demote_stuck_clients()
         self._check_peers()
         now = self._loop.time()
@@ -140,7 +140,7 @@ class Heartbeats:
         self._after_check()
 
     def _demote_stuck_clients(self) -> None:
-        """Demote clients that had unsent bytes when the last check queued their heartbeat, and took no byte since."""
+        """Demote clients that had unsent bytes at their heartbeat in the previous tick and took no byte since then."""
         suspects, self._unacked_at_last_check = self._unacked_at_last_check, {}
         for client, unacked_bytes in suspects.items():
             if client in self._live and client.unacked_bytes() >= unacked_bytes:
@@ -153,7 +153,7 @@ class Heartbeats:
                 self._unacked_at_last_check[client] = client.unacked_bytes()
 
     def _check_peers(self) -> None:
-        """Check clients whose heartbeat the previous check queued. A living machine has acknowledged that heartbeat."""
+        """Check clients that got a heartbeat in the previous tick. A living machine has acknowledged it by now."""
         self._dead_peer_check.recheck_silent()
         groups, self._groups_to_check = self._groups_to_check, []
         for group in groups:

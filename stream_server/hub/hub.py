@@ -76,8 +76,8 @@ class Hub:
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
         """Continue after ``to`` instead of after the head, and send every client a `gap`.
 
-        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: this hub was
-        away for longer than the log reaches back, and ``to`` is above the head.
+        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: the log no
+        longer has the entries that this hub missed, and ``to`` is above the head.
         """
         self._rollback_notices.move_head(to, reason, missed_count)
 
@@ -128,7 +128,7 @@ class Hub:
         return self._next_disconnect_reason is not None
 
     def stop(self, next_disconnect_reason: Callable[[], DisconnectReason]) -> None:
-        """End all streams, and each later stream when it begins. Calls ``next_disconnect_reason`` for each client."""
+        """End all streams, and at once all that begin later. ``next_disconnect_reason`` returns a reason for each."""
         self._next_disconnect_reason = next_disconnect_reason
         self._heartbeats.stop()
         for client in self.registry.list_clients():

@@ -28,7 +28,7 @@ class HubLimits:
         ring_bytes: Most bytes of entries in the ring.
         ring_seconds: Greatest age of an entry in the ring.
         far_behind_entries: A client that catches up is far behind if it is more than this many entries behind the head.
-        slow_window_seconds: A client that is far behind and gains nothing on the head for this long is disconnected.
+        slow_window_seconds: A client that is far behind and keeps falling back for this long is disconnected.
     """
 
     buffer_bytes: int

@@ -45,7 +45,7 @@ class Gap(NamedTuple):
 class StreamNotice(NamedTuple):
     """A message about the filters or the pace of one stream: ``effective`` (saved rules changed) or ``warning``.
 
-    A change applies after ``position``. ``members`` are the JSON members of the message beside kind, cursor and time.
+    A change applies after ``position``. ``members`` are the message's JSON members except kind, cursor and time.
     """
 
     kind: str
@@ -71,7 +71,7 @@ def hello_message(
 
 
 def heartbeat_message(position: Position, now_ms: int, lag_ms: int) -> ControlMessage:
-    """Return a heartbeat with the cursor of ``position``. ``lag_ms``: known delay behind the log, in milliseconds."""
+    """Return a heartbeat with the cursor of ``position``. ``lag_ms`` is the known delay behind the log, in ms."""
     return _build_message("heartbeat", position, now_ms, lag_ms=lag_ms)
 
 

@@ -23,7 +23,7 @@ class PollResult(NamedTuple):
 
     Attributes:
         items: Deliveries, gaps and notices, in log order.
-        position: Last position scanned. If ``limit`` cut the answer, the position of the last delivery.
+        position: Last position scanned. If the poll's ``limit`` cut the answer, the position of the last delivery.
         has_more: Whether the log had more entries after ``position``.
         disconnect_reason: Why the server ended the poll early, for example a revoked token. None otherwise.
     """
@@ -98,7 +98,7 @@ class LongPoll:
         return bool(self._items or client.disconnect_reason)
 
     async def _read_page(self) -> None:
-        """Add the next page. If the log cannot be read, wait for it; with ``wait_seconds`` 0, raise `Unavailable`."""
+        """Add the next page to the answer. If Redis is away, wait, or raise `Unavailable` if the poll may not wait."""
         client = self.client
         try:
             page = await self._hub.catchup_reader.read_page(client, lambda: self._hub.head)

@@ -52,9 +52,10 @@ class RollbackNotices:
                 self._resync(client)
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Send each live client a `gap` for the loss that ``rollback_entry`` reports, unless `move_head` sent one.
+        """Send a `gap` for the loss that ``rollback_entry`` reports to each live client that has not got one for it.
 
-        The clients keep their positions: this server sent them no lost entry. Raises `MalformedEntry` if undecodable.
+        The clients keep their positions, because this server sent them no lost entry. Streams with relations or rules
+        from lost entries end. Raises `MalformedEntry` if the entry cannot be decoded.
         """
         start, end = rollback_entry.lost_range()
         self._disconnect_stale_clients(start, rollback_entry.position)

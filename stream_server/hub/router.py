@@ -27,9 +27,10 @@ VISIBILITY_CHANGE_KINDS = RELATION_KINDS | GROUP_KINDS | ACCOUNT_STATUS_KINDS
 class Router:
     """Publishes entries to the live clients of one server process.
 
-    A shared group has clients that see the public view: the entry is rendered once, and the subscription index finds
-    the groups. A private group has one client with its own view. The index or the entry's audience finds the private
-    groups that may get the entry (for a `delete`, also all that filter by follows). `delivery.decide` checks each.
+    The clients of a shared group see the public view. The subscription index finds the shared groups that match an
+    entry, and the entry is rendered once for all of them. A private group has one client with its own view. The index
+    or the entry's audience proposes private groups; for a `delete`, all groups that filter by follows are proposed
+    too. `delivery.decide` decides what each proposed group receives.
     """
 
     def __init__(
@@ -48,8 +49,8 @@ class Router:
         """Queue the next entry of the log for every live client that receives it.
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
-        demoted during routing reads the entry again. A change of visibility (such as a block) applies to later entries.
-        The exception is `unprotect`: users who may see its author from now on receive the `unprotect` entry too.
+        demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
+        affects later entries. The exception is `unprotect`: users who see its author from now on receive it too.
         """
         self._counters.published += 1
         self._ring.append(entry)
@@ -116,7 +117,7 @@ class Router:
         return list(private_groups)
 
     def _forms_to_match(self, entry: Entry, public_rendering: Entry | None) -> list[Entry]:
-        """Return the forms in which an entry is matched. A quote that some users see without its original has two."""
+        """Return the forms of an entry to match: two for a quote that some users see without its original, else one."""
         if entry.quoted_author is not None and (self._live.private_group_count or public_rendering is not entry):
             return [entry, entry.without_original()]
         return [entry]
@@ -152,7 +153,7 @@ class Router:
             self._live.demote(client)
 
     def _apply_visibility_change(self, entry: Entry) -> None:
-        """Apply a change of relations or account status. Write the earlier frames of the affected groups first."""
+        """Apply a change of relations or account status. Flush a group before its filter or view changes."""
         try:
             viewers = self._viewer_cache.affected_by(entry)
             for group in self._registry.groups_changing_follows(entry):
@@ -178,13 +179,13 @@ class Router:
             change(group, user_key(target))
 
     def _separate_followers_of(self, owner: str) -> None:
-        """Give each connected follower of ``owner`` a private view: shared groups receive no followers-only entries."""
+        """Give ``owner`` and the connected followers private views: shared groups receive no followers-only entries."""
         if owner not in self._account_status.protected:  # else the followers have private views already
             for viewer in self._viewer_cache.readers_of(owner):
                 self._move_to_private_groups(viewer.user_id)
 
     def _move_to_private_groups(self, user_id: str) -> None:
-        """Move the live clients of a user from shared to private groups. From here on each has a private view."""
+        """Move a user's live clients from shared groups to private groups, where each client has its private view."""
         for client in self._registry.clients_of(user_id):
             if client not in self._live or client.private_view is not None or client.request.viewer is None:
                 continue

@@ -25,8 +25,8 @@ MAX_RULES_PER_SLICE = 50
 class SavedRulesCache:
     """The saved rules of the users who have streams in this process.
 
-    All streams of a user share one object, because a thousand long rules have two hundred thousand index keys. The
-    object is dropped when no stream refers to it. ``parse_rule`` may return one `Rule` for equal texts of many users.
+    All streams of a user share one `SavedRules`, because a thousand long rules have two hundred thousand index keys. It
+    is dropped when no stream refers to it. ``parse_rule`` may return the same `Rule` for equal texts of many users.
     """
 
     def __init__(self, parse_rule: Callable[[str], Rule]) -> None:
@@ -52,7 +52,7 @@ class SavedRulesCache:
     async def _get_changed(
         self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]
     ) -> SavedRules:
-        """Return a user's rules after a change, from the cache if possible: equal rule ids mean equal rules."""
+        """Return a user's rules after a change. Rules with the same ids are equal, so the cache is keyed by the ids."""
         ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in removed), *(rule.id for rule in added))
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
             rules = self._cache.get((before.user_id, ids))

@@ -36,10 +36,10 @@ class PeerSilence:
         self._silent_since = -math.inf
 
     def measure_seconds(self, reported_seconds: float, now: float) -> float:
-        """Return for how long the peer is silent, in seconds since the first call that found unacknowledged bytes.
+        """Return for how many seconds the peer is silent, counted from the first call that found unacknowledged bytes.
 
-        ``reported_seconds`` is the age of the last acknowledgement in the kernel, 0 if nothing is unacknowledged. This
-        age may exceed the silence: directly after a write that follows an idle hour, the kernel reports an hour.
+        ``reported_seconds`` is the age of the last acknowledgement, as the kernel reports it; 0 if all bytes are
+        acknowledged. It may exceed the silence: directly after a write that follows an idle hour, it is an hour.
         """
         if not reported_seconds:
             self._silent_since = -math.inf  # bytes that the next call finds unacknowledged were written later
@@ -49,9 +49,9 @@ class PeerSilence:
 
 
 class SlowClientDetector:
-    """Tells whether a client that catches up is too slow: far behind the head, and no gain on it in a whole window.
+    """Tells whether a client that catches up is too slow: far behind the head, and farther at each check of a window.
 
-    The window has `CHECKS_PER_WINDOW` checks. The client stays if its distance did not grow in at least one of them. A
+    A window has `CHECKS_PER_WINDOW` checks. A check at which the distance has not grown begins a new window. A
     client near the head is never too slow. The distance counts scanned entries and not matched ones, so a filter that
     rarely matches is not mistaken for slowness. A window without checks (Redis or the machine was away) does not count.
     """
@@ -66,7 +66,7 @@ class SlowClientDetector:
         self._last_check_at = 0.0
 
     def set_limits(self, far_entries: int, window_seconds: float) -> None:
-        """Set limits: a client more than ``far_entries`` behind the head must gain on it within ``window_seconds``."""
+        """Set from how many entries on a client is far behind, and for how many seconds it may then fall back."""
         self._far_entries = far_entries
         self._window_seconds = window_seconds
 

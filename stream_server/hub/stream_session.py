@@ -168,7 +168,7 @@ class StreamSession:
                 await self._send_control(messages.notice_message(warning, self._now_ms()))
 
     async def _require_progress(self) -> None:
-        """If the client was demoted as stuck, wait until it takes a byte. Raises `TimeoutError` if it takes none."""
+        """Wait until a client that was demoted as stuck takes a byte. Raises `TimeoutError` if it takes none."""
         if self.client.is_peer_dead:
             raise TimeoutError
         if not self.client.must_show_progress:

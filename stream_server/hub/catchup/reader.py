@@ -55,7 +55,7 @@ class CatchUpPage(NamedTuple):
     Attributes:
         deliveries: The entries that the client receives.
         end_position: Last position scanned.
-        gap: What is missing before the deliveries, None if nothing.
+        gap: The lost or trimmed entries before the deliveries, None if no entry is missing.
         notice: Message to send after the deliveries: the client's filters changed here, or the log reports a rollback.
         rules_entry: A ``rules`` entry at ``end_position`` that has still to be applied to the client.
     """
@@ -82,7 +82,7 @@ class CatchUpReader:
         self._scheduler = CatchUpScheduler()
 
     async def read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
-        """Return the client's next page, at most up to the position that ``get_end`` returns.
+        """Return the client's next page. It ends at or before the position that ``get_end`` returns.
 
         The reader calls ``get_end`` when the client's turn to read has come, because the head moves while the client
         waits. Raises `Unavailable` while Redis cannot be reached.
@@ -136,9 +136,9 @@ class CatchUpReader:
     ) -> CatchUpPage:
         """Return a page with those of ``entries`` that the client receives.
 
-        The page ends early where the client's filters change, where the client needs a `gap` for a rollback, or after
-        the time limit. Otherwise it ends at ``scanned``, if the replay index excluded all other entries up to there,
-        else at the last entry.
+        If ``scanned`` is given, no other entry up to that position can match, and the page ends there. Otherwise it
+        ends at the last entry. It ends earlier where the client's filters change, where the client needs a `gap` for a
+        rollback, or after the time limit.
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys
@@ -193,10 +193,10 @@ def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
 
 
 def _gap_before(position: Position, found_position: Position, *, is_contiguous: bool) -> Gap | None:
-    """Return the gap after ``position`` up to ``found_position``, after which the next entries were found.
+    """Return the gap between the client's ``position`` and ``found_position``, from which the log can be read on.
 
-    None if no entry is missing. The reason is ``trimmed`` if ``found_position`` has the higher number of the two,
-    otherwise ``rolled_back``.
+    None if no entry is missing. The reason is ``trimmed`` if ``found_position`` has a higher entry number than
+    ``position``, otherwise ``rolled_back``.
     """
     missed = found_position.n - position.n
     if missed > 0:

@@ -35,7 +35,7 @@ class ReplayQuery(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """Matches in a block's entries ``begin`` to ``end`` (exclusive). Bit i of ``bits`` is 1 if entry i may match."""
+    """Which of a block's entries ``begin`` to ``end`` (exclusive) may match: bit i of ``bits`` is 1 if entry i may."""
 
     begin: int
     end: int
@@ -45,7 +45,7 @@ class ScanResult(NamedTuple):
 class IndexBlock:
     """Up to `BLOCK_ENTRIES` consecutive entries, indexed: for each key, a bit set says which entries have the key.
 
-    ``first_number`` is the log number of the first entry. ``was_used`` says whether a client read the block lately.
+    ``first_number`` is the first entry's log number. ``was_used``: the block was read since `drop_unused_blocks` ran.
     """
 
     __slots__ = ("_always_bits", "_bits_by_key", "_scan_results", "entries", "first_number", "was_used")
@@ -64,7 +64,7 @@ class IndexBlock:
         return self.first_number + len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry. Queries return all rollbacks and quotes, because a search by keys could miss them."""
+        """Add the next entry. A rollback or quote is a candidate for all queries: a search by keys could miss it."""
         bit = 1 << len(self.entries)
         self.entries.append(entry)
         try:
@@ -84,9 +84,9 @@ class IndexBlock:
         return bits
 
     def scan(self, subscription: Subscription, begin: int, ring: Ring, deadline: float) -> ScanResult:
-        """Test the entries from index ``begin`` on against filters without search keys. Return which of them match.
+        """Return which entries from index ``begin`` on may match a subscription without search keys.
 
-        Tests at least one entry, and stops at ``deadline``, in seconds of the monotonic clock.
+        Continues an earlier scan if possible. Tests at least one new entry. Stops at ``deadline`` (monotonic clock).
         """
         known = self._scan_results.pop(subscription.canonical_form, None)
         if known is None or not known.begin <= begin <= known.end:
@@ -104,7 +104,7 @@ class IndexBlock:
         return ScanResult(known.begin, end, bits | self._always_bits)
 
     def select(self, bits: int, begin: int, end: int) -> Iterator[Entry]:
-        """Yield in order the block's entries from index ``begin`` to ``end`` (exclusive) whose bit in ``bits`` is 1."""
+        """Yield, in log order, the entries from index ``begin`` to ``end`` (exclusive) whose bit in ``bits`` is 1."""
         bits = (bits & ((1 << end) - 1)) >> begin
         at = begin
         while bits:
@@ -127,9 +127,9 @@ class ReplayIndex:
     ) -> tuple[list[Entry], Position]:
         """Return the entries after ``position`` that may match, and the position at which the scan ended.
 
-        Call it only if the ring covers ``position``. The scan ends at the head, after ``max_bytes`` of entries, or at
-        ``deadline`` (seconds of the monotonic clock). If the returned position equals ``position``, the scan reached
-        no entry, and the caller must read the ring and test each entry.
+        Call it only if the ring covers ``position``. The scan ends at the head, when the found entries exceed
+        ``max_bytes``, or at ``deadline`` (seconds of the monotonic clock). If the returned position equals
+        ``position``, the deadline came before any entry was scanned: the caller must test the ring's entries itself.
         """
         found: list[Entry] = []
         weight = 0

@@ -18,7 +18,7 @@ class Ring:
     Attributes:
         floor: Position after which every entry is in the ring.
         size_bytes: Bytes of all entries.
-        cut_count: Number of times that the log lost its end.
+        cut_count: Number of calls of `cut_after`. After such a call, indexes of the ring's entries are outdated.
         deleted_ids: Ids of statuses and comments that an entry in the ring deletes. A replay must not show them.
     """
 
@@ -46,7 +46,7 @@ class Ring:
 
     @property
     def head(self) -> Position:
-        """Position of the newest entry. If the ring is empty, the position after which it begins."""
+        """Position of the newest entry, `floor` if the ring is empty."""
         return self._entries[-1].position if self._entries else self.floor
 
     def append(self, entry: Entry) -> None:
@@ -80,7 +80,7 @@ class Ring:
         return 0 <= index < len(self._entries) and self._entries[index].position == position
 
     def read_after(self, position: Position, *, max_entries: int, max_bytes: int) -> list[Entry]:
-        """Return entries after ``position`` within the limits, or one larger entry. Call it only if `covers` holds."""
+        """Return entries after ``position`` up to both limits, at least one if any exists. `covers` must be True."""
         page: list[Entry] = []
         weight = 0
         for index in range(position.n - self.floor.n, len(self._entries)):
@@ -93,21 +93,21 @@ class Ring:
         return page
 
     def iter_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
-        """Yield entries ``first_number`` to ``last_number``, marked as read. Call it only if the ring has them all."""
+        """Yield the entries with these log numbers and mark them as read. Call it only if the ring has them all."""
         for n in range(first_number, last_number + 1):
             entry = self._entries[n - self.floor.n - 1]
             self.mark_read(entry)
             yield entry
 
     def mark_read(self, entry: Entry) -> None:
-        """Mark an entry as read, so that `drop_unread_caches` keeps its decoded forms for now."""
+        """Record that a client read the entry, so that the next `drop_unread_caches` keeps its decoded forms."""
         self._recently_read[entry] = None
 
     def resume_position_for(self, position: Position) -> Position:
-        """Return the position from which a client must read on if the log lost its ``position``.
+        """Return the position from which a client must read on if a rollback removed the client's ``position``.
 
-        This is the position after which the log continued. If the ring does not remember the rollback, it is the ring's
-        newest position with a lower id.
+        This is the last position that the rollback kept. If the ring does not remember the rollback, it is the newest
+        position in the ring with an earlier time and sequence than ``position``.
         """
         older = (known for known in self.positions_newest_first() if known[:2] < position[:2])
         return self._find_cut(position) or next(older, self.floor)
@@ -117,7 +117,7 @@ class Ring:
         return (entry.position for entry in reversed(self._entries))
 
     def cut_after(self, position: Position) -> None:
-        """Forget the entries after ``position``, which the log lost. If the ring has no entry there, forget all."""
+        """Make ``position`` the new head: forget all later entries, or all entries if there is none at ``position``."""
         last = self.head
         self.cut_count += 1
         if position < last:
@@ -128,14 +128,14 @@ class Ring:
             self.floor = position
 
     def drop_unread_caches(self) -> None:
-        """Free the decoded forms of entries not read since the last call. A decoded form takes ten times the bytes."""
+        """Free the decoded forms of entries not read since the last call. They are ten times as large as the JSON."""
         for entry in self._previously_read:
             if entry not in self._recently_read:
                 entry.drop_caches()
         self._previously_read, self._recently_read = self._recently_read, {}
 
     def _find_cut(self, position: Position) -> Position | None:
-        """Return the position after which the log continued if a remembered rollback lost ``position``, else None."""
+        """Return the last position that the rollback of ``position`` kept, None if no such rollback is remembered."""
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:

@@ -30,7 +30,7 @@ QueuedWaiter = tuple[int, int, "asyncio.Future[None]"]
 
 
 class CatchUpScheduler:
-    """Decides which client that catches up reads next: mostly the client nearest to the head."""
+    """Admits catching-up clients to read, a few pages per event loop iteration, mostly those nearest to the head."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,7 +43,7 @@ class CatchUpScheduler:
         self._is_refill_scheduled = False
 
     async def wait_turn(self, entry_number: int) -> None:
-        """Wait until a client whose position has this number may read a page. Returns at once if few clients read."""
+        """Wait until a client at this entry number may read a page. Returns at once if few clients want to read."""
         if self._pages_left and not self._by_arrival:
             self._use_page()
             return
@@ -54,7 +54,7 @@ class CatchUpScheduler:
         await turn
 
     def record_page(self, seconds: float) -> None:
-        """Record how many seconds a page took. A slow page reduces the number of pages per iteration at once."""
+        """Record the seconds that a page took. A slow page immediately lowers the number of pages per iteration."""
         average = self._average_page_seconds
         self._average_page_seconds = max(seconds, average + (seconds - average) / MAX_PAGES_PER_ITERATION)
         self._spent_seconds += seconds

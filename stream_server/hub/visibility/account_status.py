@@ -10,8 +10,8 @@ from stream_server.events.position import LOG_START, Position
 class AccountStatus:
     """The ids of the protected and of the suspended users. ``restricted`` is the union of both sets.
 
-    The sets match the hub's head, or are newer directly after `load`. A stream that is the same for every user has this
-    object as its view: `render_today` returns only what every user may see.
+    The sets are those at the hub's head; directly after `load` they may be newer. This object is the view of the
+    streams that are the same for every user: `render_today` returns only what every user may see.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,8 @@ class AccountStatus:
     def render_today(self, entry: Entry) -> Entry | None:
         """Return the entry as every user may see it today, None if it is hidden from some users.
 
-        A `delete` or `uncomment` is always shown. If it shows a protected or suspended user, only its ids remain.
+        A public `delete` is always shown. A public `uncomment` that names a protected or suspended user is shown with
+        its ids only.
         """
         if entry.audience != PUBLIC_AUDIENCE:
             return None
@@ -40,7 +41,7 @@ class AccountStatus:
         return entry.without_status() if entry.kind in CREATION_KINDS else None
 
     def apply(self, entry: Entry) -> None:
-        """Apply `protect`, `unprotect`, `suspend`, `reinstate`; ignore others. Raises `MalformedEntry` if malformed."""
+        """Apply `protect`, `unprotect`, `suspend`, `reinstate`; ignore other kinds. May raise `MalformedEntry`."""
         if entry.position.n <= self._read_at.n:
             return
         if entry.kind in ("protect", "unprotect"):

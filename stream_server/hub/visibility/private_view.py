@@ -44,9 +44,10 @@ def entry_to_match(entry: Entry, rendered: Entry) -> Entry:
 
 
 def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
-    """Return ``rendered`` without its deleted parts, or unchanged if it lacks a part of ``entry`` already.
+    """Return ``rendered``, the visible form of ``entry``, without the parts that users have deleted.
 
-    Of an `uncomment` whose status is deleted only the ids remain.
+    A form that already lacks a part of ``entry`` is returned unchanged. An `uncomment` whose status is deleted keeps
+    only its ids.
     """
     if rendered is not entry:
         return rendered
@@ -58,8 +59,8 @@ def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
 class PrivateView:
     """Decides what one stream receives if its user has blocks, mutes or followed protected users, or a personal filter.
 
-    ``start_position`` is where the stream begins. A later status that the stream does not remember was never sent to
-    it. ``following`` was read at the log's head ``following_read_at``, so it contains all follows up to there.
+    From ``start_position`` on, the stream remembers the statuses and comments that it was sent, because it must receive
+    their deletion. ``following`` was read at the log's head ``following_read_at`` and contains all follows up to there.
 
     Attributes:
         viewer: The relations of the user.
@@ -101,7 +102,7 @@ class PrivateView:
         return self.following is not None and gap_end.n > self._following_read_at.n
 
     def apply_follow_change(self, entry: Entry) -> str | None:
-        """Apply a follow or unfollow to ``following``. Return the other user's id, None if the entry lacks it."""
+        """Apply a follow or unfollow to ``following``. Return the id of its target user, None if it has no target."""
         target = next(iter(entry.event.user_ids - {self.user_id}), None)
         if target is None or self.following is None:
             return None
@@ -112,11 +113,11 @@ class PrivateView:
         return target
 
     def render(self, entry: Entry, subscription: Subscription, deleted: Deleted = NOTHING_DELETED) -> Entry | None:
-        """Return the entry as this stream sees it, None if it is hidden or does not match. Remember posts and comments.
+        """Return the entry as this stream sees it, None if it is hidden or does not match.
 
-        The stream later receives the `delete` of each remembered post or comment. One that was visible when written,
-        but is hidden or deleted today, is remembered too, because its `delete` carries only ids and must be sent. A
-        quote whose original is deleted is returned without the original.
+        Remembers the ids of matching posts and comments, because the stream must receive their deletion later. Those
+        that were visible when they were written, but are hidden or deleted today, are remembered too. A quote whose
+        original is deleted is returned without the original.
         """
         if entry.kind in CREATION_KINDS:
             if not self._should_send_removal(entry, subscription):
@@ -158,8 +159,8 @@ class PrivateView:
     def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
         """Return whether to send a `delete` or `uncomment` to this stream.
 
-        Yes, if the stream was sent the removed status or comment, even after an unfollow. No, if it certainly was not
-        sent it. If this is unknown: yes, if the removed item matches and was visible when it was written.
+        Yes, if the stream was sent the removed status or comment, even if the user has unfollowed its author since. No,
+        if it was certainly not sent. If this is unknown: yes, if it matches and was visible when it was written.
         """
         subject = entry.subject_id or ""
         if subject in self._sent_subjects:

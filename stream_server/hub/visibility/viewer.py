@@ -39,7 +39,7 @@ _GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
 
 
 class RelationSnapshot(Protocol):
-    """A user's relations and the log's head, read together. Each relation maps ids to its begin, in ms since 1970."""
+    """A user's relations, read together with the log's head. Each maps ids to when it began, in ms since 1970."""
 
     @property
     def following(self) -> Mapping[str, int]: ...
@@ -63,8 +63,8 @@ class RelationSnapshot(Protocol):
 class Viewer:
     """The relations of one user. Each relation maps ids to the time at which it began, in ms since 1970.
 
-    Before `load` the relations are empty, and changes from the log wait. ``blockers`` are the users who block this
-    user, ``groups`` the user groups that this user is in. ``read_at`` is the log's head when the relations were read.
+    Before `load` the relations are empty, and `apply` stores changes for `load`. ``blockers`` are the users who block
+    this user, ``groups`` are this user's user groups. ``read_at`` is the log's head when the relations were read.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Viewer:
         self._entries_before_load: list[Entry] = []
 
     def load(self, relations: RelationSnapshot) -> None:
-        """Set the relations that were read from the store, and apply the entries that arrived since then."""
+        """Set the relations that were read from the store, and apply the entries that `apply` stored meanwhile."""
         self.following, self.groups = dict(relations.following), dict(relations.groups)
         self.blocks, self.blockers, self.mutes = dict(relations.blocks), dict(relations.blockers), dict(relations.mutes)
         self.read_at, self.is_loaded = relations.head, True
@@ -102,7 +102,7 @@ class Viewer:
         return not protected or (self.user_id not in protected and self.following.keys().isdisjoint(protected))
 
     def may_read_followers_only(self, owner: str, at_ms: int = TODAY_MS) -> bool:
-        """Return whether the user is ``owner``, or has followed ``owner`` since ``at_ms`` (ms since 1970) or before."""
+        """Return whether the user is ``owner``, or follows ``owner`` and did so at ``at_ms`` (ms since 1970)."""
         return owner == self.user_id or self.following.get(owner, NEVER_MS) <= at_ms
 
     # Rendering.
@@ -111,7 +111,7 @@ class Viewer:
         """Return the entry as this user may see it today, None if it is hidden from this user.
 
         If only the author of the quoted original is hidden, the entry comes without the original. On the user's own
-        stream (``own_stream``) a follow of the user is shown even if the follower is protected.
+        stream (``own_stream``) a `follow` of or by the user is shown even if the other user is protected.
         """
         if not self._is_in_audience(entry, TODAY_MS):
             return None
@@ -166,7 +166,7 @@ class Viewer:
         return self.user_id in entry.audience_users
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
-        """Return `VisibilityFact` bits of the entry: by its audience or, on the own stream, by a follow of the user."""
+        """Return the `VisibilityFact` bits that are the same for all users in the entry: from its audience and kind."""
         if entry.audience == PUBLIC_AUDIENCE:
             is_own_follow = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
             return _PARTY if is_own_follow else 0
@@ -175,7 +175,7 @@ class Viewer:
         return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """Return `VisibilityFact` bits for this user and ``uid``; suspension and protection only for `TODAY_MS`."""
+        """Return the `VisibilityFact` bits of this user and ``uid``; suspension and protection only at `TODAY_MS`."""
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER
@@ -193,7 +193,7 @@ class Viewer:
     # Changes.
 
     def apply(self, entry: Entry) -> None:
-        """Apply an entry that changes the relations of this user. Before `load`, the entry waits."""
+        """Apply an entry that changes the relations of this user. Before `load`, store the entry for `load`."""
         if not self.is_loaded:
             self._entries_before_load.append(entry)
         elif entry.position.n > self.read_at.n:
@@ -275,7 +275,7 @@ class ViewerCache:
 
 
 def _without_hidden(entry: Entry, hidden_users: list[str]) -> Entry | None:
-    """Return the entry, without its original if only the quoted author is hidden, None if another user is hidden."""
+    """Return the entry, without its original if only the quoted author is hidden. None if another user is hidden."""
     if not hidden_users:
         return entry
     is_quoted_alone = hidden_users == [entry.quoted_author] and entry.quoted_author != entry.event.author
