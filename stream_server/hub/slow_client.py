@@ -1,4 +1,4 @@
-"""Timers for slow clients: does a client take bytes at all, and does it gain on the head? Callers pass the time."""
+"""Timers for slow clients: does a client take bytes at all, and does it fall further behind? Callers pass the time."""
 
 import math
 
