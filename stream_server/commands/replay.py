@@ -273,7 +273,7 @@ class ReplayRun:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # a second Ctrl-C ends the program at once
 
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
-        """Print why a line was not posted, unless ``count``, the number of these, exceeds :data:`MAX_SHOWN_LINES`."""
+        """Print why a line was not posted. After :data:`MAX_SHOWN_LINES` such lines (``count``) print nothing."""
         if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
         if count == MAX_SHOWN_LINES:

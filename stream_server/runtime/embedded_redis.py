@@ -182,7 +182,7 @@ class EmbeddedRedis:
         raise EmbeddedRedisError(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
-        """Make Redis rewrite its append-only file, and wait for the end. The module's docstring gives the reason."""
+        """Make Redis rewrite its append-only file, which a power failure may have cut, and wait for the end."""
         try:
             await client.bgrewriteaof()
             while True:

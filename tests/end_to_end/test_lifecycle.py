@@ -319,7 +319,7 @@ async def test_signals_until_it_is_gone_change_nothing(
         while process.poll() is None:
             process.send_signal(number)
             sent += 1
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # the pace of the signals; the loop waits for the process
         await gone(server, since)
         assert sent > 1
 

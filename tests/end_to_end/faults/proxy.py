@@ -144,7 +144,7 @@ class Proxy:
         while data := await reader.read(CHUNK):
             if self._delay_seconds and not passage.silent:
                 self.delayed_bytes += len(data)
-                await asyncio.sleep(self._delay_seconds)
+                await asyncio.sleep(self._delay_seconds)  # the fault itself
             if passage.silent:
                 self.swallowed_bytes += len(data)
                 continue

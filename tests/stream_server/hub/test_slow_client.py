@@ -107,7 +107,7 @@ async def test_a_client_that_reads_slowly_is_not_dropped(short_deadlines: World)
     for _ in range(20):
         short_deadlines.post("x" * 500)
     trickle = asyncio.create_task(_trickle(socket))
-    await asyncio.sleep(6 * short_deadlines.hub.limits.write_timeout_seconds)
+    await asyncio.sleep(6 * short_deadlines.hub.limits.write_timeout_seconds)  # the deadline must pass without effect
     assert not socket.aborted
     trickle.cancel()
     socket.unblock()

@@ -69,7 +69,7 @@ class Log:
         return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
-        await asyncio.sleep(timeout_seconds)
+        await asyncio.sleep(timeout_seconds)  # a log that gets no entry makes its reader wait this long
 
 
 @dataclass

@@ -64,7 +64,7 @@ class FarRedis(ScriptedRedis):
                     answers += got
                     answered.feed(got)
                     missing -= _complete(answered)
-                await asyncio.sleep(self.seconds)
+                await asyncio.sleep(self.seconds)  # the delay that the test asks for
                 writer.write(answers)
 
 

@@ -86,7 +86,7 @@ class Writer:
         while True:
             if await self._try(str(number)) or not self._insists:
                 number += 1
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # the pace of the load; waits for nothing
 
     async def _try(self, message: str) -> bool:
         began, error = time.monotonic(), None

@@ -55,14 +55,14 @@ async def test_waiting_uses_up_the_budget(link: RedisClient, redis: ScriptedRedi
         with pytest.raises(Unavailable):
             await link.execute(("GET", "k"))
     assert redis.count("GET") == 2
-    assert link.remaining_seconds == PATIENCE, "who is no request has each time-out anew"
+    assert link.remaining_seconds == PATIENCE, "a command outside a request gets the whole time-out each time"
 
 
 async def test_only_waiting_for_redis_uses_up_the_budget(link: RedisClient) -> None:
     with timeout_budget.limit_total_wait(PATIENCE):
         await link.execute(("PING",))
         left = link.remaining_seconds
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # time that the request spends without Redis
         assert link.remaining_seconds == left == PATIENCE
 
 
@@ -165,5 +165,5 @@ async def test_a_cancelled_command_closes_its_connection_and_a_timed_out_one_kee
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    await asyncio.sleep(SHORT)
+    await asyncio.sleep(SHORT)  # the other connection must still be open after this
     assert (redis.connections, redis.left) == (2, 1)
