@@ -1,4 +1,4 @@
-"""The server's HTTP API as a test uses it, with tokens that are minted here."""
+"""The server's HTTP API as tests use it. The tests sign their tokens themselves."""
 
 import json
 import time
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Api:
-    """A session with a server. ``admin`` is the id of a user who may do everything."""
+    """A session with a server. ``admin`` is the id of a user whose token has all scopes."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -79,13 +79,13 @@ class Api:
             return Answer(answer.status, answer.headers, await answer.read())
 
     async def done(self, method: str, path: str, *, token: str | None = None, **more: Any) -> Any:
-        """Send a request that must succeed, and return its JSON."""
+        """Send a request that must succeed. Return its JSON."""
         answer = await self.call(method, path, token=token, **more)
         assert answer.status < 300, answer
         return answer.json if answer.body else None
 
     async def metric(self, name: str) -> float:
-        """Return the sum of a metric's rows in `/metrics`, of the worker that answers."""
+        """Return the sum of the samples of one metric in `/metrics`, from the worker that answers."""
         rows = (await self.call("GET", "/metrics")).body.decode().splitlines()
         found = [row for row in rows if row.startswith((f"stream_server_{name} ", f"stream_server_{name}{{"))]
         assert found, name

@@ -1,4 +1,4 @@
-"""One client of a stream: it opens it, reads all that comes, and can be asked what that was."""
+"""A client that opens one stream, reads all messages and lets a test wait for them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Message = dict[str, Any]
 
 
 class Consumer:
-    """A client of a stream. A task adds all that arrives to ``messages``; :meth:`until` waits for a condition."""
+    """A client of a stream. Its task adds each message to ``messages``; :meth:`until` waits for a condition."""
 
     def __init__(self, response: aiohttp.ClientResponse, framing: str) -> None:
         self.response = response
@@ -46,7 +46,7 @@ class Consumer:
         return [m for m in self.messages if m["kind"] == kind]
 
     async def until(self, check: Callable[[Self], object], seconds: float = 20.0) -> Self:
-        """Wait until ``check`` is true. Raises AssertionError if the stream ends or the time is over before that."""
+        """Wait until ``check`` is true. Raises AssertionError if the stream ends first or the time runs out."""
         try:
             async with asyncio.timeout(seconds):
                 while not check(self):
@@ -64,13 +64,13 @@ class Consumer:
         return await self.until(lambda c: len(c.messages) > seen, seconds)
 
     async def until_end(self, seconds: float = 10.0) -> Self:
-        """Wait until the server has ended the stream. If the connection broke, ``cut`` is the error."""
+        """Wait until the server ends the stream. If the connection broke, ``cut`` is the exception."""
         async with asyncio.timeout(seconds):
             await asyncio.wait({self._reading})
         return self
 
     async def reached(self, head: str, seconds: float = 30.0) -> Self:
-        """Wait until the server confirms by a cursor that it has sent everything up to ``head``."""
+        """Wait until a cursor shows that the server has sent everything up to ``head``."""
         return await self.until(lambda c: any(m["cursor"] == head for m in c.messages), seconds)
 
     async def close(self) -> None:
@@ -103,5 +103,5 @@ def named(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def number(cursor: str) -> int:
-    """Return the contiguous number in a cursor, which a client need not know."""
+    """Return the contiguous number in a cursor. A real client must not interpret cursors."""
     return int(cursor.rpartition(".")[2])

@@ -1,4 +1,4 @@
-"""Very many streams of one server, over sockets that cost a test as little as they can."""
+"""Thousands of streams of one server, over sockets that cost the test little."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A real nginx in front of servers, as far as this machine has one."""
+"""A real nginx in front of servers. Tests that need it are skipped if it is not installed."""
 
 import shutil
 import subprocess
@@ -36,7 +36,10 @@ def binary() -> str | None:
 
 
 class Nginx:
-    """An nginx with ``locations``: by prefix, the server behind it and directives. All else is the default."""
+    """An nginx with ``locations``: a dict from path prefix to the server and its directives.
+
+    Other settings are defaults.
+    """
 
     def __init__(self, locations: dict[str, tuple[str, str]]) -> None:
         self.port = free_port()

@@ -1,4 +1,4 @@
-"""People at the server, the streams through which they listen to one another, and what they were told."""
+"""Users of the server, the streams that they open, and the events that these streams receive."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -73,7 +73,7 @@ async def close(consumers: Iterable[Consumer]) -> None:
 
 
 async def open_stream(kind: str, person: Person, author: Person, term: str, since: str | None = None) -> Consumer:
-    """Open a person's own stream, or a stream by a term, by the author, or by all whom the person follows."""
+    """Open a stream for a person: the user's own stream, or a stream by term, by author, or by all followed users."""
     if kind == "own":
         return await person.own_stream(since)
     asked = {"track": {"track": term}, "follow": {"follow": author.uid}, "@me": {"follow": "@me"}}[kind]
@@ -92,7 +92,10 @@ async def open_streams(
 
 
 def receivers_of(opened: Mapping[str, Consumer], event: tuple[str, str]) -> set[str]:
-    """Return the names of the streams that received an event. A second time is another name, with " again"."""
+    """Return the names of the streams that received an event.
+
+    A stream that received it twice adds its name and " again".
+    """
     return {
         f"{name}{'' if number == 0 else ' again'}"
         for name, consumer in opened.items()

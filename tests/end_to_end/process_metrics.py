@@ -1,4 +1,4 @@
-"""What the processes of a server say of themselves, and what the system says of them."""
+"""The figures of a server's processes: those in their metrics, and those of the operating system."""
 
 import re
 from contextlib import suppress
@@ -26,7 +26,7 @@ class ProcessMetrics(NamedTuple):
 
     @classmethod
     async def of(cls, server: Server, workers: int) -> Self:
-        """Ask each worker over a connection of its own."""
+        """Read the figures of each worker over a connection of its own."""
         found: dict[int, dict[str, float]] = {}
         for _ in range(ASKED):
             async with aiohttp.ClientSession() as session, session.get(server.address + "/metrics") as answer:

@@ -1,4 +1,4 @@
-"""Putting texts in over HTTP: first what stands for itself, then what answers, repeats and quotes it."""
+"""Posts texts over HTTP: first new statuses, then replies, reposts and quotes of them."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ LATER: tuple[Later, ...] = (
 
 
 class Publisher:
-    """Posts as many authors. ``happened`` is what the server answered, in the order of the log."""
+    """Posts as many authors. ``happened`` has the server's answers in log order."""
 
     def __init__(self, api: Api, people: dict[str, str]) -> None:
         self.api = api
@@ -45,7 +45,7 @@ class Publisher:
         return [h["status"] for h in self.happened if h["kind"] == "post"]
 
     async def publish(self, drafts: Iterable[Draft]) -> None:
-        """Post ``drafts``, eight at a time. The ids tell the order, because they rise with the log."""
+        """Post ``drafts``, eight at a time. Their ids give the order, because ids rise with the log."""
         todo = iter(drafts)
         done: list[Status] = []
 

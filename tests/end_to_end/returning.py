@@ -1,4 +1,4 @@
-"""Clients that do not stay: some leave and return by cursor, some poll."""
+"""Clients that leave and return: some resume a stream by cursor, some poll."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from tests.waiting import eventually
 
 
 class Visitor:
-    """A client that comes and goes: the parameters of its stream, its cursor, and what it received in all visits."""
+    """A client that leaves and returns: its stream parameters, its cursor, and what it received in all visits."""
 
     def __init__(self, api: Api, params: Mapping[str, str], uid: str, *, seed: int) -> None:
         self.api = api

@@ -1,4 +1,4 @@
-"""What people write: real tweets where there are any, and text made here of what trips tokenizers."""
+"""Texts to post: real tweets if the data is there, and made texts with cases that are hard for tokenizers."""
 
 import json
 import os

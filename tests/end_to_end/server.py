@@ -1,4 +1,4 @@
-"""The real command, started as a user starts it, on a free port and a folder of its own."""
+"""The real command, started as a user starts it, on a free port and with its own data folder."""
 
 import json
 import os
@@ -112,7 +112,7 @@ class Server:
             return False
 
     def _all_serve(self) -> bool:
-        """Whether every worker has answered. The first worker that is ready announces the address."""
+        """Whether every worker has answered. The address is announced when the first worker is ready."""
         if self._workers == 1:
             return True
         with urllib.request.urlopen(self.address + "/metrics", timeout=2) as answer:

@@ -1,4 +1,4 @@
-"""A parser of server-sent events (WHATWG HTML, section 9.2) that forgives nothing."""
+"""A strict parser of server-sent events (WHATWG HTML, section 9.2)."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ class Broken(AssertionError):
 
 
 class EventStream:
-    """Parser of server-sent events. ``last_id`` and ``retry_ms`` are the values that an EventSource would hold."""
+    """Parser of server-sent events. ``last_id`` and ``retry_ms`` are the values that an EventSource would have."""
 
     def __init__(self) -> None:
         self.last_id = ""
@@ -20,7 +20,7 @@ class EventStream:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the messages that are complete now. ``id`` and ``event`` must agree with the members of the data."""
+        """Yield the messages that are complete now. Raises Broken unless ``id`` and ``event`` agree with the data."""
         blocks = (self._rest + chunk).split(b"\n\n")
         self._rest = blocks.pop()
         for block in blocks:

@@ -1,7 +1,7 @@
 """A supervisor and its workers as a program, for tests that kill, freeze and stop them.
 
-A worker answers each connection: ``pid`` with its process id, ``freeze`` with a loop that stands still. The
-supervisor says its port, when it is ready, what it reports, and its exit code.
+A worker answers each connection: the request ``pid`` gets its process id, and ``freeze`` blocks its event loop. The
+supervisor prints its port, when it is ready, its reports, and its exit code.
 """
 
 import argparse
@@ -26,7 +26,7 @@ TOLD = "TOLD_TO_WORKERS"
 
 
 async def work(arguments: argparse.Namespace) -> None:
-    """Run one worker: serve and send heartbeats until SIGTERM, or until the supervisor is gone."""
+    """Run one worker: serve and send heartbeats until SIGTERM or the end of the supervisor."""
     supervisor.FROZEN_TIMEOUT_SECONDS = arguments.frozen_seconds
     if arguments.gate:
         start_slowly(Path(arguments.gate))
@@ -50,7 +50,7 @@ async def work(arguments: argparse.Namespace) -> None:
 
 
 async def beat(supervised: int, end: Callable[[str], None]) -> None:
-    """Send heartbeats, and end when the supervisor is gone."""
+    """Send heartbeats until the supervisor has ended."""
     await supervisor.WorkerHeartbeat(supervised).run()
     end("orphaned")
 

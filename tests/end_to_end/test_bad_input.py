@@ -1,4 +1,4 @@
-"""Bad input: a plain 4xx of the one shape that names the parameter, before anything was sent or written."""
+"""Bad input gets a 4xx that names the parameter, before the server sends or writes anything."""
 
 import json
 import time
@@ -104,7 +104,7 @@ STATUSES: list[tuple[bytes, int, str, str | None]] = [
 
 @pytest.fixture
 async def untouched(api: Api) -> AsyncIterator[None]:
-    """The log must not have moved during the test."""
+    """Check that the log did not change during the test."""
     before = await api.head()
     yield
     assert await api.head() == before
@@ -118,13 +118,13 @@ def check(answer: Answer, status: int, code: str, param: str | None) -> None:
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("path", ["/v1/stream", "/v1/events"])
 async def test_bad_parameters_are_refused_by_name(api: Api, path: str) -> None:
-    """Each wrong parameter of a stream is a 4xx that names it, before any byte of the stream."""
+    """Each wrong parameter of a stream gets a 4xx that names it, before the first byte of the stream."""
     for params, status, code, param in REFUSED + (POLL_REFUSED if path == "/v1/events" else []):
         check(await api.call("GET", path, token=mint(api.admin), params=params), status, code, param)
 
 
 async def test_no_base_filter_is_refused(api: Api) -> None:
-    """A stream of nothing is a mistake; the answer says what to give."""
+    """A stream without a filter is refused, and the answer lists the filters to choose from."""
     for params in ({}, {"language": "en"}, {"kinds": "post"}):
         answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params=params)
         check(answer, 400, "missing_parameter", None)
@@ -134,14 +134,14 @@ async def test_no_base_filter_is_refused(api: Api) -> None:
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("path", ["/v1/stream", "/v1/events"])
 async def test_bad_bodies_of_streams_are_refused(api: Api, path: str) -> None:
-    """Malformed, deep, huge, not UTF-8 or of another type: refused, and the connection is not left hanging."""
+    """A malformed, too deep, too large, non-UTF-8 or mistyped body is refused, and the connection does not hang."""
     for media, body, status, code in BODIES:
         answer = await api.call("POST", path, token=mint(api.admin), data=body, headers={"Content-Type": media})
         assert answer.error[:2] == (status, code), (media, body[:60], answer)
 
 
 async def test_too_many_ids_are_refused(api: Api) -> None:
-    """5,000 ids may be followed, 5,001 may not; both fit into a POST."""
+    """A stream may follow 5,000 ids but not 5,001. Both requests fit into a POST."""
     for count, status in ((5000, 200), (5001, 413)):
         ids = ",".join(str(n) for n in range(1, count + 1))
         headers = {"Authorization": f"Bearer {mint(api.admin)}"}
@@ -153,7 +153,7 @@ async def test_too_many_ids_are_refused(api: Api) -> None:
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json", "image/*", "text/event-stream;q=0"])
 async def test_other_media_types_are_not_acceptable(api: Api, accept: str) -> None:
-    """What is neither SSE nor NDJSON is 406."""
+    """A media type other than those of SSE and NDJSON gets 406."""
     answer = await api.call(
         "GET", "/v1/stream", token=mint(api.admin), params={"track": "a"}, headers={"Accept": accept}
     )
@@ -161,7 +161,7 @@ async def test_other_media_types_are_not_acceptable(api: Api, accept: str) -> No
 
 
 def forged(sub: str) -> dict[str, tuple[str | None, str]]:
-    """Return invalid tokens by what is wrong with them, with the error code."""
+    """Return invalid tokens and their error codes, by what is wrong with them."""
     claims = jwt.decode(mint(sub), options={"verify_signature": False})
     good = mint(sub)
     head, body, signature = good.split(".")
@@ -185,7 +185,7 @@ def forged(sub: str) -> dict[str, tuple[str | None, str]]:
 
 @pytest.mark.usefixtures("untouched")
 async def test_forged_tokens_open_nothing(api: Api) -> None:
-    """Each is 401 with WWW-Authenticate, on streams, long polls and writes alike."""
+    """Each invalid token gets 401 with WWW-Authenticate, on streams, long polls and writes."""
     calls: list[tuple[str, str, dict[str, Any]]] = [
         ("GET", "/v1/stream", {"params": {"track": "a"}}),
         ("GET", "/v1/events", {"params": {"track": "a"}}),
@@ -199,7 +199,7 @@ async def test_forged_tokens_open_nothing(api: Api) -> None:
 
 
 async def test_scopes_are_needed(api: Api) -> None:
-    """A stream needs `stream`, the firehose `firehose` as well, a post `write`; each lack is 403."""
+    """Streams need the scope `stream`, the firehose also `firehose`, and posts `write`. A missing scope gets 403."""
     rows: list[tuple[str, str, str, dict[str, Any]]] = [
         ("read write stream", "GET", "/v1/stream", {"params": {"firehose": "true"}}),
         ("read write stream", "GET", "/v1/events", {"params": {"firehose": "true"}}),
@@ -214,7 +214,7 @@ async def test_scopes_are_needed(api: Api) -> None:
 
 @pytest.mark.usefixtures("untouched")
 async def test_bad_statuses_are_refused_and_nothing_is_written(api: Api) -> None:
-    """Each is a 4xx that names the member; the log has not moved."""
+    """Each invalid status gets a 4xx that names the member, and the log does not change."""
     for body, status, code, param in STATUSES:
         answer = await api.call(
             "POST", "/v1/statuses", token=mint(api.admin), data=body, headers={"Content-Type": JSON}
@@ -252,7 +252,7 @@ LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"
 
 
 async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server: Server) -> None:
-    """Every malformed message is counted, none reaches a client or disturbs what comes after it."""
+    """Each malformed message is counted. None of them reaches a client or disturbs later events."""
     uid = await api.user()
     async with (
         await api.stream({"firehose": "true"}) as everything,
@@ -272,7 +272,7 @@ async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server
 
 
 async def test_rows_of_strangers_on_the_log_are_counted_where_they_are_read(api: Api, server: Server) -> None:
-    """The figure tells that somebody else writes there; what is ours arrives."""
+    """The metric shows that another program writes to the log. The server's own entries still arrive."""
     uid = await api.user()
     async with await api.stream({"firehose": "true"}) as everything:
         counted = await api.metric(INVALID_ROWS)

@@ -1,8 +1,8 @@
-"""Clocks that are wrong, and that jump: what the log says goes by Redis' clock alone, which may be set back too.
+"""Wrong and jumping clocks. All times on the log come from Redis' clock, which may be set back too.
 
-The server's clock is really another one for it (`faults/skewed.py`), Redis' and the test's are the machine's. That
-Redis' clock was set back is emulated: what a clock that was an hour ahead leaves behind is the last time in
-`{core}:meta`, so that is raised by an hour. A clock of Redis that jumps ahead is the same just before that.
+The server really runs with a wrong clock (`faults/skewed_clock.py`). Redis and the test use the machine's clock. The
+tests emulate that Redis' clock was set back: they raise the last time in `{core}:meta` by an hour, which is what a
+clock that was an hour ahead leaves behind. A clock of Redis that jumps ahead looks the same just before that.
 """
 
 import time
@@ -90,7 +90,7 @@ def told(stream: Consumer) -> list[str]:
 
 
 async def test_ids_and_order_do_not_ask_the_servers_clock(clocked: Clocked) -> None:
-    """It jumps while a stream is open: ids go on rising by the true time, and the stream goes on, well."""
+    """The server's clock jumps while a stream is open. Ids still rise by the true time, and the stream continues."""
     made = []
     async with await clocked.stream() as stream:
         for seconds in (0, HOUR, -HOUR, 0):
@@ -110,7 +110,7 @@ async def test_ids_and_order_do_not_ask_the_servers_clock(clocked: Clocked) -> N
 
 @JUMPS
 async def test_since_goes_by_the_clock_of_the_log(clocked: Clocked, seconds: float) -> None:
-    """An age and a time mean the same on a server whose clock is an hour wrong; a time to come is refused."""
+    """Ages and times in `since` mean the same on a server whose clock is an hour wrong. A future time is refused."""
     first = await clocked.post("before")
     await clocked.jump(seconds)
     second = await clocked.post("after")
@@ -130,7 +130,7 @@ async def test_since_goes_by_the_clock_of_the_log(clocked: Clocked, seconds: flo
 
 @JUMPS
 async def test_a_token_goes_by_the_servers_clock(clocked: Clocked, seconds: float) -> None:
-    """Which is the only one there is: what it says is over, or not yet begun, is refused; its own tokens are good."""
+    """The server's clock decides whether a token is expired or not yet valid. The server's own tokens are valid."""
     good = mint(clocked.uid)
     assert (await clocked.api.call("GET", "/v1/users/me", token=good)).status == 200
     await clocked.jump(seconds)
@@ -144,7 +144,7 @@ async def test_a_token_goes_by_the_servers_clock(clocked: Clocked, seconds: floa
 
 
 async def test_a_jump_neither_prolongs_nor_cuts_a_stream(clocked: Clocked) -> None:
-    """How long a token has left is measured once, at the beginning, and then by a clock that does not jump."""
+    """The server measures a token's remaining life when the stream opens. Then a monotonic clock counts it down."""
     brief = await clocked.api.stream({"follow": clocked.uid}, token=clocked.token(ttl=6))
     long = await clocked.stream()
     await clocked.jump(-HOUR)
@@ -159,7 +159,7 @@ async def test_a_jump_neither_prolongs_nor_cuts_a_stream(clocked: Clocked) -> No
 
 
 async def test_the_lag_is_told_though_the_clock_jumps(clocked: Clocked) -> None:
-    """An outage is as long as it is: set back, the clock does not hide it, put forward it makes no hour of it."""
+    """The reported lag is the true length of the outage, whether the clock is set back or forward."""
     async with await clocked.stream() as stream:
         clocked.redis.kill()
         await stream.until(lambda s: s.messages[-1].get("lag_ms"))
@@ -173,7 +173,7 @@ async def test_the_lag_is_told_though_the_clock_jumps(clocked: Clocked) -> None:
 
 
 async def test_redis_clock_set_back_leaves_ids_and_cursors_in_order(clocked: Clocked) -> None:
-    """The log's time stands still until the clock has come that far: ids rise all the same, cursors and ages hold."""
+    """The log's time stands still until the clock has caught up. Ids still rise, and cursors and ages stay valid."""
     first = await clocked.post("before")
     old = await clocked.stream()
     with clocked.redis.client() as redis:

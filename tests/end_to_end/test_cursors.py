@@ -1,4 +1,4 @@
-"""Cursors that are no good, over HTTP and at every door: refused by name, or a gap and then all that follows."""
+"""Invalid and unusable cursors over HTTP: the server refuses them by name, or sends a gap and then all that follows."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -80,7 +80,7 @@ ASTRAY: dict[str, Callable[[Place], str]] = {
 async def asked(
     api: Api, door: str, value: str, way: str, uid: str, **more: str
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Yield the response to a request with that cursor. The body of a stream is not read yet."""
+    """Yield the response to a request with this cursor. The body of a stream is not read yet."""
     params = {"follow": uid} if door != "/v1/stream/user" else {}
     params |= {"wait": "20"} if door == "/v1/events" else {}
     headers = {"Authorization": f"Bearer {mint(uid)}", "Accept": "*/*"}
@@ -102,7 +102,7 @@ async def refusal(api: Api, door: str, value: str, way: str, uid: str) -> tuple[
 
 
 async def heard(api: Api, door: str, value: str, way: str, uid: str) -> list[Message]:
-    """Return all that a client with that cursor receives, up to a post that is written when it is connected."""
+    """Return all that a client with this cursor receives, up to a post that is written once the client is connected."""
     if door == "/v1/events":
         return await polled(api, value, way, uid)
     async with asked(api, door, value, way, uid) as response:
@@ -115,7 +115,7 @@ async def heard(api: Api, door: str, value: str, way: str, uid: str) -> list[Mes
 
 
 async def polled(api: Api, value: str, way: str, uid: str) -> list[Message]:
-    """The same by long polls, each with the cursor of the answer before."""
+    """Return the same by long polls. Each poll sends the cursor of the answer before."""
     messages: list[Message] = []
     last: dict[str, Any] = {}
 
@@ -145,7 +145,7 @@ def ids(messages: list[Message]) -> list[str]:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("way", WAYS)
 async def test_what_is_no_cursor_is_refused_by_name(api: Api, door: str, way: str) -> None:
-    """Whatever its shape: 400, and the parameter or header that it came in."""
+    """Each malformed cursor gets 400, and the error names the parameter or header that had it."""
     uid = await api.user()
     for name, value in MALFORMED.items():
         assert await refusal(api, door, value, way, uid) == (400, "invalid_cursor", way), name
@@ -154,7 +154,7 @@ async def test_what_is_no_cursor_is_refused_by_name(api: Api, door: str, way: st
 @pytest.mark.extended
 @pytest.mark.parametrize("door", DOORS)
 async def test_a_place_that_is_not_reached_yet_or_was_never_there_is_refused(api: Api, door: str) -> None:
-    """Just above the head, far above it, in other units: waiting for it could be for ever."""
+    """A cursor just above the head, far above it or in other units is refused: the wait for it could last forever."""
     uid = await api.user()
     await api.post(uid, "the head")
     for (name, made), way in product(NOWHERE.items(), WAYS):
@@ -164,7 +164,7 @@ async def test_a_place_that_is_not_reached_yet_or_was_never_there_is_refused(api
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_a_place_that_is_astray_is_told_as_a_gap_and_read_on_from(api: Api, door: str) -> None:
-    """What follows is never stuck and never twice; what was said before the place does not come."""
+    """The client gets a gap, then all later events once. It does not get earlier events."""
     uid = await api.user()
     before = await api.post(uid, "before")
     place = Place.of(await api.head())
@@ -181,7 +181,7 @@ async def test_a_place_that_is_astray_is_told_as_a_gap_and_read_on_from(api: Api
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_an_entrys_cursor_may_leave_out_its_number(api: Api, door: str) -> None:
-    """The place alone is enough where it is there: no gap, nothing twice, nothing left out."""
+    """Time and sequence alone are enough if the entry is on the log: no gap, nothing twice, nothing left out."""
     uid = await api.user()
     await api.post(uid, "before")
     cursor = await api.head()
@@ -195,7 +195,7 @@ async def test_an_entrys_cursor_may_leave_out_its_number(api: Api, door: str) ->
 
 
 async def test_the_other_name_of_a_polls_cursor_is_refused_alike(api: Api) -> None:
-    """`cursor` is `since` by another name; it is the one that was given which is told."""
+    """`cursor` is another name of `since` for polls. The error names the one that was sent."""
     uid = await api.user()
     params = {"follow": uid, "cursor": "garbage"}
     answer = await api.call("GET", "/v1/events", token=mint(uid), params=params)
@@ -204,7 +204,7 @@ async def test_the_other_name_of_a_polls_cursor_is_refused_alike(api: Api) -> No
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_another_users_cursor_shows_nothing_that_one_may_not_see(api: Api, door: str) -> None:
-    """A cursor is a place and no permission: a protected post and a message behind it stay with whom they are for."""
+    """A cursor gives no permission. A protected post and a message after it reach only the users who may see them."""
     author, friend, stranger = [await api.user() for _ in range(3)]
     await api.follow(friend, author)
     await api.done("PATCH", "/v1/users/me", token=mint(author), json={"protected": True})
@@ -224,7 +224,7 @@ async def test_another_users_cursor_shows_nothing_that_one_may_not_see(api: Api,
 
 @pytest.mark.extended
 async def test_another_servers_cursor_is_refused_or_told(api: Api, own_folder: Path) -> None:
-    """One whose place lies above this log's head is refused; one from before is a gap, and what follows comes."""
+    """A foreign cursor above this log's head is refused. A lower one gives a gap, and then all that follows."""
     uid = await api.user()
     with Server(own_folder) as other:
         async with Api(other) as elsewhere:
@@ -244,7 +244,10 @@ async def test_another_servers_cursor_is_refused_or_told(api: Api, own_folder: P
 
 @pytest.mark.parametrize("door", DOORS)
 async def test_an_expired_cursor_is_told_with_its_count(own_folder: Path, door: str) -> None:
-    """Its part of the log is gone: a gap that says how many, then everything from the floor on."""
+    """The cursor's part of the log was trimmed.
+
+    A gap gives the number of missing entries; then all entries from the floor on follow.
+    """
     with Server(own_folder, "--heartbeat-seconds", "0.2", "--ring-seconds", "0") as server:
         async with Api(server) as api:
             uid = await api.user()

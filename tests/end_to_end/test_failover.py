@@ -1,4 +1,4 @@
-"""Several Redis servers: what a failover costs and who is told, and a replica that falls silent."""
+"""Several Redis servers: what a failover loses, which clients learn of it, and a replica that falls silent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -48,7 +48,7 @@ async def _world(redis: RedisProcess, folder: Path, *flags: Sequence[str]) -> As
 
 @asynccontextmanager
 async def _watched(folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watch]]:
-    """Three Sentinels and two servers, of which the second listens to a replica."""
+    """Start three Sentinels and two servers. The second server listens to a replica."""
     with watch(_binary()) as watched:
         await watched.settled()
         both = ("--redis", watched.url, *flags)
@@ -58,7 +58,7 @@ async def _watched(folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watc
 
 
 def _add_clients(made: World) -> list[Client]:
-    """Add clients: one that stays on each server (returned), and some that come and go."""
+    """Add one client that stays on each server, and some that leave and return. Return those that stay."""
     authors = made.people.writers
     sites = [Site([server]) for server in made.site.servers]
     staying = [made.add(Sse, site=site, firehose="true", kinds=ALL) for site in sites]
@@ -75,16 +75,16 @@ async def _goes_on(made: World, count: int) -> None:
 
 
 def _isolate(primary: RedisProcess) -> None:
-    """Stop replication without an error that the servers would notice."""
+    """Stop the replication without an error that the servers would notice."""
     run(primary, "ACL", "SETUSER", "default", *COPIES)
     assert run(primary, "CLIENT", "KILL", "TYPE", "replica") > 0
 
 
 @pytest.mark.timeout(400)
 async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: Path) -> None:
-    """Writers are refused while there is no primary, then go on; everything acknowledged arrives everywhere, once.
+    """Writers are refused while there is no primary, then continue. Every acknowledged write arrives everywhere once.
 
-    Who was told of a write that was then not acknowledged may have to hear that it is gone.
+    A client that received a write which was not acknowledged may get a gap for it.
     """
     async with _watched(tmp_path, "--write-replicas", "1") as (made, watched):
         _add_clients(made)
@@ -105,9 +105,10 @@ async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: 
 
 @pytest.mark.timeout(400)
 async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) -> None:
-    """Acknowledged by the primary alone, and seen: then it is gone, and a `gap` says so. Nothing else is missing.
+    """Only the old primary had acknowledged these writes, and clients saw them.
 
-    So it is told on the server that heard a replica, whether that had come to hear the primary meanwhile or not.
+    A `gap` reports the loss, and nothing else is missing. This also holds on the server that listened to a replica,
+    whether or not it listens to the primary by then.
     """
     async with _watched(tmp_path) as (made, watched):
         primary = watched.servers[0]
@@ -158,7 +159,10 @@ def _copied(watched: Watch) -> int:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("blind", [False, pytest.param(True, marks=pytest.mark.nightly)])
 async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path, *, blind: bool) -> None:
-    """It goes on answering, from a log that stands still. Where the canary is blind whoever hears it starves."""
+    """A replica without replication still answers, but its log stands still.
+
+    With a blind canary, its clients get no events.
+    """
     with servers(_binary(), 2) as (primary, replica):
         replica.replica_of(primary)
         await linked(replica)
@@ -183,7 +187,7 @@ async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path,
 
 
 async def _starves(made: World, cut_off: Client) -> None:
-    """The client got heartbeats and no events."""
+    """Whether the client got heartbeats and no events."""
     seen = len(cut_off.record.told)
     await eventually(lambda: len(cut_off.record.told) > seen + 1, seconds=20, what="heartbeats")
     assert cut_off.record.events == []

@@ -1,4 +1,4 @@
-"""Each fault of the kit does what it says, and counts it; otherwise a test that passes under it would say nothing."""
+"""Each fault of the kit has its effect and counts it. Otherwise a test that passes under it would prove nothing."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.fixture
 async def echo(tmp_path: Path) -> AsyncIterator[Path]:
-    """The path of a unix socket that sends back what it receives."""
+    """The path of a unix socket whose server returns all bytes that it receives."""
     heard: set[asyncio.Task[None]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,7 +56,7 @@ async def said(streams: Streams, word: bytes) -> bytes:
 
 
 async def test_the_proxy_passes_on_and_cuts(echo: Path) -> None:
-    """A cut is an end for the client and counted; who dials again is served."""
+    """A cut ends the client's connection and is counted. A new connection works."""
     async with Proxy(echo) as proxy:
         streams = await dialled(proxy)
         assert await said(streams, b"one") == b"one"
@@ -70,7 +70,7 @@ async def test_the_proxy_passes_on_and_cuts(echo: Path) -> None:
 
 
 async def test_the_proxy_swallows_for_good(echo: Path) -> None:
-    """Who said the word hears nothing any more, without an error; the neighbour and the next one do."""
+    """A client that sent the word receives nothing more and gets no error. Other and later connections work."""
     async with Proxy(echo) as proxy:
         listening, other = await dialled(proxy), await dialled(proxy)
         assert await said(listening, b"SUBSCRIBE") == b"SUBSCRIBE"
@@ -90,7 +90,7 @@ async def test_the_proxy_swallows_for_good(echo: Path) -> None:
 
 
 async def test_the_proxy_refuses(echo: Path) -> None:
-    """New connections end at once, or when they say a word; the one that was there stays."""
+    """New connections end at once, or when they send a word. The existing connection stays."""
     async with Proxy(echo) as proxy:
         there = await dialled(proxy)
         assert await said(there, b"one") == b"one"
@@ -111,7 +111,7 @@ async def test_the_proxy_refuses(echo: Path) -> None:
 
 
 async def test_the_proxy_delays(echo: Path) -> None:
-    """An answer takes at least so long, until the delay is taken away."""
+    """Each answer takes at least the delay, until the test removes the delay."""
     async with Proxy(echo) as proxy:
         streams = await dialled(proxy)
         proxy.delay(0.3)
@@ -126,7 +126,7 @@ async def test_the_proxy_delays(echo: Path) -> None:
 
 
 async def test_the_proxy_hangs_up_when_nobody_is_behind_it(tmp_path: Path) -> None:
-    """As a service whose process is gone: the connection ends."""
+    """If the target process is gone, the proxy closes the client's connection."""
     async with Proxy(tmp_path / "absent") as proxy:
         reader, writer = await dialled(proxy)
         assert await reader.read() == b""
@@ -134,7 +134,7 @@ async def test_the_proxy_hangs_up_when_nobody_is_behind_it(tmp_path: Path) -> No
 
 
 def test_redis_by_tcp_and_its_copy() -> None:
-    """What was acknowledged survives kill -9, also on the replica, which finds its primary again by itself."""
+    """Acknowledged data survives kill -9, also on the replica, which reconnects to its primary by itself."""
     binary = next(iter(binaries().values()))
     with RedisProcess(binary, *DURABLE, port=0) as primary, RedisProcess(binary, port=0) as replica:
         replica.replica_of(primary)
@@ -167,7 +167,7 @@ Pair = tuple[RawClient, socket.socket]
 
 
 async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
-    """Before, what is sent to it is acknowledged; after, it is sent again and again, and no error tells it."""
+    """Before `vanish` the client acknowledges bytes. After it, the kernel repeats them without an error."""
     client, server = pair
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(server, b"before")
@@ -185,7 +185,7 @@ async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
 
 
 async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
-    """What it was sent waits in the kernel, until nothing more is taken."""
+    """The bytes wait in the kernel until the kernel accepts no more."""
     _, server = pair
     server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     sent = 0
@@ -196,7 +196,7 @@ async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
 
 
 async def test_a_client_drips(pair: Pair) -> None:
-    """It reads a byte at a time, with a pause behind each."""
+    """The client reads one byte at a time and pauses after each."""
     client, server = pair
     await asyncio.get_running_loop().sock_sendall(server, b"abcdef")
     began = time.monotonic()
@@ -206,7 +206,7 @@ async def test_a_client_drips(pair: Pair) -> None:
 
 
 async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
-    """The server reads no end but an error."""
+    """The server's read raises an error instead of returning the end."""
     client, server = pair
     client.reset()
     with pytest.raises(ConnectionResetError):
@@ -214,7 +214,7 @@ async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
 
 
 async def test_a_client_asks_whole_and_by_half(pair: Pair) -> None:
-    """The whole question ends with an empty line, the half one in the middle of a header."""
+    """A whole request head ends with an empty line, a half one in the middle of a header."""
     client, server = pair
     loop = asyncio.get_running_loop()
     await client.ask("/v1/stream?track=x", "token")
@@ -228,7 +228,7 @@ async def test_a_client_asks_whole_and_by_half(pair: Pair) -> None:
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
-    """A server's heartbeats tell the time that the file says, also while a stream is open."""
+    """A server's heartbeats show the time that the file sets, also while a stream is open."""
     file = tmp_path / "skew"
     skew(file, 0)
     flags = ("--heartbeat-seconds", "0.2", "--workers", workers)

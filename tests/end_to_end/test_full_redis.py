@@ -1,4 +1,4 @@
-"""A Redis without room: writes are refused, reading and hearing go on."""
+"""A Redis with full memory: the server refuses writes; reads and streams continue."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ QUIET_BEATS = 20
 
 
 async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> None:
-    """Streams stay live and servers ready, cursors are found and read from; with room again, posts arrive."""
+    """Streams stay live, servers stay ready, and cursors work. When there is memory again, posts arrive."""
     async with site(tmp_path, "one worker", "--ring-bytes", "0") as full:
         (api,) = full.apis
         uid = await api.user()

@@ -1,4 +1,4 @@
-"""From the start to the end of a server: when it is ready, and how it leaves, whatever its clients and its Redis do."""
+"""A server's start and stop: when it is ready, and how it ends, whatever its clients and its Redis do."""
 
 import asyncio
 import os
@@ -67,7 +67,7 @@ async def gone(server: Server, since: float) -> None:
 
 
 def assert_goodbyes(streams: Sequence[RawStream]) -> list[float]:
-    """Check that each body is complete and ends with a goodbye. Returns the times after which to return."""
+    """Check that each body is complete and ends with a goodbye. Return the times after which to reconnect."""
     times = []
     for one in streams:
         assert one.whole, bytes(one.received[-300:])
@@ -79,7 +79,7 @@ def assert_goodbyes(streams: Sequence[RawStream]) -> list[float]:
 
 
 def assert_spread(times: Sequence[float]) -> None:
-    """Check that the times to return are spread evenly: each tenth of the span has its share, within a half."""
+    """Check that the reconnect times are spread evenly: each tenth of the span has its share, plus or minus a half."""
     assert MIN_RETRY_SECONDS <= min(times) <= max(times) <= SPREAD_SECONDS
     tenths = [int(10 * t / (SPREAD_SECONDS + 0.01)) for t in times]
     assert all(0.5 < tenths.count(n) / (len(times) / 10) < 1.5 for n in range(10)), [tenths.count(n) for n in range(10)]
@@ -87,7 +87,7 @@ def assert_spread(times: Sequence[float]) -> None:
 
 @asynccontextmanager
 async def never_reading(server: Server, api: Api, since: str) -> AsyncIterator[None]:
-    """Connect clients that request everything and read none of it, and some that never finish their request."""
+    """Connect clients that request everything and never read, and some that never finish their request."""
     async with AsyncExitStack() as stack:
         for _ in range(NEVER_READING):
             one = await stack.enter_async_context(await RawClient.connect(server.address, receive_bytes=4096))
@@ -101,7 +101,7 @@ async def never_reading(server: Server, api: Api, since: str) -> AsyncIterator[N
 
 
 async def much_to_read(api: Api) -> tuple[str, str]:
-    """Post more than the kernel buffers for a client. Returns the cursor before it, and the author."""
+    """Post more than the kernel buffers for a client. Return the cursor before these posts, and the author."""
     start, uid = await api.head(), await api.user()
     for turn in range(400):
         await api.post(uid, f"{turn} {LONG}"[:280])
@@ -112,9 +112,9 @@ async def much_to_read(api: Api) -> tuple[str, str]:
     ("workers", "count"), [(2, 500), *(pytest.param(workers, 2000, marks=pytest.mark.nightly) for workers in (1, 2))]
 )
 async def test_sigterm_ends_all_streams_within_five_seconds(own_folder: Path, workers: int, count: int) -> None:
-    """Each stream gets its goodbye beside 100 clients that never read and requests that are never complete.
+    """Each stream gets its goodbye, although 100 clients never read and some requests are never complete.
 
-    The times to return are spread evenly. Server-sent events get them by `retry:` too.
+    The reconnect times are spread evenly. Server-sent events also carry them as `retry:`.
     """
     with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
         async with Api(server) as api:
@@ -138,9 +138,9 @@ async def test_sigterm_ends_all_streams_within_five_seconds(own_folder: Path, wo
     ("how", "patience"), [("paused", 1), ("killed", 1), pytest.param("paused", 30, marks=pytest.mark.nightly)]
 )
 async def test_sigterm_while_redis_is_away(own_folder: Path, redis: RedisProcess, how: str, patience: int) -> None:
-    """Nobody is waited for who waits for Redis: streams, live and reading the log, polls and writes are answered.
+    """The stop does not wait for Redis. The server answers live streams, streams that read the log, polls and writes.
 
-    Only writes that may wait for Redis longer than the end may take are cut off, which says as much.
+    Only a write that may wait for Redis longer than the stop lasts is cut off, so its outcome is unknown.
     """
     async with Proxy(redis.socket) as proxy:
         flags = ("--ring-bytes", "0", "--redis", proxy.url, "--redis-timeout-seconds", str(patience))
@@ -188,9 +188,9 @@ async def said(api: Api, uid: str, turn: int) -> str:
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_no_acknowledged_write_is_lost_by_the_end(own_folder: Path, workers: int) -> None:
-    """Posts go on over kept connections and new ones until nothing answers.
+    """Clients post over kept and new connections until the server does not answer any more.
 
-    What was acknowledged comes once, before the goodbyes or after their cursors when the server is back.
+    Each acknowledged post arrives once: before the goodbyes, or after their cursors when the server is back.
     """
     server = Server(own_folder, *FLAGS, "--workers", str(workers))
     acknowledged: set[str] = set()
@@ -239,7 +239,7 @@ async def write(api: Api, uid: str, acknowledged: set[str], *, fresh: bool) -> N
 
 
 async def test_a_goodbye_cursor_is_good_on_another_server(own_folder: Path, redis: RedisProcess) -> None:
-    """Two servers on one Redis, posts all the time: whom one sends away goes on at the other, exactly."""
+    """Two servers use one Redis while posts go on. A client of the stopped one continues exactly on the other."""
     flags = (*FLAGS, "--redis", redis.url)
     with Server(own_folder / "first", *flags) as first, Server(own_folder / "second", *flags) as second:
         async with Api(first) as api, Api(second) as other:
@@ -273,7 +273,10 @@ async def test_a_goodbye_cursor_is_good_on_another_server(own_folder: Path, redi
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_a_second_sigterm_changes_nothing(own_folder: Path, workers: int) -> None:
-    """It comes while goodbyes wait for clients that do not read: all others have theirs, and the exit code is 0."""
+    """A second SIGTERM comes while goodbyes wait for clients that do not read.
+
+    All others get theirs, and the exit code is 0.
+    """
     with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
         async with Api(server) as api:
             start, _ = await much_to_read(api)
@@ -304,9 +307,9 @@ async def test_a_second_sigterm_changes_nothing(own_folder: Path, workers: int) 
 async def test_signals_until_it_is_gone_change_nothing(
     own_folder: Path, redis: RedisProcess, workers: int, number: signal.Signals
 ) -> None:
-    """They come all the time, also while the interpreter is taken down: the exit code is 0.
+    """Signals arrive until the process has ended, also while the interpreter shuts down. The exit code is 0.
 
-    SIGINT begins behind the note's end, since a second one kills workers.
+    SIGINT begins after the run file is removed, because an earlier second SIGINT would kill the workers.
     """
     with Server(own_folder, *FLAGS, "--redis", redis.url, "--workers", str(workers)) as server:
         process, note = server.process, server.data / "server.json"
@@ -325,9 +328,9 @@ async def test_signals_until_it_is_gone_change_nothing(
 
 
 async def test_a_frozen_worker_does_not_stretch_the_end(own_folder: Path) -> None:
-    """One of two workers is stopped by SIGSTOP: it is killed after the time for goodbyes, and no process is left.
+    """SIGSTOP freezes one of two workers. The supervisor kills it after the time for goodbyes, and no process is left.
 
-    That time is a quarter of the default, because a busy machine needs the rest of the five seconds.
+    That time is a quarter of the default here, because a busy machine needs the rest of the five seconds.
     """
     with Server(own_folder, *FLAGS, "--workers", "2", "--shutdown-seconds", "1") as server:
         async with Api(server) as api, ManyStreams(server.address, mint(api.admin), 20, "firehose=true"):
@@ -343,7 +346,7 @@ async def test_a_frozen_worker_does_not_stretch_the_end(own_folder: Path) -> Non
 
 
 def state_of(pid: int) -> str:
-    """Return the state of a process by Linux' /proc, for example T for stopped."""
+    """Return the state of a process from Linux' /proc, for example T for stopped."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
@@ -353,7 +356,7 @@ def is_worker(pid: int) -> bool:
 
 
 async def test_sigterm_with_an_embedded_redis_that_stands_still(own_folder: Path) -> None:
-    """Its private Redis is stopped by SIGSTOP: the server ends in time, and leaves no process behind."""
+    """SIGSTOP freezes the embedded Redis. The server still ends in time and leaves no process behind."""
     with Server(own_folder, *FLAGS, "--redis-timeout-seconds", "1") as server:
         async with Api(server) as api, ManyStreams(server.address, mint(api.admin), 20, "firehose=true") as everybody:
             pid = redis_of(server)
@@ -365,14 +368,14 @@ async def test_sigterm_with_an_embedded_redis_that_stands_still(own_folder: Path
 
 
 def redis_of(server: Server) -> int:
-    """Return the process id of the embedded Redis, 0 if it is not there yet."""
+    """Return the process id of the embedded Redis, 0 if it does not exist yet."""
     lock = server.data / "redis.lock"
     return int((lock.read_text() if lock.exists() else "").partition(" ")[0] or 0)
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
-    """Its Redis has just been started and nobody is served yet: it ends with code 0, and its Redis is gone."""
+    """Redis has just started and the server does not serve yet. The server ends with code 0, and Redis ends too."""
     server = Server(own_folder, *FLAGS, "--workers", str(workers))
     async with launched(server):
         pid = await eventually(lambda: redis_of(server), seconds=40)
@@ -384,7 +387,10 @@ async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
 async def test_sigterm_while_it_waits_for_redis_at_the_start(
     own_folder: Path, redis: RedisProcess, workers: int
 ) -> None:
-    """It can ask Redis and hears nothing of it, so it would wait for ever: it ends like any other."""
+    """Redis answers requests but delivers no published entries, so the server would wait forever.
+
+    SIGTERM still ends it.
+    """
     async with Proxy(redis.socket) as proxy:
         server = Server(own_folder, *FLAGS, *behind(proxy), "--workers", str(workers))
         async with deaf(proxy), launched(server):
@@ -394,10 +400,10 @@ async def test_sigterm_while_it_waits_for_redis_at_the_start(
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 async def test_nothing_is_answered_before_the_feed_is_fed(own_folder: Path, redis: RedisProcess, workers: int) -> None:
-    """While events would not arrive a new server says nothing, or nobody listens yet: a probe is never told too early.
+    """A new server that does not receive events yet gives no answer or does not listen, so no probe gets a false yes.
 
-    One worker listens from the beginning, so a client that returns right behind a restart waits instead of being
-    refused: the same connection is answered as soon as there is something to say.
+    A single process listens from the beginning, so a client that returns right after a restart waits instead of being
+    refused. The server answers on the same connection once it can.
     """
     port = free_port()
     async with Proxy(redis.socket) as proxy:
@@ -445,7 +451,7 @@ async def launched(server: Server) -> AsyncIterator["asyncio.Task[Server]"]:
 
 @asynccontextmanager
 async def deaf(proxy: Proxy) -> AsyncIterator[None]:
-    """Swallow every subscription through the proxy. A delay gives the time to see each SUBSCRIBE before its answer."""
+    """Swallow every subscription at the proxy. A delay gives the test time to see each SUBSCRIBE before its answer."""
 
     async def keep() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Long polling: one answer a request, the same events and cursors as the streams."""
+"""Long polling: one answer per request, with the same events and cursors as the streams."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from tests.end_to_end.api import Api, mint
 
 
 async def test_it_starts_at_the_head_and_answers_as_soon_as_there_is_one(api: Api) -> None:
-    """Without `since` nothing old comes; a waiting poll is answered by the post, not by the end of the wait."""
+    """Without `since` a poll returns no old events. A new post answers a waiting poll before its `wait` ends."""
     uid = await api.user()
     await api.post(uid, "old")
     first = await api.poll({"follow": uid})
@@ -20,7 +20,7 @@ async def test_it_starts_at_the_head_and_answers_as_soon_as_there_is_one(api: Ap
 
 
 async def test_cursor_is_an_alias_of_since(api: Api) -> None:
-    """Both names work; giving both is refused."""
+    """Both names work. A request with both is refused."""
     uid = await api.user()
     start = (await api.poll({"follow": uid}))["cursor"]
     status = await api.post(uid, "hello")
@@ -33,7 +33,7 @@ async def test_cursor_is_an_alias_of_since(api: Api) -> None:
 
 
 async def test_limit_cuts_and_the_cursor_is_that_of_the_last_included(api: Api) -> None:
-    """Page after page, each event once, `more` as long as there is more."""
+    """The pages contain each event once, and `more` is true as long as the log has more."""
     uid = await api.user()
     cursor = (await api.poll({"follow": uid}))["cursor"]
     posted = [(await api.post(uid, str(n)))["id"] for n in range(7)]
@@ -49,7 +49,7 @@ async def test_limit_cuts_and_the_cursor_is_that_of_the_last_included(api: Api) 
 
 
 async def test_the_cursor_advances_when_nothing_matched(api: Api) -> None:
-    """What was scanned need not be scanned again."""
+    """The next poll need not scan the same entries again."""
     uid = await api.user()
     page = await api.poll({"track": "nobodysaysthis"})
     await api.post(uid, "something else")
@@ -59,7 +59,7 @@ async def test_the_cursor_advances_when_nothing_matched(api: Api) -> None:
 
 
 async def test_an_empty_answer_comes_at_the_end_of_the_wait(api: Api) -> None:
-    """Not before it, and not much later."""
+    """It comes neither before the end of `wait` nor much later."""
     start = time.monotonic()
     page = await api.poll({"track": "nobodysaysthis"}, wait=0.5)
     assert page["events"] == []
@@ -67,7 +67,7 @@ async def test_an_empty_answer_comes_at_the_end_of_the_wait(api: Api) -> None:
 
 
 async def test_a_tokens_expiry_ends_the_wait_with_goodbye(api: Api) -> None:
-    """It stands in `events`."""
+    """The `goodbye` is in `events`."""
     uid = await api.user()
     params = {"track": "a", "wait": "60"}
     page = await api.done("GET", "/v1/events", token=mint(uid, ttl=1), params=params)
@@ -75,7 +75,7 @@ async def test_a_tokens_expiry_ends_the_wait_with_goodbye(api: Api) -> None:
 
 
 async def test_waiting_polls_do_not_see_more_than_a_page(api: Api) -> None:
-    """Many pollers wait for one post; each has it, and each has only it."""
+    """Many polls wait for one post. Each of them gets this post and nothing else."""
     uid = await api.user()
     cursor = (await api.poll({"follow": uid}))["cursor"]
     polls = [asyncio.create_task(api.poll({"follow": uid, "since": cursor}, wait=30)) for _ in range(25)]

@@ -1,4 +1,4 @@
-"""Filters of third parties on a real server: as parameters, as operators of rules, and when they misbehave."""
+"""Plug-in filters on a real server: as parameters, as operators of rules, and when they misbehave."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +16,13 @@ UNRULY = Path(__file__).parent / "unruly"
 
 @pytest.fixture(scope="module")
 def word(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that holds the word of the filter ``fickle``."""
+    """The path of the file that has the word of the filter ``fickle``."""
     return tmp_path_factory.mktemp("words") / "word"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, word: Path) -> Iterator[Server]:
-    """A server with the filters of ``unruly`` installed. Its log must not have a traceback at the end."""
+    """Start a server with the filters of ``unruly`` installed. At the end its log must have no traceback."""
     site = tmp_path_factory.mktemp("site")
     install(UNRULY, site)
     with pytest.MonkeyPatch.context() as patch:
@@ -41,7 +41,7 @@ def test_the_start_names_the_filters_with_their_packages(server: Server) -> None
 
 
 async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
-    """By the same class, found by its entry point; rules and `explain` name it."""
+    """The server finds one class by its entry point and offers it as both. Rules and `explain` name it."""
     uid = await api.user()
     async with (
         await api.stream({"shouting": "TEA", "explain": "true"}) as parameter,
@@ -59,7 +59,10 @@ async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
 
 
 async def test_a_filter_without_keys_is_told_to_cost(api: Api) -> None:
-    """By a warning behind hello, and by a figure; one that rests on other keys in a rule does not."""
+    """Its stream gets a warning after `hello`, and a metric counts it.
+
+    No warning if other keys of the rule find the events.
+    """
     before = await api.metric("subscriptions_without_keys")
     async with await api.stream({"shouting": "TEA"}) as consumer:
         await consumer.until(lambda c: c.of("warning"))
@@ -73,7 +76,7 @@ async def test_a_filter_without_keys_is_told_to_cost(api: Api) -> None:
 
 
 async def test_a_filter_that_raises_is_put_out_for_its_stream_and_told_of(api: Api) -> None:
-    """Its own stream goes on without it, others do not notice, and it is counted."""
+    """Its own stream continues without it and gets a warning. Other streams do not notice. The failure is counted."""
     uid, before = await api.user(), await api.metric("filter_failures_total")
     async with (
         await api.stream({"fragile": "tea", "follow": uid}) as consumer,
@@ -93,7 +96,7 @@ async def test_a_filter_that_raises_is_put_out_for_its_stream_and_told_of(api: A
 
 
 async def test_a_filter_that_cannot_be_read_is_a_refusal(api: Api) -> None:
-    """Whatever it raises: a 400 that names it, as a parameter and in a rule; nothing is broken after it."""
+    """Whatever `parse` raises, the request gets a 400 that names the filter, as a parameter and in a rule."""
     token = mint(api.admin)
     for params, named in (
         ({"fragile": "broken"}, "fragile"),
@@ -110,7 +113,7 @@ async def test_a_filter_that_cannot_be_read_is_a_refusal(api: Api) -> None:
 
 
 async def test_a_filter_that_raises_is_explained(api: Api) -> None:
-    """What it raised stands at its part; all others have their reasons."""
+    """`explain` shows the exception at the filter's part of the rule, and the reasons of all other parts."""
     body = {"rule": "coffee fragile:tea OR boom", "status": {"message": "boom coffee"}}
     answer = await api.call("POST", "/v1/rules/explain", token=mint(await api.user()), json=body)
     assert answer.status == 200, answer
@@ -129,7 +132,7 @@ def _write(file: Path, word: str) -> None:
 @pytest.mark.parametrize("how", ["hints", "proofs"])
 @pytest.mark.parametrize("later", ["milk", ""])
 async def test_a_filter_that_is_found_otherwise_later_harms_nobody(api: Api, word: Path, how: str, later: str) -> None:
-    """Its word is another by the time its client goes, or is gone: the others get their events."""
+    """When its client leaves, the filter has other keys or raises. All other streams still get their events."""
     uid = await api.user()
     _write(word, "tea")
     async with await api.stream({"track": "tea,milk"}) as other:
@@ -146,7 +149,10 @@ async def test_a_filter_that_is_found_otherwise_later_harms_nobody(api: Api, wor
 
 
 async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: Api, word: Path) -> None:
-    """When somebody is unfollowed it is asked whether it needs their key too; what it raises is no outage of Redis."""
+    """After an unfollow, the server reads the filter's keys again.
+
+    An exception there is not treated as an outage of Redis.
+    """
     uid, friend = await api.user(), await api.user()
     redials = await api.metric("redis_reconnects_total")
     await api.follow(uid, friend)
@@ -166,7 +172,10 @@ async def test_a_filter_that_tells_no_keys_any_more_stands_in_no_ones_way(api: A
 
 @pytest.mark.parametrize("how", ["number", "nan", "numbers", "mixed", "live"])
 async def test_leads_that_no_index_can_hold_are_a_refusal(api: Api, how: str) -> None:
-    """Of the parameter, for each who asks for it, before the first byte; all others go on."""
+    """Each request with such a filter is refused by the parameter's name before the first byte.
+
+    All other streams continue.
+    """
     uid, token = await api.user(), mint(api.admin)
     async with await api.stream({"track": "tea"}) as other:
         for path in ("/v1/stream", "/v1/stream", "/v1/events"):

@@ -1,4 +1,4 @@
-"""Streams through a real proxy with its defaults, and what makes that work: the head, the heartbeats, HTTP/1.0."""
+"""Streams through a real proxy with its defaults, and what makes them work: response headers, heartbeats, HTTP/1.0."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -66,7 +66,7 @@ async def through(nginx: Nginx, location: str, uid: str, framing: str) -> AsyncI
 @FRAMINGS
 @pytest.mark.parametrize("location", ["defaults", "http11", "gzip", "impatient"])
 async def test_events_pass_a_proxy_as_they_happen(api: Api, nginx: Nginx, location: str, framing: str) -> None:
-    """Buffering, HTTP/1.0 behind it, compression: each event is there while the stream is open, one by one."""
+    """With buffering, with HTTP/1.0 upstream and with compression, each event arrives while the stream is open."""
     uid = await api.user()
     async with through(nginx, location, uid, framing) as consumer:
         await consumer.until(lambda c: c.of("hello"))
@@ -81,7 +81,7 @@ async def test_events_pass_a_proxy_as_they_happen(api: Api, nginx: Nginx, locati
 
 @needs_nginx
 async def test_a_proxy_that_does_not_heed_the_head_holds_everything_back(nginx: Nginx, silent: Server) -> None:
-    """The control: without `X-Accel-Buffering: no` not even the head is there when others have an event behind it."""
+    """The control: a proxy that ignores `X-Accel-Buffering: no` holds back even the response head."""
     async with Api(silent) as api, await RawClient.connect(nginx.address) as held:
         uid = await api.user()
         await held.ask(f"/deaf/v1/stream?follow={uid}", mint(uid))
@@ -96,7 +96,7 @@ async def test_a_proxy_that_does_not_heed_the_head_holds_everything_back(nginx: 
 @needs_nginx
 @FRAMINGS
 async def test_heartbeats_hold_a_connection_that_a_proxy_would_cut(api: Api, nginx: Nginx, framing: str) -> None:
-    """Twice as long as the proxy waits without a single event, and then one comes over the same connection."""
+    """For twice the proxy's timeout there is no event. Then an event arrives over the same connection."""
     uid = await api.user()
     async with through(nginx, "impatient", uid, framing) as consumer:
         await consumer.until(lambda c: len(c.of("heartbeat")) >= 20, 60)  # 4 s of them: the proxy waits for 2
@@ -107,7 +107,7 @@ async def test_heartbeats_hold_a_connection_that_a_proxy_would_cut(api: Api, ngi
 
 @needs_nginx
 async def test_without_heartbeats_the_proxy_cuts(nginx: Nginx, silent: Server) -> None:
-    """The control: a silent stream is ended by the proxy after its two seconds, without a goodbye of ours."""
+    """The control: the proxy ends a silent stream after its two seconds, without a goodbye."""
     async with Api(silent) as api:
         uid = await api.user()
         async with through(nginx, "silent", uid, "ndjson") as consumer:

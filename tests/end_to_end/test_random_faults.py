@@ -1,4 +1,4 @@
-"""Whatever breaks: everything that was acknowledged reaches everyone who asked for it, once and in order."""
+"""Under any faults, everything that was acknowledged reaches every client that wants it, once and in order."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.timeout(600)
 async def test_whatever_breaks_everyone_gets_what_was_acknowledged(tmp_path: Path, seed: int, *, full: bool) -> None:
-    """The oracle has no complaint, and every fault that was planned has fired."""
+    """The oracle finds no fault, and every planned fault has happened."""
     async with world(tmp_path, seed) as (made, faults):
         add_clients(made)
         await made.begun()
@@ -44,7 +44,10 @@ async def test_whatever_breaks_everyone_gets_what_was_acknowledged(tmp_path: Pat
 @pytest.mark.nightly
 @pytest.mark.parametrize("canary", [True, False])
 async def test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so(tmp_path: Path, *, canary: bool) -> None:
-    """The same silence, with and without: heartbeats go on, another server proves that there was something to hear."""
+    """The same silent link with and without the canary.
+
+    Heartbeats go on, and another server proves that there were events.
+    """
     flags = ("--job-workers", "0", *(() if canary else ("--canary-seconds", "3600")))
     async with world(tmp_path, SEED, *flags) as (made, faults):
         silent, well = (Site([front.server]) for front in faults.fronts)
@@ -71,7 +74,7 @@ async def test_without_the_canary_a_silent_link_starves_and_the_oracle_says_so(t
 
 
 def _all_was_there(made: World) -> None:
-    """The run was not trivial: there were many writes, retries and returns."""
+    """Check that the run was not trivial: it had many writes, retries and returns."""
     assert made.ledger.count("written") > 100
     assert made.ledger.count("given up") > 0
     assert made.site.answers[0] > 0

@@ -1,4 +1,4 @@
-"""The oracle of the random faults can complain: what is right passes, and each way of being wrong is found."""
+"""The oracle of the random faults: right records pass, and it finds each kind of fault."""
 
 import copy
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def cursor(n: int) -> str:
 
 
 def written(ledger: Ledger, n: int, uid: str, kind: str, subject: str, text: str = "") -> Logged:
-    """Add an acknowledged write to the ledger and return its entry of the log."""
+    """Add an acknowledged write to the ledger. Return its entry of the log."""
     entities: Message = {"mentions": [], "hashtags": [], "cashtags": [], "urls": []}
     status: Message = {
         "id": subject, "uid": uid, "message": text, "entities": entities, "in_reply_to": None, "origin": None,
@@ -56,7 +56,10 @@ def heard(log: Log, *numbers: int) -> Record:
 
 
 def test_what_is_right_passes() -> None:
-    """Everything, in order; by a filter, only that; a late reader does without what was gone by then."""
+    """A client has all entries in order, or those that its filter wants.
+
+    A late reader lacks entries that were deleted by then.
+    """
     ledger, log = play()
     history = History(log, ledger)
     assert ledger.complaints(log.entries) == []
@@ -88,7 +91,7 @@ WRONG: dict[str, tuple[Callable[[Told_], object], str]] = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_a_client_was_told_wrongly_is_found(wrong: str) -> None:
-    """One thing is changed in a record without fault."""
+    """One change makes a faultless record faulty."""
     ledger, log = play()
     record = heard(log, *range(1, 9))
     change, complaint = WRONG[wrong]
@@ -97,7 +100,7 @@ def test_what_a_client_was_told_wrongly_is_found(wrong: str) -> None:
 
 
 def test_what_was_not_asked_for_is_found() -> None:
-    """A filter that lets through too much."""
+    """The client received an event that its filter does not want."""
     ledger, log = play()
     some = [told(log.entries[n - 1]) for n in (1, 2, 4, 6, 7)]
     (said,) = History(log, ledger).complaints(Record("track", {"track": "red"}, "c", (), START, some))
@@ -106,7 +109,7 @@ def test_what_was_not_asked_for_is_found() -> None:
 
 
 def test_what_redis_has_lost_and_told_is_no_complaint_and_all_else_is() -> None:
-    """Two were told that are not on the log; then a gap, and the log goes on below them with the same numbers."""
+    """The client received two entries that are not on the log, then a gap. The log continues with the same numbers."""
     ledger, log = play()
     lost = [Told({"kind": "post", "cursor": f"16-{n}.{n}", "status": {"id": f"9{n}"}}, 6.5) for n in (7, 8)]
     gap = Told({"kind": "gap", "cursor": cursor(6), "reason": "rolled_back"}, 6.7)
@@ -123,7 +126,10 @@ def test_what_redis_has_lost_and_told_is_no_complaint_and_all_else_is() -> None:
 
 
 def test_a_loss_that_a_server_does_not_know_of_yet_is_told_as_a_place_that_is_none() -> None:
-    """It heard nothing of what was lost; of a place that the log has that would be a lie."""
+    """The server never received the lost entries, so it reports an unknown position.
+
+    For a position on the log this is a fault.
+    """
     ledger, log = play()
     lost = Told({"kind": "post", "cursor": "16-7.7", "status": {"id": "97"}}, 6.5)
     said = {"kind": "gap", "cursor": cursor(6), "reason": "unknown_position", "from": "16-7.7", "to": cursor(6)}
@@ -137,7 +143,7 @@ def test_a_loss_that_a_server_does_not_know_of_yet_is_told_as_a_place_that_is_no
 
 
 def test_a_loss_that_was_never_heard_takes_nothing_back() -> None:
-    """It is told where the log says it, once or behind the other gap; a ghost is one ghost."""
+    """Its gap comes at the log's record, once or after the other gap. One lost entry is counted once."""
     ledger, log = play()
     lost = Told({"kind": "post", "cursor": "19-9.9", "status": {"id": "99"}}, 6.5)
     back = Told({"kind": "gap", "cursor": cursor(6), "reason": "rolled_back"}, 6.7)
@@ -165,7 +171,7 @@ LIES: dict[str, tuple[Callable[[Ledger, list[Logged]], object], str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_log_that_is_not_what_was_acknowledged_is_found(lie: str) -> None:
-    """One thing is changed in the log, or in the ledger."""
+    """One change in the log or in the ledger makes them disagree."""
     ledger, log = play()
     change, complaint = LIES[lie]
     change(ledger, log.entries)

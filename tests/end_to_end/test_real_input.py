@@ -1,4 +1,4 @@
-"""Real tweets through the whole house: every kind of client receives exactly what the reference says."""
+"""Real tweets through the whole server: every kind of client receives exactly what the reference computes."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
@@ -24,7 +24,7 @@ SOUTH_SEA = "176,-20,-170,-10"
 
 
 class Audience(NamedTuple):
-    """A listener: parameters, viewer, and the users that the viewer follows at the beginning."""
+    """A listener: its parameters, its viewer, and the users whom the viewer follows at the beginning."""
 
     params: Mapping[str, str]
     uid: str
@@ -61,14 +61,14 @@ def audiences(texts: list[Draft], people: Mapping[str, str], viewer: str, follow
 
 
 def common(texts: Iterable[Draft], start: str) -> str:
-    """Return the most frequent word that begins with ``start`` and has no other mark."""
+    """Return the most frequent word that begins with ``start`` and has no punctuation."""
     words = (w for d in texts for w in d.body["message"].split() if w.startswith(start))
     plain = Counter(w for w in words if w.removeprefix(start).replace("/", "").replace(".", "").isalnum())
     return str(plain.most_common(1)[0][0])
 
 
 class Day:
-    """One run on a server: listeners connect, the texts are posted, some are deleted."""
+    """One run on a server: listeners connect, an author posts the texts, and some are deleted."""
 
     def __init__(self, api: Api, stack: AsyncExitStack, texts: list[Draft]) -> None:
         self.api = api
@@ -80,7 +80,7 @@ class Day:
         self.followed: tuple[str, ...] = ()
 
     async def set_up(self) -> Publisher:
-        """Create the accounts, one per login whatever its case, and a viewer who follows some of them."""
+        """Create one account per login (ignoring case), and a viewer who follows some of them."""
         logins = {login.lower(): login for login in [*(d.author for d in self.texts), *AIRLINES]}
         made = await self.api.users(logins.values())
         ids = {login.lower(): uid for login, uid in made.items()}
@@ -92,7 +92,10 @@ class Day:
         return Publisher(self.api, self.people)
 
     async def write(self, publisher: Publisher, recording: Path | None = None) -> str:
-        """Post all texts, by `replay` if there is a ``recording``, and change the graph between. Returns the head."""
+        """Post all texts, with `replay` if there is a ``recording``, and change the follows in between.
+
+        Return the head.
+        """
         await (publisher.publish(self.texts) if recording is None else publisher.replay(self.texts, recording))
         await publisher.follow(self.viewer, self.people["united"])
         await publisher.answer(max(100, len(self.texts) // 8), seed=1)
@@ -107,7 +110,7 @@ class Day:
 
 @pytest.fixture
 async def day(request: pytest.FixtureRequest, own_folder: Path, full: bool) -> AsyncIterator[Day]:  # noqa: FBT001 - a fixture's value
-    """A run with a slice of the texts (all with ``--full``) on a server of its own, whose flags are the parameter."""
+    """A run with a part of the texts (all with ``--full``) on its own server, whose flags are the parameter."""
     flags: tuple[str, ...] = getattr(request, "param", ())
     with Server(own_folder, "--heartbeat-seconds", "0.2", *flags) as server:
         async with Api(server) as api, AsyncExitStack() as stack:
@@ -125,7 +128,10 @@ def compare(
     what: object,
     gone: Collection[str] = (),
 ) -> None:
-    """Check events, order and content: each post as its author was answered. ``gone`` were deleted before."""
+    """Compare events, order and content with the server's answers to the authors.
+
+    ``gone`` were deleted before the replay.
+    """
     told = [named(e) for e in events]
     missing, extra = Counter(expected) - Counter(told), Counter(told) - Counter(expected)
     shown = [(kind, statuses[name]) for kind, name in [*missing, *extra][:3] if name in statuses]
@@ -141,13 +147,13 @@ def compare(
 
 
 def without(gone: Collection[str], status: Status) -> Status:
-    """Return the status as it is shown when the status that it reposts is deleted."""
+    """Return the status as clients see it when the status that it reposts is deleted."""
     return {**status, "original": None} if status.get("original") and status["origin"] in gone else status
 
 
 @pytest.mark.timeout(600)
 async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order(day: Day, tmp_path: Path) -> None:
-    """Twenty consumers of every kind, half SSE and half NDJSON, receive what the reference says, deletes included."""
+    """Twenty clients of all kinds, half SSE and half NDJSON, receive what the reference computes, including deletes."""
     publisher = await day.set_up()
     listeners = audiences(day.texts, day.people, day.viewer, day.followed)
     streams = [
@@ -174,7 +180,7 @@ async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order
 @both_ways
 @pytest.mark.timeout(600)
 async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Day) -> None:
-    """Clients that come and go all day, by Last-Event-ID or since, and long pollers, receive it all once, in order."""
+    """Clients that leave and return by Last-Event-ID or since, and long polls, receive all events once and in order."""
     publisher = await day.set_up()
     listeners = [a for a in audiences(day.texts, day.people, day.viewer, day.followed) if not a.following]
     visitors: list[Visitor] = [
@@ -199,7 +205,7 @@ async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Da
 @both_ways
 @pytest.mark.timeout(600)
 async def test_on_replay_a_post_deleted_by_then_is_left_out_and_its_delete_is_sent(day: Day) -> None:
-    """Who comes when all is over, with a cursor from before, is told what is left and all the deletes."""
+    """A client that comes at the end with an early cursor receives the remaining posts and all deletes."""
     publisher = await day.set_up()
     start = await day.api.head()
     await day.write(publisher)

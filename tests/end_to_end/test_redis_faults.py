@@ -1,4 +1,4 @@
-"""Redis restarts, stands still, is slow, or throws its listeners out: nothing that was acknowledged is missing."""
+"""Redis restarts, freezes, is slow, or disconnects its subscribers: no acknowledged write is missing."""
 
 import asyncio
 import signal
@@ -33,7 +33,7 @@ async def authors(broken: Site) -> tuple[Author, Author]:
 
 
 async def all_arrived(broken: Site, streams: list[Consumer], *writing: Author) -> None:
-    """Each stream received each acknowledged post once and in order. None ended or has a gap."""
+    """Check that each stream received each acknowledged post once and in order, without an end or a gap."""
     head = broken.head()
     await all_until(streams, lambda stream: any(m["cursor"] == head for m in stream.messages))
     for stream in streams:
@@ -43,7 +43,7 @@ async def all_arrived(broken: Site, streams: list[Consumer], *writing: Author) -
 
 @EVERYWHERE
 async def test_a_restart_of_redis_costs_nothing_that_was_acknowledged(broken: Site) -> None:
-    """Killed by -9 while people post: the streams stay open, say that they are behind, and go on by themselves."""
+    """Redis gets kill -9 while users post. The streams stay open, report their lag, and continue by themselves."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
     async with one, other:
@@ -73,7 +73,7 @@ QUIET_BEATS = 20
 
 @ONE_WORKER
 async def test_an_outage_is_waited_out_without_a_busy_loop(broken: Site) -> None:
-    """Redis is dialled now and then, and the processor has nothing to do; a loop would do both thousands of times."""
+    """The server makes few connection attempts and uses almost no CPU. A busy loop would use a thousand times more."""
     streams = await broken.streams(await broken.apis[0].user())
     broken.redis.kill()
     await feel(streams, behind=True)
@@ -116,7 +116,7 @@ async def back(redis: RedisProcess, how: str) -> None:
 
 
 def told_to_return(answer: Answer) -> str:
-    """Return the code of a 503, which must say in body and header when to retry."""
+    """Check that a 503 says in body and header when to retry. Return its code."""
     status, code, _ = answer.error
     assert status == 503
     assert answer.json["error"]["retry_after"] > 0
@@ -126,7 +126,7 @@ def told_to_return(answer: Answer) -> str:
 
 @pytest.mark.parametrize("how", ["killed", "paused"])
 async def test_writes_fail_fast_and_are_never_queued(tmp_path: Path, how: str) -> None:
-    """503 within a second, with a time to return, to writes and reads; what was not written does not appear later."""
+    """Writes and reads get 503 with `retry_after` within a second. A refused write does not appear later."""
     async with site(tmp_path, "one worker", direct=True) as broken:
         (api,) = broken.apis
         uid = await api.user()
@@ -153,7 +153,7 @@ async def test_writes_fail_fast_and_are_never_queued(tmp_path: Path, how: str) -
 
 @ONE_WORKER
 async def test_a_write_whose_outcome_is_unknown_is_made_once_by_its_key(broken: Site) -> None:
-    """Redis takes writes and does not answer: 503 `outcome_unknown`, and the same again says what became of it."""
+    """Redis takes the write but does not answer: 503 `outcome_unknown`. A repeated request gets the true outcome."""
     api = broken.apis[-1]
     uid = await api.user()
     streams = await broken.streams(uid)
@@ -172,7 +172,7 @@ async def test_a_write_whose_outcome_is_unknown_is_made_once_by_its_key(broken: 
 
 
 async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> None:
-    """Each stream received exactly these statuses once, by the order of their ids, and is still open."""
+    """Check that each stream received exactly these statuses once, in the order of their ids, and is still open."""
     wanted = sorted((status["id"] for status in statuses), key=int)
     await all_until(streams, lambda stream: ("post", wanted[-1]) in stream.received)
     for stream in streams:
@@ -184,7 +184,7 @@ async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> No
     "layout", ["one worker", pytest.param("two workers", marks=pytest.mark.nightly), "two servers"]
 )
 async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
-    """CLIENT KILL of everyone who has subscribed, again and again while people post."""
+    """CLIENT KILL disconnects all subscribers again and again while users post."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
     async with one, other:
@@ -199,7 +199,7 @@ async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
 @ONE_WORKER
 @pytest.mark.parametrize("how", ["paused", "stopped"])
 async def test_a_redis_that_stands_still_for_a_while_costs_nothing(broken: Site, how: str) -> None:
-    """CLIENT PAUSE or SIGSTOP for longer than a server waits: told as an outage, and gone with it."""
+    """CLIENT PAUSE or SIGSTOP lasts longer than the server's timeout. The server reports an outage and then its end."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
     async with one, other:
@@ -224,7 +224,7 @@ async def test_a_redis_that_stands_still_for_a_while_costs_nothing(broken: Site,
 
 @ONE_WORKER
 async def test_a_slow_redis_slows_and_loses_nothing(broken: Site) -> None:
-    """Each answer takes 0.2 s longer: posts wait for it, and what comes late comes once and in order."""
+    """Each answer takes 0.2 s longer. Posts wait for it, and late events arrive once and in order."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
     broken.proxy.delay(0.2)
@@ -242,7 +242,7 @@ OVERFLOWN = "overcoming of output buffer limits"
 
 
 async def test_a_listener_whose_buffer_overflows_misses_nothing(tmp_path: Path) -> None:
-    """A server stands still in a burst, so Redis cuts its link; running again it reads from the log what it missed."""
+    """A frozen server does not read a burst, so Redis cuts its link. When the server runs again, it reads the log."""
     async with site(tmp_path, "two servers", direct=True) as broken:
         frozen, busy = broken.servers[0].process, broken.apis[1]
         assert frozen is not None

@@ -1,4 +1,4 @@
-"""A server that reads its settings anew while streams are open: who is there stays there, and has the new ones."""
+"""A server reloads its settings while streams are open: the streams stay open and use the new settings."""
 
 import asyncio
 import os
@@ -84,7 +84,7 @@ def _beaten(count: int, stream: Consumer) -> bool:
 
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.nightly), "2"])
 async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, workers: str) -> None:
-    """Heartbeats come as the new file says, on streams that were opened under the old one; events go on."""
+    """Streams that opened under the old file get heartbeats at the new interval, and events continue."""
     async with site(own_folder, SELDOM, "--workers", workers) as here, AsyncExitStack() as stack:
         assert len(await here.pids()) == int(workers)
         streams = await here.streams(stack, 16)
@@ -105,7 +105,7 @@ async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, wo
 
 
 async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> None:
-    """By the command and in the log; what flags and environment say is not the file's to change."""
+    """The command and the log name these settings. The file cannot change what flags and environment set."""
     async with site(own_folder, SELDOM) as here:
         outcome = await here.reload(
             f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\nfanout_batch_size = 3\ntimeline_max = 9\n'
@@ -123,7 +123,10 @@ async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> No
 
 
 async def test_a_wrong_file_changes_nothing_also_for_workers_to_come(own_folder: Path) -> None:
-    """It is told once, with the setting's name; a worker that is started then has what the others have."""
+    """The server reports the error once, with the setting's name.
+
+    A worker that starts later has the same settings as others.
+    """
     async with site(own_folder, SELDOM, "--workers", "2") as here, AsyncExitStack() as stack:
         streams = await here.streams(stack, 8)
         assert (await here.reload(OFTEN)).code == 0
@@ -150,7 +153,7 @@ async def test_a_wrong_file_changes_nothing_also_for_workers_to_come(own_folder:
 
 
 async def test_the_log_is_bound_anew_at_once(own_folder: Path) -> None:
-    """A bound that a reload brings holds for the log that is there, without a restart."""
+    """A reloaded limit of the log applies to the existing log without a restart."""
     async with site(own_folder, SELDOM + "canary_seconds = 0.2\n") as here:
         for number in range(150):
             await here.api.post(here.api.admin, f"hello {number}")
@@ -164,7 +167,7 @@ async def test_the_log_is_bound_anew_at_once(own_folder: Path) -> None:
 
 
 async def test_sighup_by_its_process_id(own_folder: Path) -> None:
-    """Where there is no data folder the process is named; what is no server is not signalled, it would end."""
+    """Without a data folder, the command gets the process id. It does not signal a process that is not a server."""
     async with site(own_folder, SELDOM) as here, AsyncExitStack() as stack:
         (stream,) = await here.streams(stack, 1)
         here.file.write_text(OFTEN)
@@ -181,7 +184,7 @@ async def test_sighup_by_its_process_id(own_folder: Path) -> None:
 
 @pytest.mark.parametrize("born", ["", "1"])
 def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -> None:
-    """The number of a process is given again: whoever has it now began at another time."""
+    """The system may reuse a process id. The start time shows that the process is another one."""
     bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
         run_file.write(str(tmp_path), run_file.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
@@ -204,13 +207,13 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
     ],
 )
 def test_nobody_to_reload_is_a_sentence(arguments: tuple[str, ...], code: int, sentence: str) -> None:
-    """And a code, as for all commands."""
+    """The command prints one sentence and ends with an exit code."""
     outcome = run("reload", *arguments)
     assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
 
 
 async def test_a_closed_terminal_still_ends_a_server(tmp_path: Path) -> None:
-    """The same signal comes when the terminal is closed: there is nothing to reload for then, but a goodbye to say."""
+    """A closed terminal sends SIGHUP too. The server then stops with goodbyes instead of reloading."""
     master, slave = pty.openpty()
     code = (
         "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "

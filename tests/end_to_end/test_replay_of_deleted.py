@@ -1,4 +1,4 @@
-"""A replay shows nothing that was taken back meanwhile, by whomever; the end of a comment finds who was shown it."""
+"""A replay shows nothing that was deleted since, and an `uncomment` reaches the clients that received the comment."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def _wires(consumers: list[Consumer]) -> list[str]:
 
 
 async def test_what_hung_on_a_deleted_status_is_replayed_nowhere(api: Api) -> None:
-    """Likes, comments and notifications show its text no more, be it deleted by its author or by an administrator."""
+    """Replayed likes, comments and notifications do not show a status that its author or an administrator deleted."""
     for removed in (False, True):
         author, other = people = tuple(await create_people(api, 2))
         start, term = await api.head(), word()
@@ -56,7 +56,7 @@ async def test_what_hung_on_a_deleted_status_is_replayed_nowhere(api: Api) -> No
 
 
 async def test_a_comment_that_was_taken_back_is_replayed_nowhere(api: Api) -> None:
-    """Neither by itself nor in the notification of it; the other comment and the status are there."""
+    """Neither the comment nor its notification is replayed. The other comment and the status are."""
     author, other = people = tuple(await create_people(api, 2))
     start, term = await api.head(), word()
     status, said = await _deeds(author, other, term)
@@ -75,7 +75,10 @@ async def test_a_comment_that_was_taken_back_is_replayed_nowhere(api: Api) -> No
 
 
 async def test_the_end_of_a_comment_reaches_whom_the_comment_reached(api: Api) -> None:
-    """Who found it by a word hears that it is gone, also when the commenter is protected since; others do not."""
+    """A stream that found the comment by a word gets its `uncomment`, also if the author is protected since.
+
+    Others do not.
+    """
     author, other, stranger = await create_people(api, 3)
     term = word()
     status = await author.post("words")
@@ -94,7 +97,7 @@ async def test_the_end_of_a_comment_reaches_whom_the_comment_reached(api: Api) -
 
 
 async def test_what_the_suspended_wrote_is_not_replayed_until_they_are_back(api: Api) -> None:
-    """Older posts and comments, on one's own stream and on those that are the same for all."""
+    """This holds for older posts and comments, on personal and on impersonal streams."""
     author, other = people = tuple(await create_people(api, 2))
     await other.follow(author)
     start, term = await api.head(), word()

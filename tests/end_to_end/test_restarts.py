@@ -1,4 +1,4 @@
-"""The end of a server, polite or not, and what its clients find when it is back."""
+"""The end of a server, with and without a goodbye, and what its clients find when it is back."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ OFTEN = ("--heartbeat-seconds", "0.2")
 
 
 async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_folder: Path) -> None:
-    """Every stream gets `goodbye` with a time to return, polls are answered, and the process is gone."""
+    """Every stream gets `goodbye` with a time to return, polls are answered, and the process has ended."""
     with Server(own_folder, *OFTEN) as server:
         async with Api(server) as api:
             streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
@@ -40,7 +40,10 @@ async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_fold
 
 @pytest.mark.extended
 async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folder: Path) -> None:
-    """They are one: it says goodbye and ends with code 1, for whoever starts servers anew; then all is there."""
+    """If its Redis dies, the server sends goodbyes and ends with code 1, so that a service manager restarts it.
+
+    No data is lost.
+    """
     server = Server(own_folder, *OFTEN).start()
     async with Api(server) as api, await api.stream({"firehose": "true"}) as stream:
         post = await api.post(api.admin, "acknowledged")
@@ -60,7 +63,7 @@ async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folde
 @pytest.mark.extended
 @pytest.mark.parametrize("rounds", [3])
 async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: int) -> None:
-    """All that was acknowledged before the kill comes after the old cursor, once, in order, and then new events."""
+    """The old cursor gives all posts that were acknowledged before the kill, once and in order, and then new events."""
     cursors: dict[str, str] = {}
     posted: list[str] = []
     uid = ""
@@ -90,7 +93,7 @@ async def caught_up(api: Api, uid: str, cursors: dict[str, str], posted: list[st
 
 
 async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(own_folder: Path) -> None:
-    """Posts go on while the server is killed; every acknowledged one is seen, before the kill or after the return."""
+    """Users post while the server is killed. Each acknowledged post arrives before the kill or after the return."""
     server = Server(own_folder, *OFTEN)
     acknowledged: list[str] = []
     with server:
@@ -123,9 +126,9 @@ async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(
 
 @pytest.mark.extended
 async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_folder: Path) -> None:
-    """Two servers on one Redis: the one with the streams is killed while posts go on at both.
+    """Two servers use one Redis. The one with the streams is killed while users post at both.
 
-    Cursors are good at the other one, and at the one that is started again: all that was acknowledged comes, once.
+    The cursors work on the other server and on the restarted one. All acknowledged posts arrive once.
     """
     with private_redis() as redis:
         flags = (*OFTEN, "--redis", redis.url)
@@ -172,7 +175,7 @@ async def rest(api: Api, uid: str, stream: Consumer, head: str) -> list[tuple[st
 
 
 async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
-    """With two workers, events written by either reach the streams of both, and cursors go from one to the other."""
+    """Events that either of two workers writes reach the streams of both, and cursors of one work on the other."""
     with Server(own_folder, *OFTEN, "--workers", "2") as server:
         async with Api(server) as api:
             uid = await api.user()
@@ -197,7 +200,7 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
 
 @pytest.mark.extended
 async def test_a_second_server_on_the_same_folder_is_refused(own_folder: Path) -> None:
-    """It says so in a sentence, ends with a code, and the first is not disturbed."""
+    """It prints a sentence and ends with an exit code. The first server is not disturbed."""
     with Server(own_folder, *OFTEN) as server:
         second = Server(own_folder / "second", *OFTEN)
         (own_folder / "second" / "data").symlink_to(server.data)

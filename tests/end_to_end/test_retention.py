@@ -1,4 +1,4 @@
-"""A log that forgets: what that means for streams that are open, for cursors, and for who reads while it is trimmed."""
+"""The trimmed log: its effect on open streams, on cursors, and on clients that read it during a trim."""
 
 import asyncio
 import json
@@ -53,9 +53,11 @@ async def site(folder: Path, *flags: str) -> AsyncIterator[Site]:
 
 
 async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -> None:
-    """Its streams live on, the cursor of hello holds, and an old one is told what it missed, by the number.
+    """Its streams stay open and the cursor of `hello` is valid.
 
-    The newest entry stays on the log, so that all who are at its head stand on something.
+    An old cursor gets a gap with the number of missing entries.
+
+    The newest entry stays on the log, so that a client at the head has a position on the log.
     """
     async with site(own_folder, "--log-max-seconds", "1") as here:
         async with await here.api.stream(EVERYTHING) as early:
@@ -89,7 +91,7 @@ async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -
 
 
 async def test_cursors_hold_over_a_restart_on_a_log_that_aged_out(own_folder: Path) -> None:
-    """A killed server finds one old entry, and goes on behind it; numbers and cursors do too."""
+    """A restarted server finds one old entry and continues after it. Numbers and cursors continue too."""
     aging = ("--log-max-seconds", "0.001")
     async with site(own_folder, *aging) as here:
         uid = here.uid
@@ -107,7 +109,7 @@ async def test_cursors_hold_over_a_restart_on_a_log_that_aged_out(own_folder: Pa
 
 @pytest.mark.parametrize("since", ["-7d", "cursor"])
 async def test_what_lies_before_the_log_is_told_as_a_gap(own_folder: Path, since: str) -> None:
-    """A time and a cursor from before the first entry: from where, up to where, and of a cursor how many."""
+    """For a time or cursor before the first entry, the gap has `from` and `to`, for a cursor also a count."""
     async with site(own_folder) as here:
         start = await here.api.head()
         await here.post(30)
@@ -124,7 +126,7 @@ async def test_what_lies_before_the_log_is_told_as_a_gap(own_folder: Path, since
 
 
 async def test_a_log_that_is_trimmed_under_its_reader_is_told_by_the_number(own_folder: Path) -> None:
-    """Who catches up slowly gets each entry, or is told of it in a gap with the right count; then it goes on, live."""
+    """A client that catches up slowly gets each entry, or a gap with the right number. Then it goes live."""
     async with site(own_folder, "--message-max-chars", "20000") as here:
         start = await here.api.head()
         await asyncio.gather(*(here.post(300, "x" * 4000) for _ in range(4)))
@@ -157,7 +159,7 @@ def _accounted(rows: list[Row]) -> list[int]:
 
 
 async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
-    """It grows beyond the bound for some seconds at most; how much there is can be read from the figures."""
+    """The log exceeds its limit for a few seconds at most. Its size is in the metrics."""
     bound = 200_000
     flags = ("--log-max-bytes", str(bound), "--message-max-chars", "20000", "--body-max-bytes", "200000")
     async with site(own_folder, *flags, "--workers", "2", "--job-workers", "0") as here:
@@ -174,7 +176,7 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
 
 
 async def test_a_worker_without_a_server_trims_the_log(own_folder: Path, tmp_path: Path) -> None:
-    """`stream-server worker` looks after the log as servers do, by its own settings."""
+    """`stream-server worker` trims the log as servers do, by its own settings."""
     async with site(own_folder) as here:
         await here.post(200)
         command = (*COMMAND, "worker", "--data-dir", here.server.data, "--log-max-seconds", "0.001")

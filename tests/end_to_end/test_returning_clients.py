@@ -1,7 +1,7 @@
-"""Where replay meets live: clients leave and return at random places of a log that never stands still.
+"""From replay to live: clients leave and return at random positions of a log that grows all the time.
 
-Each visit is judged by itself against the log: what was heard is exactly what stands behind the place where it began,
-in that order, up to the last cursor that was told.
+Each visit is compared with the log: it must have received exactly the entries from its starting point up to its last
+cursor, in order.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def _lines(rows: Sequence[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Line]:
 
 
 def due(visit: Visit, log: Sequence[Line]) -> list[str]:
-    """Return what the visit must receive by the log: exclusive after a cursor, inclusive from a time."""
+    """Return the entries that the visit must receive: those after a cursor, or those from a time on."""
     if visit.since.endswith("Z"):
         ms = round(datetime.fromisoformat(visit.since).timestamp() * 1000)
         behind = [line for line in log if line.ms >= ms]
@@ -138,7 +138,7 @@ class ReturningClient:
     "layout", [pytest.param("one worker", marks=pytest.mark.nightly), "two workers", "two servers"]
 )
 async def test_no_visit_misses_doubles_or_reorders_anything(tmp_path: Path, layout: str) -> None:
-    """Visits to any worker or server, by cursors of one's past and by times, while six authors never pause."""
+    """Clients visit any server from their earlier cursors and from times, while six authors post without a pause."""
     async with AsyncExitStack() as stack:
         made = await stack.enter_async_context(site(tmp_path, layout, "--ring-bytes", str(RING_BYTES), direct=True))
         uids = [await made.apis[0].user() for _ in range(AUTHORS)]
@@ -198,7 +198,10 @@ def address(api: Api) -> tuple[str, int]:
 
 @pytest.mark.parametrize("framing", ["sse", "ndjson"])
 async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut(tmp_path: Path, framing: str) -> None:
-    """Cut at whatever byte, twenty times: what was acknowledged is yielded, once, in order, without a gap."""
+    """The link is cut twenty times at any byte.
+
+    The client yields each acknowledged post once and in order, without gaps.
+    """
     async with AsyncExitStack() as stack:
         made = await stack.enter_async_context(site(tmp_path, "one worker", "--retry-ms", "20", direct=True))
         (api,) = made.apis
@@ -221,7 +224,10 @@ async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut
 
 
 async def test_the_client_library_passes_on_what_the_server_could_not_deliver(tmp_path: Path) -> None:
-    """Away while its place is trimmed, it yields the gap with its count, and what is left, once."""
+    """The client's position is trimmed while it is away.
+
+    It yields the gap with its count, and the remaining posts once.
+    """
     async with site(tmp_path, "one worker", "--ring-bytes", "0", "--retry-ms", "20", direct=True) as made:
         (api,) = made.apis
         uid = await api.user()
@@ -246,7 +252,7 @@ async def test_the_client_library_passes_on_what_the_server_could_not_deliver(tm
 
 
 def test_a_wrong_visit_is_found() -> None:
-    """A visit that lacks one, has one twice, or two in the wrong order is not what was due."""
+    """The comparison finds a visit that lacks an entry, has one twice, or has two in the wrong order."""
     log = [Line(n, 1_795_000_000_000 + n, "7", str(n)) for n in range(1, 10)]
     whole = Visit(frozenset({"7"}), f"{log[2].ms}-0.3", 0, ["4", "5", "6"], 6)
     assert due(whole, log) == whole.received

@@ -1,4 +1,4 @@
-"""What a rule would have brought of the last minutes, as far as the asker may see it."""
+"""Previews of rules: the recent events that a rule would have delivered and that the caller may see."""
 
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ async def asked(api: Api, uid: str, rule: str, minutes: int = 5) -> Answer:
 
 
 async def preview(api: Api, uid: str, rule: str, minutes: int = 5) -> Any:
-    """Return a complete preview. It is repeated on a busy machine, where its second may not suffice."""
+    """Return a complete preview. On a busy machine, where its second may not suffice, repeat the request."""
 
     async def complete() -> Any:
         answer = await asked(api, uid, rule, minutes)
@@ -31,7 +31,7 @@ def examples(told: Any) -> list[str]:
 
 
 async def test_what_matched_is_counted_and_shown(api: Api) -> None:
-    """All of it is counted; the ten latest are shown, the latest first, each with what of the rule matched."""
+    """All matches are counted. The ten latest are shown, latest first, each with the parts of the rule that matched."""
     author, asker = await create_people(api, 2)
     term = word()
     before = (await preview(api, asker.uid, term))["scanned"]
@@ -53,7 +53,7 @@ async def test_what_matched_is_counted_and_shown(api: Api) -> None:
 
 
 async def test_what_one_may_not_see_is_not_counted(api: Api) -> None:
-    """Nor what is gone by now; what others may see is theirs."""
+    """Deleted posts and posts for other users are not counted either."""
     author, friend, stranger = await create_people(api, 3)
     await friend.follow(author)
     term = word()
@@ -75,7 +75,7 @@ async def test_what_one_may_not_see_is_not_counted(api: Api) -> None:
     [("tea (", 5, "rule", 6), ("", 5, "rule", 1), ("tea", 0, "minutes", None), ("tea", 1441, "minutes", None)],
 )
 async def test_a_bad_preview(api: Api, rule: str, minutes: int, param: str, column: int | None) -> None:
-    """It names what is wrong, and where."""
+    """The error says what is wrong and where."""
     answer = await asked(api, api.admin, rule, minutes)
     assert answer.error == (400, "invalid_parameter", param)
     assert answer.json["error"].get("column") == column

@@ -1,4 +1,4 @@
-"""Streams by rules, over HTTP: written with the stream or saved, changed while it is open, and explained."""
+"""Streams by rules over HTTP: rules given in the request or saved, changed during the stream, and explained."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ async def save(api: Api, uid: str, *rules: str) -> list[str]:
 
 
 async def test_rules_are_written_with_the_stream(api: Api) -> None:
-    """Several, with and without a tag; a message names all that matched, as its last member."""
+    """A stream has several rules, with and without tags. The last member of each message names all matching rules."""
     uid = await api.user()
     rules = [f"hot:tea from:{uid}", f"from:{uid} -coffee", f'"green leaf" from:{uid}']
     async with await api.stream([("rule", rule) for rule in rules]) as consumer:
@@ -37,7 +37,7 @@ async def test_rules_are_written_with_the_stream(api: Api) -> None:
 
 
 async def test_saved_rules_change_an_open_stream_at_their_place(api: Api) -> None:
-    """Two streams of one user, one late by a cursor, hear the same; another user's streams do not notice."""
+    """Two streams of one user, one of them catching up, receive the same. The streams of another user do not change."""
     uid, other = await api.user(), await api.user()
     (tea,) = await save(api, uid, f"tea from:{uid}")
     async with (
@@ -62,7 +62,7 @@ async def test_saved_rules_change_an_open_stream_at_their_place(api: Api) -> Non
 
 
 async def test_a_poll_goes_by_rules_too(api: Api) -> None:
-    """With `matched`, and with the reasons where they are asked for."""
+    """Its events have `matched`, and with `explain=true` the reasons."""
     uid = await api.user()
     token, params = mint(uid), {"rule": f"tea from:{uid}", "explain": "true"}
     start = (await api.done("GET", "/v1/events", token=token, params={**params, "wait": "0"}))["cursor"]
@@ -76,7 +76,7 @@ async def test_a_poll_goes_by_rules_too(api: Api) -> None:
 
 
 async def test_a_bad_rule_is_refused_with_its_column(api: Api) -> None:
-    """Before the first byte of a stream, and naming the parameter."""
+    """The refusal comes before the first byte of the stream and names the parameter."""
     for rule, column in (("tea OR", 7), ("(tea", 5), ("has:media", 1), ("tea frm:5", 5)):
         answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params={"rule": rule})
         assert answer.error == (400, "invalid_parameter", "rule"), (rule, answer)
@@ -88,7 +88,7 @@ async def test_a_bad_rule_is_refused_with_its_column(api: Api) -> None:
 
 
 async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
-    """Many changes beside many posts: each stream ends with the rules that were saved last."""
+    """Rules change often while users post. Each stream ends with the rules that were saved last."""
     uid = await api.user()
 
     async def writes() -> None:
@@ -113,7 +113,7 @@ async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
 
 
 async def test_what_is_saved_while_a_stream_opens_is_not_missed(api: Api) -> None:
-    """Many long rules take a moment to read; what changes them meanwhile stands behind the stream's beginning."""
+    """Many long rules take a moment to load. A change in this moment has a position after the stream's beginning."""
     uid = await api.user()
     for batch in range(4):
         rules = [" OR ".join(f"w{batch}x{n}y{m}" for m in range(80)) for n in range(50)]
@@ -134,7 +134,7 @@ async def test_what_is_saved_while_a_stream_opens_is_not_missed(api: Api) -> Non
 
 
 async def test_from_takes_all_that_a_user_does(api: Api) -> None:
-    """By id and by login alike, where other kinds are asked for too."""
+    """It works by id and by login, also for other kinds of events."""
     author, uid = await api.user(), await api.user()
     token = mint(uid)
     login = (await api.done("GET", "/v1/users/me", token=token))["login"]

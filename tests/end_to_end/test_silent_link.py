@@ -1,4 +1,4 @@
-"""A link that is silent without an error: found by the canary, dialled anew, and nothing is missing."""
+"""A silent link: the canary notices it, the server reconnects, and no event is missing."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ def told(status_id: str, stream: Consumer) -> bool:
 
 @EVERYWHERE
 async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
-    """No error, no end: what was posted meanwhile arrives all the same, after a dial."""
+    """The link reports no error and no end. Events of that time still arrive, after a reconnect."""
     api, uid = broken.apis[0], await broken.apis[0].user()
     streams = await broken.streams(uid)
     for _ in range(3):
@@ -74,7 +74,7 @@ async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
 
 @ONE_WORKER
 async def test_a_silent_link_is_told_while_it_lasts(broken: Site) -> None:
-    """Nobody can dial either: `/readyz` is 503 and heartbeats tell the lag until that is over, then all is there."""
+    """While reconnects fail, `/readyz` answers 503 and heartbeats report the lag. Afterwards all events arrive."""
     authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
     streams = await broken.streams(*(author.uid for author in authors))
     async with authors[0], authors[1]:
@@ -97,7 +97,10 @@ async def test_a_silent_link_is_told_while_it_lasts(broken: Site) -> None:
 
 
 async def test_without_its_canary_a_silent_link_starves(tmp_path: Path) -> None:
-    """The control: the post is on the log and reaches the neighbour's stream, and here it comes when the link ends."""
+    """The control: the post is on the log and reaches the other server's stream.
+
+    Here it arrives only when the link ends.
+    """
     with private_redis() as redis:
         async with Proxy(redis.socket) as proxy:
             deaf = Server(tmp_path / "deaf", *FLAGS, "--redis", proxy.url, "--canary-seconds", "3600")

@@ -1,4 +1,4 @@
-"""Streams of people to one another: each hears of what it may see, live and by cursor, and of nothing else."""
+"""Streams of users to each other: each receives what its user may see, live and by cursor, and nothing else."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tests.end_to_end.server import Server
 
 
 async def test_the_posts_of_the_protected_reach_their_followers_only(api: Api) -> None:
-    """Live and by cursor, on every kind of stream; so do their deletes, to exactly those streams."""
+    """This holds live and by cursor, on every kind of stream. The deletes reach exactly the same streams."""
     author, people = await protected_author(api)
     start, term = await api.head(), word()
     live = await open_streams(people, author, term)
@@ -47,7 +47,7 @@ async def test_the_posts_of_the_protected_reach_their_followers_only(api: Api) -
 
 
 async def test_protection_begins_and_ends_at_once(api: Api) -> None:
-    """Strangers' streams and the firehose hear what was said in public, as long as its author is not protected."""
+    """Strangers' streams and the firehose receive public posts only while the author is not protected."""
     author, follower, stranger = await create_people(api, 3)
     await follower.follow(author)
     start, term = await api.head(), word()
@@ -72,7 +72,7 @@ async def test_protection_begins_and_ends_at_once(api: Api) -> None:
 
 
 async def test_what_is_passed_on_shows_no_more_than_its_original(api: Api) -> None:
-    """To whom the first author blocks: a quote comes without what it quotes, a repost without words not at all."""
+    """For users whom the original's author blocks, a quote lacks its original, and a repost without words is hidden."""
     ann, bob, cyd = await create_people(api, 3)
     await ann.follow(bob)
     await cyd.request("PUT", f"users/me/blocks/{ann.uid}")
@@ -92,7 +92,7 @@ async def test_what_is_passed_on_shows_no_more_than_its_original(api: Api) -> No
 
 @pytest.mark.extended
 async def test_a_restarted_server_knows_who_is_hidden(own_folder: Path) -> None:
-    """Killed and started again on the same data: the protected, the suspended and the blocked stay so for replays."""
+    """After a kill and a restart on the same data, replays still hide protected, suspended and blocked users."""
     with Server(own_folder, "--heartbeat-seconds", "0.2") as server:
         async with Api(server) as api:
             ann, shy, bad, foe, free = await create_people(api, 5)
@@ -116,7 +116,10 @@ async def test_a_restarted_server_knows_who_is_hidden(own_folder: Path) -> None:
 
 
 async def test_consent_given_and_taken_holds_at_once(api: Api) -> None:
-    """Who is let in hears from then on; who leaves hears no more, also by an old cursor."""
+    """An accepted follower receives posts from then on.
+
+    After an unfollow the user receives no more, also by an old cursor.
+    """
     author, people = await protected_author(api)
     asking, follower = people["asking"], people["follower"]
     term = word()
@@ -135,7 +138,7 @@ async def test_consent_given_and_taken_holds_at_once(api: Api) -> None:
 
 
 async def test_the_first_whom_one_follows_is_heard(api: Api) -> None:
-    """Also by a stream that began while nobody was followed; and no more after the unfollow."""
+    """This includes a stream that began while the user followed nobody. After the unfollow, no more posts arrive."""
     ann, bob = await create_people(api, 2)
     async with await ann.own_stream() as own, await ann.stream(follow="@me") as mine:
         await bob.post("before")
@@ -149,7 +152,7 @@ async def test_the_first_whom_one_follows_is_heard(api: Api) -> None:
 
 @pytest.mark.parametrize("kind", STREAM_KINDS)
 async def test_a_block_holds_at_once_both_ways(api: Api, kind: str) -> None:
-    """What either says after it does not reach the other, by no stream, live or by cursor; others hear both."""
+    """Later posts of either user do not reach the other by any stream, live or by cursor. Other users receive both."""
     ann, bob, cyd = await create_people(api, 3)
     term = word()
     pairs = ((ann, bob), (bob, ann))
@@ -185,7 +188,7 @@ async def test_a_block_holds_at_once_both_ways(api: Api, kind: str) -> None:
 
 
 async def test_a_mute_silences_until_it_ends(api: Api) -> None:
-    """Posts of the muted, and notifications of what they do, do not come; the muted hear as before, and of no mute."""
+    """The muting user gets neither posts nor notifications of the muted user. The muted user receives as before."""
     ann, bob = await create_people(api, 2)
     await ann.follow(bob)
     await bob.follow(ann)
@@ -206,7 +209,7 @@ async def test_a_mute_silences_until_it_ends(api: Api) -> None:
 
 
 async def test_a_suspension_ends_streams_and_hides_until_it_ends(api: Api) -> None:
-    """The user's streams end and none begins; nobody hears of the user, by a cursor neither; then all is back."""
+    """The user's streams end and no new one opens. Nobody receives the user's posts, also by cursor, until the end."""
     ann, bob = await create_people(api, 2)
     await ann.follow(bob)
     admin = mint(api.admin, "admin")
@@ -239,7 +242,7 @@ async def test_a_suspension_ends_streams_and_hides_until_it_ends(api: Api) -> No
 
 
 async def test_a_removal_by_an_administrator_is_a_delete_for_streams(api: Api) -> None:
-    """Those who could see the post hear that it is gone."""
+    """The users who could see the post receive its delete."""
     author, people = await protected_author(api)
     follower, stranger = people["follower"], people["stranger"]
     status = await author.post("bad words")
@@ -253,7 +256,7 @@ async def test_a_removal_by_an_administrator_is_a_delete_for_streams(api: Api) -
 
 
 async def test_notifications_come_live_as_they_are_on_the_page(api: Api) -> None:
-    """To the one whom they concern and nobody else, the same object; by cursor too."""
+    """The receiver's streams, and no others, get the same JSON as the page of notifications, also by cursor."""
     ann, bob, cyd = await create_people(api, 3)
     status = await ann.post("mine")
     await cyd.follow(ann)
@@ -278,7 +281,7 @@ async def test_notifications_come_live_as_they_are_on_the_page(api: Api) -> None
 
 
 async def test_what_is_said_to_some_reaches_them_only(api: Api) -> None:
-    """Messages, requests, blocks, lists and groups: each event by its kind, and who hears of it."""
+    """Messages, requests, blocks, lists and groups: each kind of event reaches only the users whom it concerns."""
     ann, bob, cyd = people = await create_people(api, 3)
     streams = [await person.own_stream() for person in people]
     track, firehose = await ann.stream(track="inside"), await api.stream({"firehose": "true"})
@@ -314,7 +317,7 @@ async def test_what_is_said_to_some_reaches_them_only(api: Api) -> None:
 
 
 async def test_requests_concern_two(api: Api) -> None:
-    """Who asks and who is asked hear of the request, of its end, and of the follow that comes of it."""
+    """The requesting and the requested user receive the request, its end, and the follow that may result."""
     ann, bob, _ = people = await create_people(api, 3)
     await ann.protect()
     streams = [await person.own_stream() for person in people]
@@ -331,9 +334,9 @@ async def test_requests_concern_two(api: Api) -> None:
 
 
 async def test_a_replay_tells_what_live_told(api: Api) -> None:
-    """A day in the life of three people: whoever comes late hears the same, but for what is gone by then.
+    """Three users do many things. A late client receives the same as a live one, except what was deleted by then.
 
-    A replay goes by whom one follows, and the groups that one is in, today; so neither changes here.
+    A replay uses the follows and groups of today, so neither changes in this test.
     """
     ann, bob, cyd = people = await create_people(api, 3)
     for one, other in ((ann, bob), (bob, ann), (cyd, bob)):
@@ -366,7 +369,7 @@ async def test_a_replay_tells_what_live_told(api: Api) -> None:
 
 
 async def test_one_can_ask_for_some_kinds(api: Api) -> None:
-    """`kinds` narrows one's own stream; kinds that there are not, and filters of the other stream, are refused."""
+    """`kinds` narrows the user's own stream. Unknown kinds, and filters of the other stream, are refused."""
     ann, bob = await create_people(api, 2)
     await ann.follow(bob)
     async with await ann.own_stream(kinds="message,follow") as some:
@@ -381,7 +384,7 @@ async def test_one_can_ask_for_some_kinds(api: Api) -> None:
 
 
 async def test_no_cursor_opens_a_door(api: Api) -> None:
-    """A newcomer hears nothing of what was said in private before, whatever is asked."""
+    """A new user receives no earlier private events, whatever the request."""
     ann, bob, newcomer = await create_people(api, 3)
     start, term = await api.head(), word()
     await bob.follow(ann)

@@ -1,4 +1,4 @@
-"""What a stream says of itself, how it begins and how it ends, by the real command."""
+"""The beginning, the control messages and the end of streams, with the real command."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
 
 @FRAMINGS
 async def test_hello_comes_first_and_says_where_the_head_is(api: Api, framing: str) -> None:
-    """The first message is `hello`; its cursor is the newest event, and what comes later comes behind it."""
+    """The first message is `hello`. Its cursor is the newest event, and later events come after it."""
     uid = await api.user()
     async with await api.stream({"firehose": "true"}) as everything:
         status = await api.post(uid, "before")
@@ -37,14 +37,14 @@ async def test_hello_comes_first_and_says_where_the_head_is(api: Api, framing: s
 
 
 async def test_sse_tells_the_time_to_retry(api: Api) -> None:
-    """`retry:` comes with `hello`."""
+    """`hello` comes with a `retry:` field."""
     async with await api.stream({"track": "a"}, framing="sse") as consumer:
         assert consumer.parser.retry_ms == 2000  # type: ignore[union-attr]  # the parser of SSE
 
 
 @FRAMINGS
 async def test_heartbeats_carry_the_cursor_of_what_was_scanned(api: Api, framing: str) -> None:
-    """An idle client's cursor moves on past events that it was not told, so it resumes exactly."""
+    """An idle client's cursor advances past events that did not match, so the client resumes exactly."""
     uid = await api.user()
     async with await api.stream({"track": "nobodysaysthis"}, framing=framing) as consumer:
         await consumer.until(lambda c: c.of("heartbeat"))
@@ -57,7 +57,7 @@ async def test_heartbeats_carry_the_cursor_of_what_was_scanned(api: Api, framing
 
 @FRAMINGS
 async def test_a_tokens_expiry_ends_its_stream_within_a_second(api: Api, framing: str) -> None:
-    """With `goodbye`, and not before; a long poll ends with it too."""
+    """The stream ends with `goodbye`, and not before the expiry. A long poll ends with it too."""
     uid = await api.user()
     expires = time.time() + 1.5
     token = mint(uid, exp=expires)
@@ -70,7 +70,7 @@ async def test_a_tokens_expiry_ends_its_stream_within_a_second(api: Api, framing
 
 
 async def test_revoking_a_token_ends_its_streams_and_no_others(api: Api) -> None:
-    """Logging out ends the streams of that token; another token of the same user goes on."""
+    """Logging out ends the streams of that token. The streams of another token of the same user continue."""
     uid = await api.user()
     token, other = mint(uid), mint(uid)
     async with (
@@ -91,7 +91,7 @@ async def test_revoking_a_token_ends_its_streams_and_no_others(api: Api) -> None
 
 
 async def test_a_plain_redis_listener_hears_posts_and_deletes(api: Api, server: Server) -> None:
-    """SUBSCRIBE to one channel a kind; the payload is the log entry, the same that the log holds."""
+    """Each kind has a Redis channel. The payload of a message is the log entry."""
     uid = await api.user()
     with server.redis_client() as client, client.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe("events:post", "events:delete")
@@ -125,7 +125,7 @@ async def test_parameters_may_come_in_a_body(api: Api, framing: str, body: str) 
 
 
 async def test_last_event_id_wins_over_since_in_the_url(api: Api) -> None:
-    """EventSource repeats the URL it was made with, so its own header must count."""
+    """EventSource repeats its first URL, so the header `Last-Event-ID` must take precedence."""
     uid = await api.user()
     start = await api.head()
     async with await api.stream({"follow": uid}, framing="sse") as consumer:
@@ -144,7 +144,7 @@ async def test_last_event_id_wins_over_since_in_the_url(api: Api) -> None:
 
 @FRAMINGS
 async def test_the_graph_is_streamed_when_asked_for(api: Api, framing: str) -> None:
-    """`kinds=follow,unfollow`, to those who follow either end; nothing else comes."""
+    """With `kinds=follow,unfollow`, a stream receives these events of the users that it follows, and nothing else."""
     one, two, three = [await api.user() for _ in range(3)]
     async with await api.stream({"follow": two, "kinds": "follow,unfollow"}, framing=framing) as consumer:
         await api.follow(one, two)
@@ -158,7 +158,7 @@ async def test_the_graph_is_streamed_when_asked_for(api: Api, framing: str) -> N
 
 
 async def test_partitions_cover_the_firehose_once(api: Api) -> None:
-    """Each event is in exactly one of the parts, and an author always in the same."""
+    """Each event is in exactly one partition, and an author's events are always in the same one."""
     users = list((await api.users(f"p{int(time.time() * 1000) % 10**9}x{n}" for n in range(24))).values())
     streams = [await api.stream({"firehose": "true", "partition": f"{k}/3"}) for k in (1, 2, 3)]
     posted = [(await api.post(uid, f"{n}"))["id"] for n in range(2) for uid in users]
@@ -173,7 +173,7 @@ async def test_partitions_cover_the_firehose_once(api: Api) -> None:
 
 
 async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
-    """The number of open streams comes back to what it was."""
+    """The number of open streams returns to its earlier value."""
     before = await api.metric("streams")
     consumers: list[Consumer] = [await api.stream({"track": f"t{n}"}) for n in range(20)]
     assert await api.metric("streams") == before + 20
@@ -187,7 +187,7 @@ async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
 
 
 async def test_what_was_delivered_is_what_was_told(api: Api) -> None:
-    """The server counts each entry once, and each event once for everyone to whom it was sent."""
+    """The metrics count each entry once, and each event once for every client that received it."""
     uid = await api.user()
     names = ("events_published_total", "events_delivered_total")
     before = [await api.metric(name) for name in names]
@@ -202,7 +202,7 @@ async def test_what_was_delivered_is_what_was_told(api: Api) -> None:
 
 
 async def head_of(client: RawClient, token: str, version: str, accept: str) -> tuple[str, dict[str, str], bytes]:
-    """Request the firehose. Returns the status line, the headers by lower-case name, and what came of the body."""
+    """Request the firehose. Return the status line, the headers by lower-case name, and the first bytes of the body."""
     await client.send(
         f"GET /v1/stream?firehose=true HTTP/{version}\r\nHost: localhost\r\nAccept: {accept}\r\n"
         f"Accept-Encoding: gzip, br\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
@@ -215,7 +215,10 @@ async def head_of(client: RawClient, token: str, version: str, accept: str) -> t
 
 @FRAMINGS
 async def test_the_head_of_a_stream_has_what_proxies_need(api: Api, framing: str) -> None:
-    """Not to be stored, not to be held back, not packed, of no known length, and the last on its connection."""
+    """The headers forbid storing, buffering and compressing.
+
+    The body has no length, and the connection closes after it.
+    """
     async with await RawClient.connect(api.server.address) as client:
         status, headers, _ = await head_of(client, mint(api.admin), "1.1", MEDIA[framing])
     assert status == "HTTP/1.1 200 OK"
@@ -231,7 +234,7 @@ async def test_the_head_of_a_stream_has_what_proxies_need(api: Api, framing: str
 
 @FRAMINGS
 async def test_a_client_of_http_1_0_gets_bare_lines_until_the_end(api: Api, framing: str) -> None:
-    """No chunks, which it does not know: what comes behind the head is the stream itself, as it happens."""
+    """HTTP/1.0 has no chunks. After the response head come the lines of the stream, each as it happens."""
     async with await RawClient.connect(api.server.address) as client:
         status, headers, body = await head_of(client, mint(api.admin), "1.0", MEDIA[framing])
         assert status.startswith("HTTP/1.0 200")

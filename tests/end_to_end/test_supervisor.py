@@ -1,4 +1,4 @@
-"""Several workers on one port: spread, replaced when dead or frozen, ended with their supervisor."""
+"""Several workers on one port. Dead and frozen workers are replaced, and all workers end with the supervisor."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def ask(program: Program, word: str = "pid") -> int:
 
 
 async def both(program: Program, *, but: int = 0) -> set[int]:
-    """Return the two workers' process ids without ``but``. Empty if 40 connections do not show two."""
+    """Return the two workers' process ids except ``but``. Empty if 40 connections do not find two."""
     pids = set()
     for _ in range(40):
         pid = await ask(program)
@@ -70,7 +70,7 @@ def goodbyes(program: Program) -> list[str]:
     "options", [["--loop", "uvloop", "--redis"], ["--loop", "asyncio", "--redis"], ["--inherit"]], ids=" ".join
 )
 async def test_workers_share_a_free_port_and_end_with_sigterm(options: list[str]) -> None:
-    """Port 0 is one port for both; SIGTERM to the supervisor ends them in good order, and its exit code is 0."""
+    """With port 0, both workers share one port. SIGTERM to the supervisor ends them cleanly, and its exit code is 0."""
     async with supervised(*options) as (program, pids):
         assert program.pid not in pids
         os.kill(program.pid, signal.SIGTERM)
@@ -82,7 +82,7 @@ async def test_workers_share_a_free_port_and_end_with_sigterm(options: list[str]
 
 
 async def test_ctrl_c_reaches_the_supervisor_only() -> None:
-    """SIGINT to the terminal's whole group is SIGTERM for the workers, once."""
+    """SIGINT to the terminal's process group becomes one SIGTERM for each worker."""
     async with supervised() as (program, pids):
         program.interrupt()
         assert await program.end() == 0
@@ -91,7 +91,7 @@ async def test_ctrl_c_reaches_the_supervisor_only() -> None:
 
 
 async def test_workers_that_serve_are_told_to_reload() -> None:
-    """Each once, and they go on."""
+    """Each worker gets one SIGHUP and continues."""
     async with supervised() as (program, pids):
         os.kill(program.pid, signal.SIGHUP)
         for number in (1, 2):
@@ -101,7 +101,7 @@ async def test_workers_that_serve_are_told_to_reload() -> None:
 
 
 async def test_a_worker_that_still_starts_is_told_when_it_listens(tmp_path: Path) -> None:
-    """A signal that nobody handles yet would end it; and whoever comes after it is started with what is newer."""
+    """An unhandled SIGHUP would end it. A worker that starts later gets the newer settings from the beginning."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     async with running(MODULE, "--workers", 1, "--gate", gate) as program:
@@ -124,7 +124,7 @@ async def heard(program: Program, word: str, count: int) -> None:
 
 
 async def test_a_dead_worker_is_replaced() -> None:
-    """After kill -9 of one the other goes on, and a new one takes its place; it is reported and counted."""
+    """After kill -9 of one worker, the other continues and a new one starts. The supervisor reports and counts it."""
     async with supervised() as (program, pids):
         killed, left = pids
         os.kill(killed, signal.SIGKILL)
@@ -138,7 +138,7 @@ async def test_a_dead_worker_is_replaced() -> None:
 
 @pytest.mark.parametrize("how", ["stopped", "blocked"])
 async def test_a_frozen_worker_is_killed_and_replaced(how: str) -> None:
-    """A process that stands still, or only its event loop, would let its share of connections hang."""
+    """If a process or only its event loop stands still, its share of the connections would hang."""
     async with supervised("--beat-seconds", 3) as (program, pids):
         if how == "stopped":
             frozen = min(pids)
@@ -152,7 +152,7 @@ async def test_a_frozen_worker_is_killed_and_replaced(how: str) -> None:
 
 
 async def test_killing_the_supervisor_ends_workers_and_redis() -> None:
-    """After kill -9 of the supervisor its workers end in good order by themselves, and its Redis is gone too."""
+    """After kill -9 of the supervisor, its workers end cleanly by themselves, and its Redis ends too."""
     async with supervised("--redis") as (program, pids):
         rest = [await program.hear("redis"), await program.hear("shim")]
         assert all(map(alive, [*pids, *rest]))
@@ -163,7 +163,7 @@ async def test_killing_the_supervisor_ends_workers_and_redis() -> None:
 
 
 async def test_a_frozen_orphan_ends_too() -> None:
-    """A worker whose loop stands still and whose supervisor is dead is ended by its own watch."""
+    """If a worker's loop stands still and its supervisor is dead, the worker's own watchdog ends it."""
     async with supervised("--frozen-seconds", 2) as (program, pids):
         frozen = await ask(program, "freeze")
         program.kill()
@@ -174,7 +174,7 @@ async def test_a_frozen_orphan_ends_too() -> None:
 
 
 async def test_a_worker_that_does_not_end_is_killed() -> None:
-    """SIGTERM that is not heard is followed by SIGKILL when the time is over."""
+    """If a worker ignores SIGTERM, it gets SIGKILL when the time is over."""
     async with supervised("--deaf", "--stop-seconds", 0.5) as (program, pids):
         os.kill(program.pid, signal.SIGTERM)
         assert await program.end() == 0
@@ -184,7 +184,7 @@ async def test_a_worker_that_does_not_end_is_killed() -> None:
 
 
 async def test_a_second_signal_does_not_wait() -> None:
-    """Whoever presses Ctrl-C twice does not wait for the workers' goodbyes."""
+    """After a second Ctrl-C the supervisor does not wait for the workers' goodbyes."""
     async with supervised("--deaf", "--stop-seconds", 600) as (program, pids):
         program.interrupt()
         await asyncio.sleep(0)
@@ -193,7 +193,7 @@ async def test_a_second_signal_does_not_wait() -> None:
 
 
 def interrupted(program: Program, pids: set[int]) -> bool:
-    """Send SIGINT again. Whether the workers are gone."""
+    """Send SIGINT again. Return whether the workers have ended."""
     if any(map(alive, pids)):
         os.killpg(program.pid, signal.SIGINT)
         return False
@@ -201,7 +201,7 @@ def interrupted(program: Program, pids: set[int]) -> bool:
 
 
 async def test_workers_that_can_never_serve_end_the_supervisor() -> None:
-    """A command that fails at once, again and again, is given up with its exit code and a report."""
+    """If the command fails at once several times, the supervisor reports it and ends with the command's exit code."""
     async with running(MODULE, "--hopeless", "--workers", 1) as program:
         assert await program.end() == 3
         reports = [message["report"] for message in program.said if "report" in message]
@@ -213,7 +213,7 @@ async def test_workers_that_can_never_serve_end_the_supervisor() -> None:
 
 
 async def test_a_command_that_is_none_is_raised_and_leaves_nothing() -> None:
-    """A worker that cannot even be executed is the caller's error."""
+    """If the command cannot be executed, `run` raises the error and leaves no process."""
     keeper = Supervisor(["/absent/program"], {}, 2, report=lambda _: None)
     with pytest.raises(FileNotFoundError):
         await keeper.run()
@@ -221,7 +221,7 @@ async def test_a_command_that_is_none_is_raised_and_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_a_port_in_use_is_refused(host: str) -> None:
-    """Not even another server that shares its port among workers is joined, though the kernel would allow it."""
+    """The port is refused even if another server shares it among its workers, although the kernel would allow that."""
     with reserve_port(host, 0) as reserved:
         port = reserved.getsockname()[1]
         with listen_as_worker(host, port), listen_as_worker(host, port):
@@ -233,13 +233,13 @@ def test_a_port_in_use_is_refused(host: str) -> None:
 
 
 def test_a_reserved_port_takes_no_connection() -> None:
-    """Only a worker's socket listens, so that no connection waits where nobody accepts."""
+    """Only a worker's socket listens, so no connection waits where nobody accepts."""
     with reserve_port("127.0.0.1", 0) as reserved, pytest.raises(ConnectionRefusedError):
         socket.create_connection(reserved.getsockname())
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    """A name that does not resolve and a foreign address are told in a sentence."""
+    """A name that does not resolve, or the address of another machine, is refused with a sentence."""
     for host in ("no.such.host.invalid", "192.0.2.1"):
         with pytest.raises(CannotListen, match=f"cannot listen on {host} port 0: "):
             reserve_port(host, 0)
@@ -278,7 +278,7 @@ async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
 
 
 async def test_a_worker_that_still_starts_ends_with_its_supervisor(tmp_path: Path) -> None:
-    """It waits for a Redis that can be asked but not heard; without its supervisor it would wait for ever."""
+    """The worker waits for a Redis that answers but delivers nothing. Without its supervisor it would wait forever."""
     ours, theirs = socket.socketpair()
     async with deaf_redis(tmp_path) as (url, tried):
         worker = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""Timelines of many followers, with servers and workers that are killed: nobody misses a post, nobody has one twice."""
+"""Timelines of many followers, with servers and workers that are killed: nobody misses a post or has it twice."""
 
 import asyncio
 import random
@@ -73,7 +73,7 @@ async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
 
 
 async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, redis_url: str) -> None:
-    """The post returns after its first pass; whoever does the rest is killed again and again, but for the last."""
+    """The request does the first pass. The workers that do the rest are killed again and again, except the last."""
     source = random.Random(8)
     with Server(own_folder, *PASS, "--redis", redis_url, "--job-workers", "0") as server, server.redis_client() as raw:
         async with Api(server) as api:
@@ -104,7 +104,7 @@ async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, r
 
 
 async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Path, redis_url: str) -> None:
-    """What it was about is done by the next one: statuses that are there are in all homes, deleted ones in none."""
+    """The next server finishes its jobs: all statuses are on all home timelines, and no deleted status is on any."""
     server = Server(own_folder, *PASS, "--redis", redis_url)
     with server as running, running.redis_client() as raw:
         async with Api(running) as api:
@@ -130,7 +130,10 @@ async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Pa
 
 
 async def test_every_server_receives_by_itself(api: Api, server: Server) -> None:
-    """Without any worker a post comes to all, past the first pass; a home is read over HTTP."""
+    """Without a worker process, a post reaches all followers, also those after the first pass.
+
+    The test reads over HTTP.
+    """
     author, reader = await api.user(), await api.user()
     await api.follow(reader, author)
     status = await api.post(author, "hello")
@@ -143,7 +146,7 @@ async def test_every_server_receives_by_itself(api: Api, server: Server) -> None
 
 
 def test_repair_tells_and_mends(own_folder: Path) -> None:
-    """Exit code 1 and a table when something was found, 0 when nothing is."""
+    """The exit code is 1, with a table, if repair found something, and 0 if not."""
     with Server(own_folder) as server, server.redis_client() as raw:
         raw.zadd("home:{4711}", {"1": 1})
         raw.hset("{core}:job:refill-home-4711", mapping={"mode": "refill", "owner": "4711"})
@@ -158,7 +161,7 @@ def test_repair_tells_and_mends(own_folder: Path) -> None:
 
 
 def test_worker_and_repair_need_a_server(tmp_path: Path) -> None:
-    """Which one is asked for by a sentence, and an absent one told."""
+    """Without options they print a sentence that asks for a server. If the server is absent, they say so."""
     for command in ("worker", "repair"):
         unnamed = run(command)
         assert unnamed.code == 2

@@ -1,4 +1,4 @@
-"""Tickets in the URL: one stream each, of the token's scopes, which ends with the token; and no trace of them."""
+"""Tickets in the URL: each opens one stream with its token's scopes, ends with the token, and leaves no trace."""
 
 import time
 from hashlib import sha256
@@ -27,7 +27,7 @@ async def shown(api: Api, path: str, given: str) -> Answer:
 
 
 async def opened(api: Api, token: str, **params: str) -> Consumer:
-    """Open a stream by a new ticket, as a browser's EventSource does."""
+    """Open a stream with a new ticket, as a browser's EventSource does."""
     query = {**params, "ticket": await ticket(api, token)}
     answer = await api.session.get("/v1/stream", params=query, headers={"Accept": MEDIA["sse"]})
     assert answer.status == 200, await answer.text()
@@ -35,7 +35,7 @@ async def opened(api: Api, token: str, **params: str) -> Consumer:
 
 
 async def test_a_ticket_opens_a_stream(api: Api) -> None:
-    """The filters are those of the URL, what it may see is its user's, and what is posted arrives."""
+    """The URL gives the filters, the ticket's user decides what is visible, and new posts arrive."""
     uid = await api.user()
     async with await opened(api, mint(uid), track="tickets") as stream:
         await stream.until(lambda s: s.messages)
@@ -46,7 +46,7 @@ async def test_a_ticket_opens_a_stream(api: Api) -> None:
 
 @pytest.mark.parametrize("path", WAYS)
 async def test_a_ticket_is_good_once(api: Api, path: str) -> None:
-    """The second time it is as unknown as one that never was, also where it opened something else."""
+    """A used ticket is refused like an unknown one, also for another path."""
     given = await ticket(api, mint(await api.user()))
     assert (await shown(api, "/v1/events?firehose=true&wait=0", given)).status == 200
     for one in (given, "never-issued", ""):
@@ -56,14 +56,14 @@ async def test_a_ticket_is_good_once(api: Api, path: str) -> None:
 
 
 async def test_a_refused_stream_uses_it_up(api: Api) -> None:
-    """Also what has no filters: who shows it has shown it."""
+    """A request without filters uses up the ticket too."""
     given = await ticket(api, mint(await api.user()))
     assert (await shown(api, "/v1/stream", given)).error == (400, "missing_parameter", "track")
     assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "invalid_token", "ticket")
 
 
 async def test_a_ticket_and_a_token_conflict(api: Api) -> None:
-    """Whom to believe is not guessed, and the ticket is still good; two tickets are refused as well."""
+    """A request with both is refused, and so are two tickets. The ticket stays valid."""
     token = mint(await api.user())
     given = await ticket(api, token)
     path = "/v1/events?firehose=true&wait=0"
@@ -86,20 +86,20 @@ async def test_a_ticket_and_a_token_conflict(api: Api) -> None:
 async def test_a_ticket_is_for_streams_alone(
     api: Api, method: str, path: str, refusal: tuple[int, str, str | None]
 ) -> None:
-    """Nothing is read or written with it, not even another ticket, and no form is posted."""
+    """A ticket cannot read or write anything else, get another ticket, or open a stream by a posted form."""
     given = await ticket(api, mint(await api.user()))
     assert (await api.call(method, f"{path}?ticket={given}")).error == refusal
 
 
 async def test_a_posted_form_takes_no_ticket(api: Api) -> None:
-    """Neither beside a token: it is a parameter that no filter knows."""
+    """Beside a token, `ticket` in a form is an unknown parameter."""
     token = mint(await api.user())
     refused = await api.call("POST", "/v1/stream", token=token, data={"track": "x", "ticket": "t"})
     assert refused.error == (400, "unknown_parameter", "ticket")
 
 
 async def test_a_ticket_has_the_scopes_of_its_token(api: Api) -> None:
-    """The firehose is for whom the token gives it to; and without the scope for streams there is no ticket."""
+    """The firehose needs the scope in the token. A token without the scope for streams gets no ticket."""
     given = await ticket(api, mint(await api.user(), "stream"))
     assert (await shown(api, "/v1/stream?firehose=true", given)).error == (403, "insufficient_scope", None)
     refused = await api.call("POST", "/v1/streams/ticket", token=mint(await api.user(), "read write"))
@@ -107,14 +107,14 @@ async def test_a_ticket_has_the_scopes_of_its_token(api: Api) -> None:
 
 
 async def test_the_end_of_the_token_ends_the_stream(api: Api) -> None:
-    """Its expiry, though the ticket was shown before."""
+    """The token's expiry ends a stream that a ticket opened."""
     async with await opened(api, mint(await api.user(), ttl=1.5), track="x") as stream:
         await stream.until(lambda s: s.of("goodbye"))
         assert stream.messages[-1]["code"] == "token_expired"
 
 
 async def test_the_revocation_of_the_token_ends_the_stream(api: Api) -> None:
-    """Who logs out has no stream left, whatever opened it."""
+    """Logging out ends every stream of the token, also one that a ticket opened."""
     token = mint(await api.user())
     async with await opened(api, token, track="x") as stream:
         await stream.until(lambda s: s.messages)
@@ -124,7 +124,7 @@ async def test_the_revocation_of_the_token_ends_the_stream(api: Api) -> None:
 
 
 async def test_the_suspension_of_the_user_ends_the_stream(api: Api) -> None:
-    """As it ends those that a token opened."""
+    """A suspension ends streams of tickets as it ends streams of tokens."""
     uid = await api.user()
     async with await opened(api, mint(uid), track="x") as stream:
         await stream.until(lambda s: s.messages)
@@ -134,7 +134,7 @@ async def test_the_suspension_of_the_user_ends_the_stream(api: Api) -> None:
 
 
 async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:
-    """Taken back, or expired, between the ticket and the stream."""
+    """The token was revoked, or expired, after the ticket was made."""
     uid = await api.user()
     token = mint(uid)
     given = await ticket(api, token)
@@ -148,7 +148,7 @@ async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:
 
 
 async def test_no_ticket_is_left_behind(tmp_path: Path) -> None:
-    """Neither in a log, whatever happened with it, nor in an answer, nor in Redis in the clear."""
+    """No log, answer or key in Redis contains the text of a ticket, whatever happened to the ticket."""
     with Server(tmp_path, "--log-level", "debug") as server:
         async with Api(server) as api:
             token = mint(await api.user())

@@ -1,4 +1,4 @@
-"""Two servers, or two workers, on one Redis: one is killed and the other goes on where it was; their counters agree."""
+"""Two servers or workers on one Redis: one is killed, the other continues, and their counters agree with the log."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ FRAMINGS = ("sse", "ndjson")
 
 
 class ReturningClient:
-    """A client that comes back by its cursor, and all that it received in its visits."""
+    """A client that returns with its cursor, and all that it received in its visits."""
 
     def __init__(self, stream: Consumer, follow: str, framing: str) -> None:
         self.stream = stream
@@ -36,7 +36,7 @@ class ReturningClient:
         return [("post", event["status"]["id"]) for event in self.before] + self.stream.received
 
     async def return_to(self, api: Api) -> None:
-        """Wait for the end of the stream and go on at this server, by the SSE header or the parameter."""
+        """Wait for the end of the stream. Continue at this server, by the SSE header or the parameter."""
         await self.stream.until_end(60)
         self.before += self.stream.events
         cursor = self.stream.cursor
@@ -54,7 +54,7 @@ async def returning_clients(api: Api, authors: Sequence[Author], count: int = ST
 
 
 async def reached(broken: Site, clients: Sequence[ReturningClient], authors: Sequence[Author]) -> None:
-    """Check that each client received all acknowledged posts once and in order, from whichever servers."""
+    """Check that each client received all acknowledged posts once and in order, from any of the servers."""
     head = broken.head()
     await all_until([one.stream for one in clients], lambda s: any(m["cursor"] == head for m in s.messages))
     for client in clients:
@@ -64,7 +64,10 @@ async def reached(broken: Site, clients: Sequence[ReturningClient], authors: Seq
 
 
 async def test_a_cursor_of_a_killed_server_is_good_at_the_other(tmp_path: Path) -> None:
-    """SIGKILL while people post: its clients return to the other server, and later home; none misses or doubles."""
+    """A server gets SIGKILL while users post. Its clients return to the other server and later back.
+
+    Each gets every post once.
+    """
     async with site(tmp_path, "two servers", direct=True) as broken:
         dying, staying = broken.apis
         authors = [Author(await staying.user(), *apis) for apis in ((staying,), (dying, staying))]
@@ -90,7 +93,7 @@ async def test_a_cursor_of_a_killed_server_is_good_at_the_other(tmp_path: Path) 
 
 
 async def test_a_killed_worker_costs_its_clients_a_return(tmp_path: Path) -> None:
-    """SIGKILL of one of two workers: its streams end, the other's do not; all resume at the same address."""
+    """One of two workers gets SIGKILL. Only its streams end, and all of them resume at the same address."""
     async with site(tmp_path, "two workers", direct=True) as broken:
         (api,) = broken.apis
         authors = [Author(await api.user(), api) for _ in range(2)]
@@ -113,7 +116,7 @@ async def test_a_killed_worker_costs_its_clients_a_return(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("fault", ["none", pytest.param("links cut", marks=pytest.mark.nightly), "links silent"])
 async def test_counters_of_all_servers_agree_with_the_log(tmp_path: Path, fault: str) -> None:
-    """Published is what the log holds, delivered what clients were sent, at each server: no view is a partial one."""
+    """On each server, the counter of entries equals the log, and that of deliveries what its clients received."""
     async with site(tmp_path, "two servers") as broken:
         authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
         streams = [await broken.apis[n % 2].stream({"follow": authors[n // 2].uid}) for n in range(4)]

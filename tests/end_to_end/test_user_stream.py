@@ -1,4 +1,4 @@
-"""What ``/v1/stream/user`` takes and refuses, and how it is resumed, on a real server."""
+"""The parameters of ``/v1/stream/user`` and its resumption, on a real server."""
 
 import pytest
 
@@ -19,20 +19,20 @@ PATH = "/v1/stream/user"
     ],
 )
 async def test_it_takes_since_and_kinds_only(api: Api, params: dict[str, str], error: tuple[int, str, str]) -> None:
-    """Whatever else is asked is refused by name, before the first byte."""
+    """Any other parameter is refused by name, before the first byte."""
     answer = await api.call("GET", PATH, token=mint(api.admin), params=params)
     assert answer.error == error
 
 
 async def test_it_needs_the_scope_of_streams(api: Api) -> None:
-    """As every stream does."""
+    """A token without this scope is refused, as on every stream."""
     answer = await api.call("GET", PATH, token=mint(api.admin, "read write"))
     assert answer.error[:2] == (403, "insufficient_scope")
 
 
 @pytest.mark.parametrize("framing", ["sse", "ndjson"])
 async def test_it_is_resumed_by_its_cursor(api: Api, framing: str) -> None:
-    """A follow between leaving and returning holds for what came behind it, and what was missed arrives once."""
+    """A follow between leaving and returning applies to later events. The events of the time away arrive once."""
     ann, bob, carl = [await api.user() for _ in range(3)]
     await api.follow(ann, bob)
     async with await api.stream({"kinds": "post,delete,message"}, uid=ann, path=PATH, framing=framing) as first:

@@ -1,4 +1,4 @@
-"""Clients that stop being there, in every way there is: each is counted in, is gone in time, and costs nobody else."""
+"""Clients that vanish in every possible way: each is removed in time and costs no other client anything."""
 
 import asyncio
 import random
@@ -58,7 +58,7 @@ class Scene:
         return await ProcessMetrics.of(self.server, self.workers)
 
     async def post(self, count: int) -> list[tuple[str, str]]:
-        """Post large texts. Returns what every reader must receive."""
+        """Post large texts. Return what every reader must receive."""
         return [("post", (await self.api.post(self.uid, f"{n} {LONG}"[:280]))["id"]) for n in range(count)]
 
     async def open(self, path: str, *, small: bool = False) -> RawClient:
@@ -117,7 +117,7 @@ async def never_reading_replaying(scene: Scene) -> RawClient:
 
 
 async def one_byte_a_second(scene: Scene) -> RawClient:
-    """It reads so slowly that it would need days."""
+    """The client reads so slowly that it would need days."""
     client = await scene.live(small=True)
     client.drip(1.0)
     return client
@@ -132,7 +132,7 @@ async def reset_polling(scene: Scene) -> RawClient:
 
 
 async def half_closed(scene: Scene) -> RawClient:
-    """It shuts down its sending side, later."""
+    """The client shuts down its sending side later."""
     return await scene.live()
 
 
@@ -182,7 +182,7 @@ async def settled(scene: Scene, like: ProcessMetrics) -> None:
 
 
 async def vanish(scene: Scene, stack: AsyncExitStack, *kinds: str, of_a_kind: int) -> None:
-    """Let clients of each kind vanish while posts continue, and check that the others receive all posts."""
+    """Let clients of each kind vanish while users post. Check that the others receive all posts."""
     async with neighbours(scene) as reading:
         before = await scene.metrics()
         assert before.streams == len(reading)
@@ -211,21 +211,21 @@ async def counted_in(scene: Scene, many: int) -> bool:
     "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind not in DRAWN)) for kind in KINDS]
 )
 async def test_who_vanishes_is_gone_in_time(scene: Scene, kind: str) -> None:
-    """Streams, tasks and descriptors are as before within heartbeat and write deadline; neighbours miss nothing."""
+    """Streams, tasks and descriptors are as before within heartbeat plus write timeout. Other clients miss nothing."""
     async with AsyncExitStack() as stack:
         await vanish(scene, stack, kind, of_a_kind=OF_A_KIND)
 
 
 @pytest.mark.parametrize("workers", [2])
 async def test_all_kinds_at_once_on_two_workers(scene: Scene) -> None:
-    """The same of all of them together."""
+    """The same holds for all kinds together."""
     async with AsyncExitStack() as stack:
         await vanish(scene, stack, *KINDS, of_a_kind=OF_A_KIND // 2)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 async def test_who_never_finishes_to_ask_is_gone_in_time(scene: Scene) -> None:
-    """Half a head, a head and a body of one byte a second: they hold a descriptor until their deadline, and no more."""
+    """Half a head, a slow head and a slow body hold a descriptor until their deadline and no longer."""
     whole = b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     whole += f"Authorization: Bearer {scene.token}\r\nContent-Length: 500\r\n\r\n".encode()
     async with neighbours(scene) as reading, AsyncExitStack() as stack:
@@ -257,7 +257,7 @@ async def drip_out(client: RawClient, byte: bytes) -> None:
 
 @pytest.mark.parametrize("workers", [1])
 async def test_a_thousand_leave_no_memory_behind(scene: Scene) -> None:
-    """Of all kinds, twice: the second thousand finds room in what the first one took."""
+    """A thousand clients of all kinds vanish twice. The second thousand fits into the memory of the first one."""
     of_a_kind = 1000 // len(KINDS) + 1
     grown = []
     for _ in range(2):
@@ -303,7 +303,7 @@ LEAVING = (leave_at_once, reset_at_once, leave_in_the_middle, reset_in_the_middl
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_a_thousand_open_and_abort(scene: Scene) -> None:
-    """Streams and polls of all protocols, left at any moment in any way: nothing of them stays, nothing is logged."""
+    """Streams and polls of all protocols end at random moments. No state of them stays, and nothing is logged."""
     chance = random.Random(20)
     turns = asyncio.Semaphore(50)
 

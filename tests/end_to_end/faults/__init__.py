@@ -1,9 +1,9 @@
-"""What breaks on purpose, to be asked afterwards whether it did: each fault counts what it has done.
+"""Faults that tests cause on purpose. Each fault counts its effects, so a test can check that it happened.
 
-- ``proxy`` stands between two parties and cuts, swallows, delays and refuses.
-- ``clients`` speak HTTP over sockets of their own, badly: they never read, read a byte a second, leave with a reset,
-  vanish without a word, or send half a head.
-- ``skewed`` runs the real command with a wall clock that is wrong, and that jumps when a file says so.
+- ``proxy`` stands between two parties. It cuts connections, and swallows, delays or refuses data.
+- ``clients`` speak HTTP badly over their own sockets: they never read, read one byte a second, reset the connection,
+  vanish, or send half a request head.
+- ``skewed_clock`` runs the real command with a wrong wall clock, which jumps when a file changes.
 
-A Redis that is killed, paused, started again and copied is :mod:`tests.redis_process`.
+:mod:`tests.redis_process` is a Redis that a test can kill, pause, start again and copy.
 """

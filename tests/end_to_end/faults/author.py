@@ -1,4 +1,4 @@
-"""Somebody who posts whatever breaks: each post again, under one Idempotency-Key, until it is acknowledged."""
+"""An author who repeats each post under one Idempotency-Key until the server acknowledges it."""
 
 import asyncio
 import time
@@ -18,11 +18,11 @@ RETRY_SECONDS = 0.1
 
 
 class Author:
-    """Inside its context it posts, one after another, each attempt at the next of ``apis``, which a test may change.
+    """Posts in a loop inside its context. Each attempt goes to the next of ``apis``, which a test may change.
 
-    ``acknowledged`` are the ids, in the order in which they were answered, which is that of the log since nothing is
-    sent before; ``refused`` counts the codes (or names of exceptions) of what was not; ``slowest_seconds`` is the
-    longest that it waited for an answer.
+    ``acknowledged`` has the ids of the posts in log order, because each post waits for the answer of the one before.
+    ``refused`` counts the failed attempts by error code or exception name. ``slowest_seconds`` is the longest wait for
+    an answer.
     """
 
     def __init__(self, uid: str, *apis: Api) -> None:
@@ -48,7 +48,7 @@ class Author:
         await self.stop()
 
     async def stop(self) -> None:
-        """Finish the post that is under way, which may already be on the log, and post no more."""
+        """Finish the current post, which may be on the log already. Then post no more."""
         task, self._task = self._task, None
         if task is not None:
             await asyncio.wait({task}, timeout=60)
@@ -56,7 +56,7 @@ class Author:
             task.result()
 
     async def has_posted(self, more: int, seconds: float = 60.0) -> None:
-        """Wait until ``more`` further posts are acknowledged."""
+        """Wait until the server has acknowledged ``more`` further posts."""
         target = len(self.acknowledged) + more
         what = f"{target} posts; refused: {self.refused}"
         await eventually(lambda: self._failed() or len(self.acknowledged) >= target, seconds=seconds, what=what)
@@ -91,12 +91,12 @@ class Author:
 
 
 async def posted(api: Api, uid: str, message: str, key: str) -> Answer:
-    """Try once to post with an Idempotency-Key. Any answer is returned."""
+    """Try once to post with an Idempotency-Key, and return any answer."""
     headers = {"Idempotency-Key": key}
     return await api.call("POST", "/v1/statuses", token=mint(uid), json={"message": message}, headers=headers)
 
 
 def in_log_order(authors: Sequence[Author]) -> list[tuple[str, str]]:
-    """Return the (kind, id) that a stream of these authors receives, in order: all acknowledged posts."""
+    """Return the (kind, id) pairs that a stream of these authors receives: all acknowledged posts in log order."""
     ids = [one for author in authors for one in author.acknowledged]
     return [("post", one) for one in sorted(ids, key=int)]

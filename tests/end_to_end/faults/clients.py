@@ -1,4 +1,4 @@
-"""HTTP clients over sockets of their own, which do what no library does: stall, drip, reset, vanish, stop half-way."""
+"""HTTP clients over their own sockets. They do what no library does: stall, drip, reset, vanish, stop half-way."""
 
 import asyncio
 import ctypes
@@ -16,10 +16,10 @@ RETURN_CONSTANT = 0x06
 
 
 class RawClient:
-    """One connection, made by :meth:`connect`; bytes go out and come in only when it is told so.
+    """One connection, made by :meth:`connect`. It sends and receives bytes only when a test calls a method.
 
-    Whoever only asks, and reads no more, is the client that never reads; ``receive_bytes`` is then what the kernel
-    takes for it. ``received`` counts the bytes that were read.
+    A client that sends a request and calls no read method is a client that never reads. The kernel then accepts up to
+    ``receive_bytes`` for it. ``received`` counts the bytes that were read.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -85,10 +85,9 @@ class RawClient:
         self.close()
 
     def vanish(self) -> None:
-        """Be half-open: nothing that comes is seen or acknowledged any more, and nothing tells the other side.
+        """Become a half-open connection, as if the cable were cut: acknowledge nothing, and tell the peer nothing.
 
-        As if the cable were cut. The socket must stay open for as long as that is to last: closing it would send a
-        FIN. Linux only, and no privilege is needed for a socket of one's own.
+        The socket must stay open, because closing it would send a FIN. This works on Linux only and needs no privilege.
         """
         instruction = ctypes.create_string_buffer(struct.pack("HBBI", RETURN_CONSTANT, 0, 0, 0))
         # `struct sock_fprog`: the number of instructions, and where they are.

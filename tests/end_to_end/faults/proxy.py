@@ -1,4 +1,4 @@
-"""A link that can be broken: it passes bytes on between two parties until it is told to cut, swallow, delay, refuse."""
+"""A proxy that forwards bytes between two parties until a test makes it cut, swallow, delay or refuse them."""
 
 import asyncio
 import contextlib
@@ -16,10 +16,11 @@ HELD_BYTES = 65_536
 
 
 class Proxy:
-    """``url`` is the way through it for a Redis client; ``address`` is (host, port) in its TCP form.
+    """Forwards connections to a target. ``url`` is the proxy's URL for a Redis client, ``address`` its (host, port).
 
-    Counted since the start: ``connections`` that came, of which ``refused`` were closed for it; ``cuts`` are
-    connections that were cut; ``swallowed_bytes`` and ``delayed_bytes`` were on their way to the client.
+    The counters begin at the start. ``connections`` counts accepted connections, and ``refused`` those of them that
+    were closed at once. ``cuts`` counts connections that a test cut. ``swallowed_bytes`` and ``delayed_bytes`` count
+    bytes from the target to the client.
     """
 
     def __init__(self, target: Target, *, tcp: bool = False) -> None:
@@ -49,14 +50,14 @@ class Proxy:
         return len(self._passing)
 
     async def cut(self) -> None:
-        """Close all connections. New ones pass."""
+        """Close all connections. New connections work."""
         await self._end(list(self._passing))
 
     def swallow(self, on: bool = True, *, of: bytes = b"") -> None:  # noqa: FBT001, FBT002 - a switch
-        """From now on nothing reaches the clients of the connections that exist; no error tells them. New ones pass.
+        """From now on, send nothing to the clients of the open connections, without an error. New connections work.
 
-        ``of`` takes only those on which the client has said this. They stay silent until the client leaves, since bytes
-        that are lost in between do not exist on a real link; False cuts them.
+        With ``of``, do this only on connections on which the client has sent these bytes. The connections stay silent
+        until the client leaves, because a real link cannot lose bytes in between. False closes them.
         """
         for passage in list(self._passing):
             if on and of in passage.asked:
@@ -69,7 +70,7 @@ class Proxy:
         self._refusing = of if on else None
 
     def delay(self, seconds: float) -> None:
-        """Delay all bytes to the clients by ``seconds``, under load by up to twice as much."""
+        """Delay all bytes to the clients by ``seconds``. Under load the delay may be up to twice as long."""
         self._delay_seconds = seconds
 
     async def __aenter__(self) -> Self:
@@ -153,7 +154,7 @@ class Proxy:
 
 
 class _Passage:
-    """One connection: both ends, the first bytes that the client sent, and whether the proxy swallows its answers."""
+    """One forwarded connection: both ends, the client's first bytes, and whether the proxy swallows the answers."""
 
     def __init__(self, near: asyncio.StreamWriter) -> None:
         near.transport.set_write_buffer_limits(HELD_BYTES)

@@ -1,4 +1,4 @@
-"""Servers on one Redis that a test may break: one worker, two of them, or two servers; and who listens to them."""
+"""One or two servers on one Redis behind a proxy, with authors' sessions and open streams."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -83,7 +83,7 @@ class Site(NamedTuple):
 
 
 async def is_ready(api: Api, wanted: bool) -> bool:  # noqa: FBT001 - what is asked for
-    """Whether ``/readyz`` answers ``wanted``. Fails if its status does not fit."""
+    """Whether ``/readyz`` answers ``wanted``. Fails if the HTTP status does not match the answer."""
     answer = await api.call("GET", "/readyz")
     assert answer.status == (200 if answer.json["ready"] else 503), answer
     return bool(answer.json["ready"]) is wanted
@@ -94,7 +94,7 @@ async def all_until(streams: Sequence[Consumer], check: Callable[[Consumer], obj
 
 
 async def feel(streams: Sequence[Consumer], *, behind: bool, times: int = 1) -> None:
-    """Wait until each stream got ``times`` more heartbeats that say it is behind, or that it is not."""
+    """Wait until each stream has received ``times`` more heartbeats that report a lag, or that report none."""
     before = {stream: _told(stream, behind=behind) for stream in streams}
     await all_until(streams, lambda stream: _told(stream, behind=behind) >= before[stream] + times)
 
@@ -113,7 +113,7 @@ async def close(streams: Sequence[Consumer]) -> None:
 
 @asynccontextmanager
 async def running(server: Server) -> AsyncIterator[Server]:
-    """Start and stop a server in a thread, because its proxy runs on this event loop."""
+    """Start and stop a server in a thread, because its proxy runs on the event loop of the test."""
     try:
         yield await asyncio.to_thread(server.start)
     except BaseException:

@@ -1,8 +1,8 @@
-"""The real command with a wall clock that is wrong: ``python -m tests.end_to_end.faults.skewed_clock serve …``.
+"""Run the real command with a wrong wall clock: ``python -m tests.end_to_end.faults.skewed_clock serve …``.
 
-The file that the environment names in ``SKEW_FILE`` says by how many seconds; it is read again at each call, so the
-clock jumps when a test writes it. What is changed are ``time.time`` and ``time.time_ns``, which is what the server asks
-for the time of day; monotonic time goes on, and so do Redis' clock and that of the kernel.
+The environment variable ``SKEW_FILE`` names a file with the error in seconds. Each call reads the file again, so the
+clock jumps when a test writes the file. Only ``time.time`` and ``time.time_ns`` are wrong. The monotonic clock, Redis'
+clock and the kernel's clock stay right.
 """
 
 import os
@@ -32,7 +32,7 @@ def ahead(moment: str) -> float:
 
 
 def jumped(seconds: float, stream: Consumer) -> bool:
-    """Whether the last message was written by a clock that is so many seconds ahead."""
+    """Whether a server whose clock is this many seconds ahead wrote the last message."""
     return abs(ahead(stream.messages[-1]["at"]) - seconds) < 300
 
 

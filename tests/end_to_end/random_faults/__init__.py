@@ -1,1 +1,1 @@
-"""Writers, clients and faults by chance, and an oracle that compares what was acknowledged with what was received."""
+"""Random writers, clients and faults, and an oracle that compares acknowledged writes with received events."""

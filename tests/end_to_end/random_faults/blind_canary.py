@@ -1,6 +1,6 @@
-"""The real command, whose canary looks no more as soon as a file is there: what it was for then happens unnoticed.
+"""The real command, whose canary stops as soon as a file exists. Then nothing notices what the canary would notice.
 
-A server hears a replica only after its canary has looked at it, so a canary that never looks would be no control.
+A server listens to a replica only after a first check of its canary. So a canary that never ran would be no control.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ VARIABLE = "BLIND_WHEN_THERE_IS"
 
 
 def blind(file: Path) -> None:
-    """Stop the canary for good after the next check once ``file`` exists."""
+    """Stop the canary for good after the next check if ``file`` exists."""
     rest = Feed._wait_for_next_check
 
     async def rests(feed: Feed) -> None:

@@ -1,4 +1,4 @@
-"""Clients that come back by their last cursor, whatever happened: live, slow, leaving, polling."""
+"""Clients that return with their last cursor after any failure: live, slow, leaving and polling ones."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ LONGEST_RETRY_SECONDS = 0.3
 
 
 class Cut(Exception):
-    """The connection ended or was refused, so the client comes back."""
+    """Raised if the connection ended or was refused. The client then returns."""
 
 
 EXPECTED = (Cut, aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteReadError)
@@ -35,7 +35,7 @@ class Client:
     """A client that visits again and again.
 
     Attributes:
-        cursor: Where its next visit goes on.
+        cursor: Position at which its next visit begins.
         streams_from: Address of the server whose stream it reads now, else empty.
     """
 
@@ -78,7 +78,7 @@ class Client:
 
 
 class Listener(Client):
-    """An open stream on a socket of its own. ``most`` is the number of chunks until it leaves, None is never."""
+    """An open stream on its own socket. It leaves after ``most`` chunks; with None it never leaves."""
 
     framing = "ndjson"
     small = False
@@ -134,7 +134,7 @@ class Listener(Client):
             await self._rest()
 
     async def _rest(self) -> None:
-        """What a client does between two messages."""
+        """Do what this kind of client does between two messages."""
 
 
 class Sse(Listener):
@@ -142,7 +142,7 @@ class Sse(Listener):
 
 
 class Slow(Listener):
-    """A stream that pauses now and then. Between two pauses it goes live, since only a live one is warned."""
+    """A stream that pauses now and then. Between two pauses it goes live, because only live clients are warned."""
 
     small = True
     _next_pause_at = 0.0

@@ -1,7 +1,7 @@
-"""What goes wrong, by chance: each fault proves that it has happened before it is counted.
+"""Random faults. Each fault waits for a proof that it happened before it is counted.
 
-Two lanes break things at the same time, one Redis and the links to it, the other the servers. A server is only started
-while Redis is whole, since one that does not find it gives up, as it should.
+Two lanes cause faults at the same time: one at Redis and its links, the other at the servers. A server is started only
+while Redis works, because a server that does not find Redis gives up.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Fault = Callable[[], Awaitable[None]]
 
 
 class Front:
-    """A server and its own link to Redis. ``held`` while a fault is under way at one of them."""
+    """A server and its own link to Redis. ``held`` is true while a fault is under way at either."""
 
     def __init__(self, server: Server, proxy: Proxy) -> None:
         self.server = server
@@ -34,9 +34,9 @@ class Front:
 
 
 class Effects(NamedTuple):
-    """What faults do to writers and clients, for those that last until it is seen.
+    """Effects on writers and clients. Some faults last until their effect shows.
 
-    ``writes_given_up`` returns their number, ``streams_from`` the number of open streams of a server.
+    ``writes_given_up`` returns the number of writes that were given up, ``streams_from`` the open streams of a server.
     """
 
     writes_given_up: Callable[[], int]
@@ -44,7 +44,7 @@ class Effects(NamedTuple):
 
 
 class Faults:
-    """The faults of one world. ``fired`` counts those that were seen to happen."""
+    """Causes the faults of one world. ``fired`` counts the faults that were seen to happen."""
 
     def __init__(
         self, redis: RedisProcess, fronts: Sequence[Front], several: Front, chance: random.Random, seen: Effects
@@ -187,7 +187,7 @@ class Faults:
             await self._start(front.server)
 
     async def server_stopped(self) -> None:
-        """Stop a server that has streams to say goodbye to."""
+        """Stop a server that has open streams, to which it must send a `goodbye`."""
         front = self._chance.choice(self.fronts)
         async with front.held:
             address = front.server.address

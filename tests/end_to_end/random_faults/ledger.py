@@ -1,4 +1,4 @@
-"""What was asked for and what was answered, and the log as it is at the end, read by a plain Redis client."""
+"""The ledger of all writes and their answers, and the final log, which a plain Redis client reads."""
 
 import json
 import time
@@ -22,9 +22,9 @@ class Deed:
     """One write.
 
     Attributes:
-        subject: Id of its target. A post has its text here until it is answered, then its id.
-        begun: When it was first sent, in monotonic seconds.
-        outcome: None while nobody knows whether it was written.
+        subject: Id of the write's target. For a post it is the text until the answer, then the id.
+        begun: Time of the first attempt, in monotonic seconds.
+        outcome: None while the writer does not know whether the write happened.
         answers: Status and error message of each attempt.
     """
 
@@ -108,7 +108,7 @@ class Ledger:
         return {deed.subject: deed.begun for deed in self.deeds if deed.kind == "delete"}
 
     def complaints(self, entries: Sequence[Logged]) -> list[str]:
-        """Return each difference between the log and the acknowledged writes of an author, also in order."""
+        """Return each difference in content or order between the log and an author's acknowledged writes."""
         done: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for deed in self.deeds:
             if deed.written:

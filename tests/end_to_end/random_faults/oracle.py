@@ -1,10 +1,10 @@
-"""What a client must have received, by the log, its filter and the reference; nothing of the server's is asked.
+"""The oracle: what a client must have received, computed from the log, its filter and the reference implementation.
 
-A stream is told each entry that it asks for, once, in the order of the log. A post may be left out, and who liked it,
-where it was deleted before the client read that far, which only a replay does. Its delete comes all the same.
+A stream receives each entry that its filter wants, once, in log order. A replay may leave out a post, and its likes, if
+the post was deleted before the client read that far. The replay must still include the delete.
 
-Where Redis has lost what it acknowledged, who was told of that is told of the loss by a `gap` behind it, and goes on
-from where the log does: nothing else is missing. A `gap` at the place where the log says so takes nothing back.
+If Redis lost acknowledged entries, each client that had received some of them must get a `gap`. The client continues
+where the log continues and misses nothing else. A `gap` at the place that the log's own record names is no fault.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ OWN = "own"
 
 
 class Told(NamedTuple):
-    """A message as it arrived, and when (monotonic seconds)."""
+    """A message and the time at which it arrived (monotonic seconds)."""
 
     message: Message
     at: float
@@ -44,13 +44,13 @@ class Told(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The id of what the event is about, as the log names it."""
+        """The id of the status or user that the event is about, as on the log."""
         return str(self.message["target" if "follow" in self.kind else "status"]["id"])
 
 
 @dataclass
 class Record:
-    """What one client asked for, and all that it received in all of its visits. Its user follows ``following``."""
+    """The filter of one client, and all messages of all its visits. The client's user follows ``following``."""
 
     name: str
     params: Mapping[str, str]
@@ -65,7 +65,7 @@ class Record:
 
 
 class Ear(reference.Stream):
-    """The reference, with likes, rules and the user's own stream."""
+    """The reference implementation, with likes, rules and the user's own stream."""
 
     def hears(self, happening: reference.Happening) -> tuple[str, str] | None:
         kind = happening["kind"]
@@ -81,7 +81,7 @@ class Ear(reference.Stream):
         return "firehose" in self.params or bool(ends & self._listed())
 
     def _listed(self) -> set[str]:
-        """Return the users whose events are wanted: on the user's own stream, the user."""
+        """Return the users whose events the stream wants. For the user's own stream, this is the user."""
         return {self.viewer} if OWN in self.params else super()._listed()
 
     def _base(self, status: reference.Status) -> bool:
@@ -93,7 +93,7 @@ class Ear(reference.Stream):
 
 
 class History:
-    """All writes, and who must receive them. ``rolled_back`` says that the log may have lost its end."""
+    """All writes, and the clients that must receive them. ``rolled_back`` means that the log may have lost its end."""
 
     def __init__(self, log: Log, ledger: Ledger, *, rolled_back: bool = False) -> None:
         self.log = log
@@ -104,25 +104,28 @@ class History:
         self.ends = {entry.subject for entry in log.entries if entry.kind == "delete"}
 
     def wanted(self, record: Record) -> list[Logged]:
-        """Return the entries that a client must receive from its beginning on, in order."""
+        """Return the entries that a client must receive from its starting point on, in order."""
         ear = Ear(record.params, viewer=record.uid, following=record.following)
         begin = number(record.start)
         return [e for e in self.log.entries if ear.hears(self.happening(e)) is not None and e.n > begin]
 
     def happening(self, entry: Logged) -> dict[str, Any]:
-        """Return an entry as the reference takes it. A post is what its author was answered."""
+        """Return an entry in the form that the reference takes.
+
+        The content of a post is the server's answer to its author.
+        """
         told: dict[str, Any] = {name: entry.wire[name] for name in ("source", "target", "status") if name in entry.wire}
         if entry.kind == "post":
             told["status"] = self.posted.get(entry.subject, entry.wire["status"])
         return {"kind": entry.kind, **told}
 
     def complaints(self, record: Record) -> list[str]:
-        """Return what is wrong with the messages of a client, empty if all is right."""
+        """Return the faults in the messages of a client. An empty list means that all is right."""
         said = [*self._strange(record), *_in_disorder(record), *self._missing(record)]
         return [f"{record.name}: {wrong}" for wrong in said]
 
     def _strange(self, record: Record) -> Iterable[str]:
-        """Yield events that are not on the log or were not asked for, and gaps where nothing was lost."""
+        """Yield events that are not on the log or that the filter does not want, and gaps without a loss."""
         wanted = {entry.cursor for entry in self.wanted(record)}
         ghosts = self.ghosts(record)
         for told in record.told:
@@ -132,7 +135,7 @@ class History:
                 yield from self._of_event(told, wanted)
 
     def _tells_a_loss(self, gap: Told) -> bool:
-        """Whether a gap names a loss: `rolled_back`, or an unknown position, if the server did not see the loss."""
+        """Whether a gap reports a loss: `rolled_back`, or an unknown position if the server did not see the loss."""
         if not self.rolled_back:
             return False
         told = gap.message
@@ -176,7 +179,7 @@ class History:
                 yield f"never told of {entry.named} at {entry.cursor}"
 
     def _was_gone(self, entry: Logged, passed: float) -> bool:
-        """Whether the post may have been deleted before the client read past it. Its delete must arrive."""
+        """Whether the post may have been deleted before the client read past it. Its delete must still arrive."""
         deleted = self.deleting.get(entry.subject)
         return deleted is not None and deleted < passed and entry.subject in self.ends
 
@@ -194,7 +197,7 @@ def _in_disorder(record: Record) -> Iterable[str]:
 
 
 def _passed(record: Record, numbers: Sequence[int]) -> dict[int, float]:
-    """Return when the client last went past each of these numbers. A gap may set it back."""
+    """Return when the client last passed each of these numbers. A gap may set the client back."""
     passed: dict[int, float] = {}
     for told in record.told:
         if told.kind == "gap":

@@ -1,4 +1,4 @@
-"""Where the servers are at the moment: they come back at other addresses."""
+"""The present addresses of the servers. A restarted server has another address."""
 
 import random
 from collections import Counter
@@ -16,7 +16,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 
 class Site:
-    """The servers of one world. ``posted`` are the ids of all acknowledged posts, ``answers`` counts by status."""
+    """The servers of one world. ``posted`` has the ids of all acknowledged posts; ``answers`` counts by status."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = servers

@@ -1,4 +1,4 @@
-"""A Redis, two servers on ways of their own to it, writers and clients of all kinds."""
+"""A Redis, two servers with their own links to it, and writers and clients of all kinds."""
 
 import asyncio
 import random
@@ -60,7 +60,7 @@ class World:
 
     @property
     def warned(self) -> int:
-        """Number of warnings that slow clients were sent."""
+        """Number of warnings that slow clients received."""
         return sum(client.warned for client in self.clients if isinstance(client, Slow))
 
     @property
@@ -71,7 +71,7 @@ class World:
         return Effects(lambda: self.ledger.count("given up"), streams_from)
 
     def add(self, kind: type[Client], since: str = "", *, site: Site | None = None, **params: str) -> Client:
-        """Add a client, which stays until the end and uses only ``site`` if that is given."""
+        """Add a client, which stays until the end. With ``site`` it uses only the servers of this site."""
         asked = f"{kind.__name__} {params} {len(self.clients)}"
         record = Record(asked, params, self.people.reader, self.people.followed, since)
         client = kind(site or self.site, record, self.chance.randrange(1 << 30))
@@ -116,7 +116,7 @@ class World:
 
 @asynccontextmanager
 async def world(folder: Path, seed: int, *flags: str) -> AsyncIterator[tuple[World, Faults]]:
-    """Two servers on links of their own, one with two workers. The first one also has ``flags``."""
+    """Start two servers with their own links, one of them with two workers. The first server also gets ``flags``."""
     async with AsyncExitStack() as stack:
         redis = stack.enter_context(private_redis())
         fronts = []

@@ -1,4 +1,7 @@
-"""People who write without a pause, and repeat under one key what was not answered until they know."""
+"""Writers that send requests without a pause.
+
+They repeat an unanswered request under one key until its outcome is known.
+"""
 
 import asyncio
 import random
@@ -24,7 +27,7 @@ NOT_THERE = (403, 404)
 
 
 class Writer:
-    """An author who posts, deletes, follows and likes, one request after another, each to any server."""
+    """An author who posts, deletes, follows and likes, one request after another, each to a random server."""
 
     def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
         self.uid = people[which]
@@ -39,7 +42,7 @@ class Writer:
         self._stopping = False
 
     def stop(self) -> None:
-        """Finish the request that is under way and begin no other."""
+        """Finish the current request and begin no other."""
         self._stopping = True
 
     async def run(self) -> None:
@@ -91,7 +94,7 @@ class Writer:
     async def _settled(
         self, session: aiohttp.ClientSession, deed: Deed, method: str, path: str, body: Message | None = None
     ) -> Any:
-        """Repeat the request until its outcome is known. After `unavailable` it is sometimes given up."""
+        """Repeat the request until its outcome is known. After `unavailable`, sometimes give it up."""
         headers = {"Authorization": f"Bearer {self._token}", "Idempotency-Key": f"{self.uid}-{id(deed):x}"}
         certain = True
         while True:
@@ -114,7 +117,10 @@ class Writer:
     async def _sent(
         self, session: aiohttp.ClientSession, method: str, path: str, headers: dict[str, str], body: Message | None
     ) -> tuple[int, Any]:
-        """Return status and answer of one attempt at any server: 0 if the connection broke, or NOT_SENT."""
+        """Make one attempt at a random server.
+
+        Return status and answer; the status is 0 if the connection broke, or NOT_SENT.
+        """
         url = f"{self._site.address(self._chance)}/v1/{path}"
         try:
             async with session.request(method, url, headers=headers, json=body) as response:

@@ -1,1 +1,1 @@
-"""Filters of a third party."""
+"""Plug-in filters that misbehave, for tests."""

@@ -1,4 +1,4 @@
-"""``fickle=HOW``: events with the word in a file that somebody edits or takes away; or leads that no index can hold."""
+"""The filter ``fickle=HOW``. It matches events with the word in a file, which a test edits or deletes."""
 
 import os
 from collections.abc import Hashable
@@ -19,7 +19,7 @@ UNSOUND: dict[str, Any] = {
 
 
 class Fickle(Filter):
-    """``HOW`` is ``proofs`` or ``hints``, which is how the word leads to it, or one of the unsound."""
+    """``HOW`` is ``proofs`` or ``hints`` (the kind of clauses that the word gives), or a key of :data:`UNSOUND`."""
 
     name: ClassVar[str] = "fickle"
     role: ClassVar[Role] = "combinable"

@@ -1,4 +1,4 @@
-"""``fragile=VALUE``: raises where a filter must not, as its value says."""
+"""The filter ``fragile=VALUE``. The value says where it raises an exception."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Self
@@ -9,7 +9,7 @@ from filters.index_keys import Key
 
 
 class Fragile(Filter):
-    """Raises on reading ``broken``, in its keys as ``keyless``, and on matching a text with ``boom``."""
+    """Raises in `parse` for ``broken``, in its keys for ``keyless``, and when it matches a text with ``boom``."""
 
     name: ClassVar[str] = "fragile"
     role: ClassVar[Role] = "combinable"

@@ -1,4 +1,4 @@
-"""``shouting=WORD``: events that shout the word. It has no keys on purpose, so it is asked about every event."""
+"""The filter ``shouting=WORD``: events with the word in upper case. It has no keys and is asked about every event."""
 
 from collections.abc import Hashable
 from typing import ClassVar, Self
