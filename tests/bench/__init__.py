@@ -1,1 +1,1 @@
-"""The pure parts of the benchmarks: what they say is only as good as these."""
+"""The parts of the benchmarks that compute without a server. The figures are only as good as these parts."""

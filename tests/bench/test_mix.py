@@ -1,4 +1,4 @@
-"""The crowd's oracle: what it says a client is due is what the client's filter matches."""
+"""The oracle of the crowd benchmark: it expects for each client exactly the posts that the client's filter matches."""
 
 import random
 from decimal import Decimal
@@ -28,7 +28,7 @@ def asked(number: int) -> Filter:
 
 
 def test_what_is_due_is_what_matches() -> None:
-    """Of 800 posts, quiet and loud, each of 600 clients of all kinds is due exactly those that its filter matches."""
+    """Of 800 posts, each of 600 clients of all kinds is due exactly those that its filter matches."""
     chance, oracle, posted = random.Random(1), mix.Oracle(), []
     for number in range(800):
         draft = mix.draft(number, loud=number % 20 == 0, chance=chance)
@@ -48,14 +48,14 @@ def test_what_is_due_is_what_matches() -> None:
 
 
 def test_no_two_clients_share_a_filter_but_those_who_must() -> None:
-    """So nothing is measured but what mixed clients cost."""
+    """So the benchmark measures the cost of different clients."""
     queries = [mix.asker(number).query(number, AUTHORS) for number in range(2000)]
     alone = [query for query in queries if not query.startswith(("firehose", "sample"))]
     assert len(set(alone)) == len(alone) > 1800
 
 
 def test_a_shortfall_is_seen_in_either_direction() -> None:
-    """One that is missing, one that came instead of another, and one too many are all noticed."""
+    """The oracle notices a missing post, a wrong post and an additional post."""
     oracle, everything = mix.Oracle(), mix.Asker("firehose", 0)
     for number in (1, 2, 3):
         oracle.posted(mix.draft(number, loud=False, chance=random.Random(number)), str(number))
@@ -64,5 +64,5 @@ def test_a_shortfall_is_seen_in_either_direction() -> None:
 
 
 def test_the_sample_is_the_products() -> None:
-    """The share that the oracle takes is the one that is asked for."""
+    """The oracle's sample has the requested share."""
     assert Sample.parse(mix.SAMPLE_PERCENT).percent == Decimal(1)

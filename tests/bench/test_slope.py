@@ -1,4 +1,4 @@
-"""The line through what was sampled, and what is called flat."""
+"""The line through samples, and the decision whether it is flat."""
 
 import random
 
@@ -10,7 +10,7 @@ SECONDS = [float(second) for second in range(600)]
 
 
 def test_a_straight_line_is_found_exactly() -> None:
-    """One unit a second is 3,600 an hour, without an error."""
+    """One unit per second is 3,600 per hour, without an error."""
     slope = fit(SECONDS, [100 + second for second in SECONDS])
     assert slope.per_hour == pytest.approx(3600)
     assert slope.error == pytest.approx(0, abs=1e-6)
@@ -19,7 +19,7 @@ def test_a_straight_line_is_found_exactly() -> None:
 
 
 def test_noise_is_flat_and_a_leak_in_it_is_not() -> None:
-    """The same noise, with and without two units a minute."""
+    """The same noise is tested with and without a rise of two units per minute."""
     chance = random.Random(3)
     noise = [1000 + chance.gauss(0, 5) for _ in SECONDS]
     assert fit(SECONDS, noise).flat
@@ -27,24 +27,24 @@ def test_noise_is_flat_and_a_leak_in_it_is_not() -> None:
 
 
 def test_its_standard_error_is_that_of_the_textbook() -> None:
-    """Five points, by hand: the slope is 0.6, its standard error 0.2828."""
+    """Five points, calculated by hand: the slope is 0.6, its standard error 0.2828."""
     slope = fit([1, 2, 3, 4, 5], [2, 4, 5, 4, 5])
     assert slope.per_hour / 3600 == pytest.approx(0.6)
     assert slope.error / 3600 == pytest.approx(0.28284, abs=1e-4)
 
 
 def test_what_shrinks_or_stands_is_flat() -> None:
-    """Memory that is given back is no leak, and zero all along is no line to worry about."""
+    """Falling memory is no leak, and a constant zero is flat."""
     assert fit(SECONDS, [1000 - second for second in SECONDS]).flat
     assert fit(SECONDS, [0.0] * len(SECONDS)).flat
 
 
 def test_a_sure_but_tiny_rise_is_flat() -> None:
-    """A tenth of a percent in the whole time is nothing that anybody has to look for."""
+    """A rise of a tenth of a percent in the whole time is too small to matter."""
     assert fit(SECONDS, [100_000 + second / 6 for second in SECONDS]).flat
 
 
 def test_two_samples_are_no_line() -> None:
-    """Nothing can be said of their error."""
+    """Two samples give no standard error."""
     with pytest.raises(ValueError, match="2 samples"):
         fit([1, 2], [1, 2])

@@ -1,1 +1,1 @@
-"""A real browser: what only it can show of streams, their tickets and the pages that follow them."""
+"""Tests in a real browser: streams by EventSource, their tickets, and the pages that use them."""

@@ -1,4 +1,4 @@
-"""Where Chromium is, and how it is started without a screen and without asking anybody on the network."""
+"""The path of Chromium, and the options that start it without a screen and without network requests of its own."""
 
 import os
 import shutil

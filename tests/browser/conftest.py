@@ -1,4 +1,4 @@
-"""A server, the example's page before it as one origin, and a tab of a browser."""
+"""A server, the example's page on the same origin, and a tab of a browser."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""An EventSource in a tab, and what it heard."""
+"""An EventSource in a tab, and the messages that it received."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -28,7 +28,7 @@ class Source:
 
     @classmethod
     async def opened(cls, tab: Page, site: str, path: str) -> Self:
-        """Open ``site`` in the tab, and there an EventSource at ``path``, which may be a whole URL."""
+        """Open ``site`` in the tab. There, open an EventSource at ``path``, which may be a whole URL."""
         made = cls(tab)
         tab.on("request", lambda request: made.requests.append(request) if "/v1/stream?" in request.url else None)
         await tab.goto(site)

@@ -1,4 +1,4 @@
-"""A browser's EventSource on the native stream: a ticket opens it, once, and it goes on by the cursor."""
+"""A browser's EventSource on the native stream: a ticket opens it once, and a cursor continues it."""
 
 from urllib.parse import urlencode
 
@@ -19,7 +19,7 @@ async def path(api: Api, token: str, **params: str) -> str:
 
 
 async def test_hello_and_posts_arrive(api: Api, site: str, tab: Page) -> None:
-    """Each as an event of its kind, whose id is its cursor, with the text as it was written."""
+    """Each message is an event of its kind. Its id is the cursor, and the text is as posted."""
     uid = await api.user()
     source = await Source.opened(tab, site, await path(api, mint(uid), track="browsers"))
     (hello,) = await source.until("hello")
@@ -30,7 +30,7 @@ async def test_hello_and_posts_arrive(api: Api, site: str, tab: Page) -> None:
 
 
 async def test_a_used_ticket_is_an_error_for_good(api: Api, site: str, tab: Page) -> None:
-    """The source is closed by the 401: it does not ask again."""
+    """The 401 closes the EventSource, which does not reconnect."""
     used = await path(api, mint(await api.user()), track="x")
     assert (await api.call("GET", used.replace("/v1/stream", "/v1/events") + "&wait=0")).status == 200
     source = await Source.opened(tab, site, used)
@@ -42,7 +42,7 @@ async def test_a_used_ticket_is_an_error_for_good(api: Api, site: str, tab: Page
 
 
 async def test_it_comes_back_by_itself_with_the_cursor_and_is_refused(api: Api, site: str, tab: Page) -> None:
-    """The same URL with `Last-Event-ID`, which would do if the ticket were not used up: so a page needs another."""
+    """The EventSource repeats its URL with `Last-Event-ID`. The ticket is used up, so a page needs a new one."""
     token = mint(await api.user(), ttl=2)
     source = await Source.opened(tab, site, await path(api, token, track="x"))
     (goodbye,) = await source.until("goodbye")
@@ -58,7 +58,7 @@ async def test_it_comes_back_by_itself_with_the_cursor_and_is_refused(api: Api, 
 
 
 async def test_another_ticket_goes_on_where_it_was(api: Api, site: str, tab: Page) -> None:
-    """With the cursor as `since`, nothing between the two is missed or doubled."""
+    """With the cursor as `since`, no event in between is missed or repeated."""
     uid = await api.user()
     token = mint(uid)
     source = await Source.opened(tab, site, await path(api, token, track="resumed"))
@@ -74,7 +74,7 @@ async def test_another_ticket_goes_on_where_it_was(api: Api, site: str, tab: Pag
 
 
 async def test_a_page_of_another_origin_hears_nothing(api: Api, server: Server, site: str, tab: Page) -> None:
-    """The browser gives an answer without CORS headers to nobody, though the ticket was good."""
+    """The browser hides an answer without CORS headers from the page, although the ticket was valid."""
     uid = await api.user()
     source = await Source.opened(tab, "about:blank", server.address + await path(api, mint(uid), track="x"))
     await source.until_closed()

@@ -17,7 +17,7 @@ PASSWORD = "correct horse"  # of those who sign up by the front door
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
-    """Start a server with short tokens on a port that it keeps after a restart."""
+    """Start a server with short-lived tokens, on a port that it keeps after a restart."""
     server = Server(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.2").start()
     server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
     try:
@@ -37,7 +37,7 @@ async def listen(tab: Page, address: str, login: str, track: str) -> None:
 
 
 async def test_it_shows_what_is_posted(api: Api, site: str, tab: Page) -> None:
-    """As text, whatever was written, and no longer what was deleted."""
+    """The page shows each post as text, whatever its characters, and removes deleted posts."""
     ann = await api.sign_up("ann")
     await listen(tab, site, "ann", "page")
     gone = await api.post(ann["id"], "page one")
@@ -49,7 +49,7 @@ async def test_it_shows_what_is_posted(api: Api, site: str, tab: Page) -> None:
 
 
 async def test_it_goes_on_with_another_ticket(own: Server, tmp_path: Path, tab: Page) -> None:
-    """A server that was killed, and tokens that ended meanwhile: each post is shown once, in order."""
+    """The server is killed and tokens expire. The page still shows each post once and in order."""
     with served(own, tmp_path / "site") as address:
         async with Api(own) as api:
             ann = await api.sign_up("ann")
@@ -69,7 +69,7 @@ async def test_it_goes_on_with_another_ticket(own: Server, tmp_path: Path, tab: 
 
 
 async def test_it_says_when_only_a_person_can_help(api: Api, site: str, tab: Page) -> None:
-    """A wrong password is no lost connection."""
+    """A wrong password is not reported as a lost connection."""
     await tab.goto(site)
     for name in ("login", "password", "track"):
         await tab.fill(f"[name={name}]", "nobody")

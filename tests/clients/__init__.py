@@ -1,1 +1,1 @@
-"""Programs of others against the real server: what people already have must work as it is."""
+"""Third-party client libraries against the real server. Existing programs must work unchanged, except for the host."""

@@ -1,4 +1,4 @@
-"""httpx-sse, the client of server-sent events that Python programs use, against the native stream."""
+"""httpx-sse, a client of server-sent events for Python, on the native stream."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,7 +37,7 @@ async def until(source: EventSource, kind: str, count: int = 1) -> list[ServerSe
 
 
 async def test_hello_comes_first_with_the_time_to_wait(server: Server, api: Api) -> None:
-    """What the client parsed is what the data says, and it knows when to come back."""
+    """The client's parsed event agrees with the data, and has the reconnect delay."""
     async with stream(server, await api.user(), "httpx") as source:
         (hello,) = await until(source, "hello")
     assert hello.retry == 2000
@@ -46,7 +46,7 @@ async def test_hello_comes_first_with_the_time_to_wait(server: Server, api: Api)
 
 
 async def test_posts_arrive_in_order(server: Server, api: Api) -> None:
-    """Also those with line ends, quotes and characters of four bytes, each as one event."""
+    """Each post is one event, also if its text has line ends, quotes or characters of four bytes."""
     uid = await api.user()
     texts = ["httpx one\ntwo\n\nthree", 'httpx "quoted" \\ and 🍵', "httpx \u2028 last"]
     async with stream(server, uid, "httpx") as source:
@@ -58,7 +58,7 @@ async def test_posts_arrive_in_order(server: Server, api: Api) -> None:
 
 
 async def test_it_goes_on_where_it_was(server: Server, api: Api) -> None:
-    """The last id, handed over as an EventSource does, brings what was posted between, once."""
+    """With the last id in the header, as an EventSource sends it, the posts since then arrive once."""
     uid = await api.user()
     async with stream(server, uid, "httpxgap") as source:
         first = await api.post(uid, "httpxgap one")
@@ -71,7 +71,7 @@ async def test_it_goes_on_where_it_was(server: Server, api: Api) -> None:
 
 
 async def test_a_refusal_is_no_stream(server: Server, api: Api) -> None:
-    """The client says so, and the status and the reason are there to read."""
+    """The client raises an error, from which status and reason can be read."""
     async with stream(server, await api.user(), "") as source:
         assert source.response.status_code == 400
         with pytest.raises(SSEError):

@@ -1,4 +1,4 @@
-"""tweepy 4 against the real server: its own calls, its own objects, rules that change while it is connected."""
+"""tweepy 4 on the real server, with its own calls and objects, and rules that change while it is connected."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ async def ask(server: Server, uid: str, *words: str) -> dict[str, Any]:
 
 
 async def test_rules_are_added_listed_and_deleted(server: Server, api: Api) -> None:
-    """Good and bad ones in one call, on trial and for good."""
+    """One call has valid and invalid rules, as a dry run and for real."""
     ann = await api.user()
     made = await ask(server, ann, "add", "tea|hot drinks", "ice", "(")
     (tea, ice), summary = made["rules"], made["meta"]["summary"]
@@ -40,7 +40,7 @@ async def test_rules_are_added_listed_and_deleted(server: Server, api: Api) -> N
 
 
 async def test_a_stream_follows_the_rules_as_they_change(server: Server, api: Api) -> None:
-    """Without a reconnect; each Tweet with all rules that matched, also those that have no tag."""
+    """It needs no reconnect. Each Tweet has all rules that matched, with and without tags."""
     ann = await api.user()
     (tea,) = (await ask(server, ann, "add", "tea|hot"))["rules"]
     async with client("tweepy4", PROGRAM, server.address, mint(ann), "filter") as program:
@@ -60,7 +60,7 @@ async def test_a_stream_follows_the_rules_as_they_change(server: Server, api: Ap
 
 
 async def test_tweets_arrive_as_objects(server: Server, api: Api) -> None:
-    """With their users, places, media and originals; nothing that tweepy warns of or cannot read."""
+    """They have users, places, media and originals. tweepy gives no warning and can parse everything."""
     ann, bob = await api.user(), await api.user()
     await ask(server, ann, "add", "tea")
     wanted = (
@@ -83,7 +83,7 @@ async def test_tweets_arrive_as_objects(server: Server, api: Api) -> None:
 
 
 async def test_the_sample_is_heard(server: Server, api: Api) -> None:
-    """The Tweets that are in it, and no rules."""
+    """The stream has the Tweets of the sample and no rules."""
     ann = await api.user()
     share = Sample.parse("1")
     async with client("tweepy4", PROGRAM, server.address, mint(ann), "sample") as program:
@@ -97,13 +97,13 @@ async def test_the_sample_is_heard(server: Server, api: Api) -> None:
 
 
 async def test_who_has_no_rules_is_refused(server: Server, api: Api) -> None:
-    """With the status by which tweepy tells it."""
+    """The refusal has the status that tweepy expects."""
     async with client("tweepy4", PROGRAM, server.address, mint(await api.user()), "filter") as program:
         assert await program.hear("refused") == 409
 
 
 async def test_the_end_of_a_token_is_told(server: Server, api: Api) -> None:
-    """As an error of the stream, before it is closed."""
+    """The stream gets an error before it is closed."""
     ann = await api.user()
     await ask(server, ann, "add", "tea")
     async with client("tweepy4", PROGRAM, server.address, mint(ann, ttl=3), "filter") as program:

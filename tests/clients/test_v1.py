@@ -1,4 +1,4 @@
-"""Clients that were written for Twitter's v1.1, as they are installed, against the real server."""
+"""Unchanged clients of Twitter's v1.1 on the real server."""
 
 from datetime import datetime
 from typing import Any
@@ -36,7 +36,7 @@ def seconds(iso: str) -> int:
 
 
 async def test_python_twitter_reads_a_filtered_stream(server: Server, api: Api) -> None:
-    """Statuses, reposts and quotes are its objects; deletes are told, and blank lines."""
+    """Statuses, reposts and quotes become the library's objects. Deletes and blank lines arrive too."""
     bob, term = await api.sign_up(word()), word()
     ann = await api.user()
     await api.done("PATCH", "/v1/users/me", token=mint(ann), json={"name": "Ann A"})
@@ -76,7 +76,7 @@ async def test_python_twitter_reads_a_filtered_stream(server: Server, api: Api) 
 
 
 async def test_python_twitter_hears_of_the_end(server: Server, api: Api) -> None:
-    """The last message says why, before the sample ends."""
+    """The last message before the end of the sample gives the reason."""
     token = mint(await api.user())
     async with client("python-twitter", "python_twitter_v1.py", server.address, token, "sample") as program:
         assert await program.hear("connected") == 200
@@ -86,7 +86,7 @@ async def test_python_twitter_hears_of_the_end(server: Server, api: Api) -> None
 
 
 async def test_python_twitter_says_why_it_is_refused(server: Server, api: Api) -> None:
-    """The short text of the refusal is its error."""
+    """The text of the refusal is the library's error."""
     arguments = (mint(api.admin), "filter", "locations=170,-20,-170,20")
     async with client("python-twitter", "python_twitter_v1.py", server.address, *arguments) as program:
         assert await program.hear("connected") == 406
@@ -94,7 +94,7 @@ async def test_python_twitter_says_why_it_is_refused(server: Server, api: Api) -
 
 
 async def test_tweepy_3_reads_lengths(tls: TlsProxy, api: Api) -> None:
-    """It asks for `delimited=length`, speaks TLS, and takes anything but a length for an error."""
+    """The library tweepy 3 requests `delimited=length` over TLS, and takes anything but a length for an error."""
     bob, term = await api.sign_up(word()), word()
     asked = ("filter", f"track={term}", "locations=1,2,3,4")
     async with client("tweepy3", "tweepy3_v1.py", tls.netloc, mint(api.admin), *asked, ca=tls.ca) as program:
@@ -122,7 +122,7 @@ async def test_tweepy_3_reads_lengths(tls: TlsProxy, api: Api) -> None:
 
 
 async def test_tweepy_3_hears_of_the_end(tls: TlsProxy, api: Api) -> None:
-    """It POSTs even for the sample; the notice comes with its length."""
+    """The library tweepy 3 sends POST even for the sample. The disconnect notice comes with its length."""
     token = mint(await api.user())
     async with client("tweepy3", "tweepy3_v1.py", tls.netloc, token, "sample", ca=tls.ca) as program:
         assert await program.hear("connected")
@@ -134,7 +134,7 @@ async def test_tweepy_3_hears_of_the_end(tls: TlsProxy, api: Api) -> None:
     ("name", "program", "asked"), [("tweepy3", "tweepy3_v1.py", "track="), ("twitter", "twitter_v1.py", "track=")]
 )
 async def test_a_refusal_is_a_number_to_them(tls: TlsProxy, api: Api, name: str, program: str, asked: str) -> None:
-    """What v1.1 answered where nothing is asked for, and where nobody is known."""
+    """The status is that of v1.1, for a request without filters and for an unknown user."""
     async with client(name, program, tls.netloc, mint(api.admin), "filter", asked, ca=tls.ca) as running:
         assert await running.hear("refused") == 406
     async with client(name, program, tls.netloc, "nobody", "filter", "track=tea", ca=tls.ca) as running:
@@ -142,7 +142,7 @@ async def test_a_refusal_is_a_number_to_them(tls: TlsProxy, api: Api, name: str,
 
 
 async def test_sixohsix_twitter_reads_a_filtered_stream(tls: TlsProxy, api: Api) -> None:
-    """Its credentials are in the form; it parses chunks by itself, and hangs up where no blank lines come."""
+    """Its credentials are in the form. It parses chunks by itself, and hangs up if no blank lines come."""
     bob, term = await api.sign_up(word()), word()
     async with client(
         "twitter", "twitter_v1.py", tls.netloc, mint(api.admin), "filter", f"track={term}", ca=tls.ca

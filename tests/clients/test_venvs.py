@@ -1,4 +1,4 @@
-"""The clients of others are there, and TLS before the server is real."""
+"""Checks of the set-up: the third-party clients are installed, and the TLS proxy really uses TLS."""
 
 import pytest
 
@@ -13,7 +13,7 @@ VERSIONS = {"python-twitter": "3.5", "tweepy3": "3.10.", "tweepy4": "4.", "twitt
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_client_is_installed_in_its_own_environment(name: str) -> None:
-    """Each is the one that people have, beside no other."""
+    """Each client has the pinned version, and its environment has no other client."""
     async with client(name, "version.py", PACKAGES[name]) as program:
         assert (await program.hear(PACKAGES[name])).startswith(VERSIONS[name])
         assert await program.end() == 0
@@ -21,13 +21,13 @@ async def test_the_client_is_installed_in_its_own_environment(name: str) -> None
 
 @pytest.mark.parametrize("library", ["requests", "urllib"])
 async def test_a_client_reaches_the_server_by_tls_if_it_trusts_the_authority(tls: TlsProxy, library: str) -> None:
-    """Both ways that the clients speak verify the certificate, and find it good."""
+    """Both HTTP libraries of the clients verify the certificate and accept it."""
     async with client("tweepy4", "get.py", f"{tls.address}/healthz", library, ca=tls.ca) as program:
         assert await program.hear("status") == 200
 
 
 @pytest.mark.parametrize("library", ["requests", "urllib"])
 async def test_a_client_that_trusts_nobody_is_not_reached(tls: TlsProxy, library: str) -> None:
-    """The proxy proves nothing where it is not verified."""
+    """A client that does not trust the authority refuses the connection. Otherwise the proxy would prove nothing."""
     async with client("tweepy4", "get.py", f"{tls.address}/healthz", library) as program:
         assert "certificate" in await program.hear("failed")

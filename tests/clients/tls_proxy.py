@@ -1,4 +1,4 @@
-"""TLS before a server that speaks none, for clients that insist on it."""
+"""A TLS proxy before the server, for clients that need TLS."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""A package index of one's own on the loopback, which offers one wheel and remembers who asked for what."""
+"""A package index on the loopback. It offers one wheel and records each request."""
 
 import json
 import ssl
@@ -68,6 +68,6 @@ class PackageIndex:
                 self.wfile.write(body)
 
             def log_message(self, *arguments: object) -> None:
-                """Say nothing on the test's stderr."""
+                """Print no requests on the test's stderr."""
 
         return Handler

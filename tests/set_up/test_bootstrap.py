@@ -1,4 +1,4 @@
-"""The set-up on machines that are not like ours: private indexes, other bytes, no certificates, other Pythons."""
+"""The set-up on unusual machines: private package indexes, wrong downloads, missing certificates, other Pythons."""
 
 import datetime as dt
 import importlib.util
@@ -63,7 +63,7 @@ def bootstrap(checkout: Path, **environ: str) -> "subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize("page", [html_page, json_page])
 def test_other_bytes_than_the_pinned_are_thrown_away(checkout: Path, page: Page) -> None:
-    """A wheel with another hash is refused in a sentence, and nothing of it is left behind."""
+    """A wheel with another hash is refused in a sentence, and no part of it stays on disk."""
     with PackageIndex(page, wheel_name(), b"not the wheel") as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
     assert [path for path, _ in index.seen] == ["/simple/uv/", f"/files/{wheel_name()}"]
@@ -74,7 +74,7 @@ def test_other_bytes_than_the_pinned_are_thrown_away(checkout: Path, page: Page)
 
 @pytest.mark.parametrize("where", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL", "pip.conf"])
 def test_the_configured_index_is_asked_with_its_credentials(checkout: Path, where: str) -> None:
-    """Whichever way an index is configured, it is the one asked, and its password is never printed."""
+    """The set-up uses the configured index, however it is configured, and never prints its password."""
     with PackageIndex(html_page, wheel_name(), b"not the wheel") as index:
         environ = {where: index.url}
         if where == "pip.conf":
@@ -87,7 +87,7 @@ def test_the_configured_index_is_asked_with_its_credentials(checkout: Path, wher
 
 
 def test_an_index_that_hangs_up_half_way_is_told(checkout: Path) -> None:
-    """A download cut short says so instead of blaming the hash."""
+    """The message says that the download was cut off, and does not blame the hash."""
     with PackageIndex(html_page, wheel_name(), b"half", announce=4000) as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
     assert "the connection ended after 4 of 4000 bytes" in done.stderr
@@ -95,7 +95,7 @@ def test_an_index_that_hangs_up_half_way_is_told(checkout: Path) -> None:
 
 
 def test_an_index_without_our_uv_is_told_before_pip_is_tried(checkout: Path) -> None:
-    """No uv on the index: that is said, and pip's turn (here it lacks too, or finds nothing) ends in no traceback."""
+    """The message says that the index has no uv. pip, which is missing or finds nothing here, gives no traceback."""
     with PackageIndex(html_page, "uv-0.0.1.tar.gz", b"") as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url, PIP_INDEX_URL=index.url, PIP_RETRIES="0")
     assert f"the package index does not offer {wheel_name()}" in done.stderr
@@ -104,7 +104,7 @@ def test_an_index_without_our_uv_is_told_before_pip_is_tried(checkout: Path) -> 
 
 
 def test_an_index_that_is_not_there_is_told_in_a_sentence(checkout: Path) -> None:
-    """Nobody listening: the sentence names the host and the way out, not the credentials."""
+    """The sentence names the host and what to do. It does not contain the credentials."""
     done = bootstrap(checkout, UV_DEFAULT_INDEX="http://reader:p%40ss@127.0.0.1:9/simple")
     assert "The package index at 127.0.0.1 cannot be reached" in done.stderr
     assert "UV_DEFAULT_INDEX" in done.stderr
@@ -112,7 +112,7 @@ def test_an_index_that_is_not_there_is_told_in_a_sentence(checkout: Path) -> Non
 
 
 def test_missing_certificates_are_told_in_a_sentence(checkout: Path, tmp_path: Path) -> None:
-    """A certificate that cannot be verified leads to ca-certificates, the usual lack of a fresh machine."""
+    """If a certificate cannot be verified, the sentence names ca-certificates, which fresh machines often lack."""
     with PackageIndex(html_page, wheel_name(), b"").behind_tls(self_signed(tmp_path)) as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
     assert "install your system's ca-certificates package" in done.stderr
@@ -136,7 +136,7 @@ def self_signed(folder: Path) -> Path:
 
 
 def test_another_python_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A Python that does not serve gets exit code 2 and a sentence saying which ones do."""
+    """An unsupported Python gives exit code 2, and a sentence that names the supported versions."""
     spec = importlib.util.spec_from_file_location("bootstrap", ROOT / ".ci" / "bootstrap.py")
     assert spec is not None
     assert spec.loader is not None
@@ -158,7 +158,7 @@ def test_the_locks_pin_and_hash_everything(name: str) -> None:
 
 
 def test_the_locks_hold_what_the_project_asks_for() -> None:
-    """A dependency that was added without ``make lock`` is found here."""
+    """This test finds a dependency that was added without ``make lock``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     runtime, dev = project["dependencies"], project["optional-dependencies"]["dev"]
     for name, wanted in (("requirements.lock", runtime), ("requirements-dev.lock", [*runtime, *dev])):

@@ -1,4 +1,4 @@
-"""GET the URL that is given, by requests or urllib, and tell the status or the failure."""
+"""Send GET to the given URL with requests or urllib. Print the status or the failure."""
 
 import json
 import sys

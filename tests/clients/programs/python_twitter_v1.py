@@ -1,4 +1,4 @@
-"""python-twitter as it is used for v1.1, ``URL TOKEN filter|sample [NAME=VALUE,VALUE …]``: only the host is another."""
+"""Use python-twitter for v1.1 with another host: ``URL TOKEN filter|sample [NAME=VALUE,VALUE …]``."""
 
 import json
 import sys
@@ -10,12 +10,12 @@ url, token, verb, *arguments = sys.argv[1:]
 
 
 def say(**told: object) -> None:
-    """One line for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(told), flush=True)
 
 
 class Api(twitter.Api):
-    """Tells what the library keeps to itself: that it is connected, and the blank lines."""
+    """Also reports what the library hides: that it is connected, and blank lines."""
 
     def _RequestStream(self, *given: Any, **more: Any) -> Any:  # noqa: N802 - its name
         response = super()._RequestStream(*given, **more)
@@ -33,7 +33,7 @@ class Api(twitter.Api):
 
 
 def of_status(status: twitter.Status) -> dict[str, Any]:
-    """What the library's own objects say."""
+    """Return the members of the library's own objects."""
     repeated = status.retweeted_status
     return {
         "id": status.id,
@@ -53,7 +53,7 @@ def of_status(status: twitter.Status) -> dict[str, Any]:
 
 
 def tell(message: dict[str, Any]) -> None:
-    """A status under its text, anything else as it is."""
+    """Report a status under its text, and any other message unchanged."""
     if "text" in message:
         status = twitter.Status.NewFromJsonDict(message)
         say(**{status.text: of_status(status)})

@@ -1,4 +1,4 @@
-"""tweepy 3 as it is used for v1.1, ``HOST:PORT TOKEN filter|sample [NAME=VALUE,VALUE …]``; it speaks TLS only."""
+"""Use tweepy 3 for v1.1: ``HOST:PORT TOKEN filter|sample [NAME=VALUE,VALUE …]``. tweepy 3 speaks TLS only."""
 
 import json
 import sys
@@ -10,45 +10,45 @@ netloc, token, verb, *arguments = sys.argv[1:]
 
 
 def say(**told: object) -> None:
-    """One line for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(told), flush=True)
 
 
 class Listener(tweepy.StreamListener):
-    """Tells all that tweepy makes of the stream, as tweepy's own objects say it."""
+    """Reports each callback of tweepy's stream, with tweepy's own objects."""
 
     def on_connect(self) -> None:
-        """The head of the answer has come."""
+        """Report that the response head has arrived."""
         say(connected=True)
 
     def keep_alive(self) -> None:
-        """A blank line has come."""
+        """Report a blank line."""
         say(alive=True)
 
     def on_status(self, status: Any) -> None:
-        """A status has come: told under its text."""
+        """Report a status under its text."""
         say(**{status.text: of_status(status)})
 
     def on_delete(self, status_id: int, user_id: int) -> None:
-        """A status is gone."""
+        """Report a deleted status."""
         say(deleted=[status_id, user_id])
 
     def on_disconnect(self, notice: dict[str, Any]) -> None:
-        """The server is about to end the stream."""
+        """Report the server's notice that it will end the stream."""
         say(disconnected=notice)
 
     def on_error(self, status_code: int) -> bool:
-        """It was refused, and is not to try again."""
+        """Report a refusal, and do not try again."""
         say(refused=status_code)
         return False
 
     def on_exception(self, exception: Exception) -> None:
-        """Something came that tweepy cannot read."""
+        """Report something that tweepy cannot parse."""
         say(exception=repr(exception))
 
 
 def of_status(status: Any) -> dict[str, Any]:
-    """What tweepy's own objects say."""
+    """Return the members of tweepy's own objects."""
     repeated = getattr(status, "retweeted_status", None)
     place = status.place
     return {

@@ -1,4 +1,4 @@
-"""tweepy 4 as it is used for v2, ``URL TOKEN VERB …``: only the host is another, by an adapter of requests."""
+"""Use tweepy 4 for v2 with another host, through an adapter of requests: ``URL TOKEN VERB …``."""
 
 import json
 import sys
@@ -11,57 +11,57 @@ url, token, verb, *arguments = sys.argv[1:]
 
 
 def say(**told: object) -> None:
-    """One line for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(told), flush=True)
 
 
 class Loopback(requests.adapters.HTTPAdapter):
-    """Sends what is meant for Twitter to the server under test."""
+    """Sends requests for Twitter to the server under test."""
 
     def send(self, request: Any, **more: Any) -> Any:
-        """As it is, but to another host."""
+        """Send the request unchanged, except for the host."""
         request.url = request.url.replace("https://api.twitter.com", url)
         return super().send(request, **more)
 
 
 class Listener(tweepy.StreamingClient):
-    """Tells all that tweepy makes of the stream, as tweepy's own objects say it."""
+    """Reports each callback of tweepy's stream, with tweepy's own objects."""
 
     def on_connect(self) -> None:
-        """The head of the answer has come."""
+        """Report that the response head has arrived."""
         say(connected=True)
 
     def on_keep_alive(self) -> None:
-        """An empty line has come."""
+        """Report an empty line."""
         say(alive=True)
 
     def on_response(self, response: Any) -> None:
-        """A message has come: told under its text."""
+        """Report a message under its text."""
         tweet = response.data
         if tweet is not None:
             say(**{tweet.text: {**of_tweet(tweet), **of_includes(response.includes), "rules": of_rules(response)}})
 
     def on_errors(self, errors: Any) -> None:
-        """Something went wrong on the way."""
+        """Report errors inside a message."""
         say(errors=errors)
 
     def on_closed(self, response: Any) -> None:
-        """The server has ended the stream."""
+        """Report that the server ended the stream."""
         say(closed=True)
         self.disconnect()
 
     def on_request_error(self, status_code: int) -> None:
-        """It was refused."""
+        """Report a refusal."""
         say(refused=status_code)
         self.disconnect()
 
     def on_exception(self, exception: Exception) -> None:
-        """Something came that tweepy cannot read."""
+        """Report something that tweepy cannot parse."""
         say(exception=repr(exception))
 
 
 def of_tweet(tweet: Any) -> dict[str, Any]:
-    """What a Tweet says of itself."""
+    """Return the members of a Tweet."""
     tags = [tag["tag"] for tag in (tweet.entities or {}).get("hashtags", [])]
     referenced = [[one.type, one.id] for one in tweet.referenced_tweets or []]
     return {
@@ -74,7 +74,7 @@ def of_tweet(tweet: Any) -> dict[str, Any]:
 
 
 def of_includes(includes: Any) -> dict[str, Any]:
-    """What is told beside it."""
+    """Return the expanded objects of a message."""
     return {
         "users": [[user.id, user.username, user.name] for user in includes.get("users", [])],
         "places": [place.full_name for place in includes.get("places", [])],
@@ -84,12 +84,12 @@ def of_includes(includes: Any) -> dict[str, Any]:
 
 
 def of_rules(response: Any) -> list[list[str]]:
-    """The rules that matched."""
+    """Return the rules that matched."""
     return [[rule.id, rule.tag] for rule in response.matching_rules]
 
 
 def tell(response: Any) -> None:
-    """The answer to a question about rules."""
+    """Report the answer to a request about rules."""
     rules = [[rule.id, rule.value, rule.tag] for rule in response.data or []]
     say(answer={"rules": rules, "meta": response.meta, "errors": response.errors})
 

@@ -1,6 +1,6 @@
-"""sixohsix' twitter as it is used for v1.1, ``HOST:PORT TOKEN filter|sample [NAME=VALUE …]``; it speaks TLS only.
+"""Use sixohsix' twitter for v1.1: ``HOST:PORT TOKEN filter|sample [NAME=VALUE …]``. It speaks TLS only.
 
-Blank lines are told to nobody there: but without any for two seconds it hangs up.
+The library hides blank lines, but hangs up if none arrives for two seconds.
 """
 
 import json
@@ -12,7 +12,7 @@ netloc, token, verb, *arguments = sys.argv[1:]
 
 
 def say(**told: object) -> None:
-    """One line for the test."""
+    """Print one line of JSON for the test."""
     print(json.dumps(told), flush=True)
 
 

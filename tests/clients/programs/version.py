@@ -1,4 +1,4 @@
-"""What is installed here, by the names that are given."""
+"""Print the installed versions of the named packages."""
 
 import importlib.metadata
 import json
