@@ -32,7 +32,7 @@ class AnalyzedText:
 
     @property
     def words(self) -> frozenset[str]:
-        """The case-folded words outside entities, and for each link: the link without protocol, and its parts."""
+        """The case-folded words outside entities. Each link adds itself without protocol, and its parts."""
         if self._words is None:
             found = words(fold(self._text_without_entities()))
             for url in self.entities.urls:

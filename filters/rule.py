@@ -106,7 +106,7 @@ class Rules(Filter):
         return IndexTerms(exact, candidates)
 
     def matching_rules(self, event: Event) -> list[NamedRule]:
-        """Return the rules that match the event, oldest first. Raises FilterFailure with its id if a rule raises."""
+        """Return the rules that match the event, oldest first. If a rule raises, raises FilterFailure with its id."""
         return [named for named in self._candidates(event) if self._rule_matches(named, event)]
 
     def matches(self, event: Event) -> bool:

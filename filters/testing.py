@@ -27,7 +27,7 @@ _CODES = ("invalid_parameter", "too_many")
 
 
 def example_events() -> list[Event]:
-    """Return events for the contract test: posts (texts in several scripts, places, or empty) and other kinds."""
+    """Return events for the contract test: posts in several scripts, with places or without text, and other kinds."""
     shop, tokyo = "@alice's #Tag costs $TWTR, see http://www.example.com/a_b?c=d", "Tokyoの@bobに到着 touché 😍"
     one, two, three, nine = (frozenset({user_id}) for user_id in "1239")
     posts = [
@@ -163,7 +163,7 @@ def _checked_items(parsed: Filter, name: Literal["explain", "matched_items"], ev
 
 
 def check_index_terms(parsed: Filter, event: Event) -> None:
-    """Check that the index terms find the event if it matches, and that no exact clause or box fits it otherwise."""
+    """Check that the index finds each matching event, and that exact clauses and boxes fit matching events only."""
     terms, matched = parsed.index_terms(), parsed.matches(event)
     if terms is None:
         return

@@ -163,7 +163,7 @@ def _compile_not(check: Matcher) -> Matcher:
 
 
 def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
-    """Return a function that evaluates an OR (``decisive`` True) or AND (False). A ``decisive`` check ends it."""
+    """Return a function that evaluates an OR (``decisive`` is True) or AND (False). A part with this result ends it."""
 
     def group(event: Event) -> bool:
         for check in checks:

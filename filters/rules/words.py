@@ -148,10 +148,10 @@ class ProximityCondition(PhraseCondition):
         return found
 
     def _assign_positions(self, positions: Mapping[str, int], start: int) -> int:
-        """Assign each word of the phrase a position of its own. Return the positions as a bit set, or 0 if impossible.
+        """Give each word of a phrase that begins at ``start`` a place of its own in the text.
 
-        ``start`` is the position at which the phrase begins. Each word may stand up to ``distance`` words after its
-        place in the phrase.
+        A word may stand up to ``distance`` words after its place in the phrase. Returns the places as a bit set of word
+        positions in the text, or 0 if a word has no free place.
         """
         used, window = 0, (2 << self.distance) - 1
         for at, word in enumerate(self.words, start=start):

@@ -200,7 +200,10 @@ class Entry:
         return self._message_json if matched is None else b'%b,"matched":%b}' % (self._message_json[:-1], matched)
 
     def frame(self, encode: EncodeEntry, matched: bytes | None = None) -> bytes:
-        """Return ``encode(self, matched)``. If ``matched`` (JSON of the matched filters) is None, cache the result."""
+        """Return the entry as ``encode`` formats it.
+
+        If ``matched`` (JSON of the matched filters) is None, cache the result.
+        """
         if matched is not None:
             return encode(self, matched)
         frames = self._frames

@@ -174,7 +174,7 @@ def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a ``comment`` or ``uncomment``. Both match by the comment's text. The first shows it too."""
+    """Build the content of a ``comment`` or ``uncomment``. Filters find both by the comment's text."""
     comment, status = facts.comment or wire.comment, wire.status
     if comment is None or status is None:
         return None

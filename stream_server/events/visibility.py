@@ -70,5 +70,5 @@ def _is_excluded(facts: VisibilityFact) -> bool:
 
 @cache
 def visibility_table() -> str:
-    """Return 1,024 digits. The digit at index ``int(facts)`` is the `Visibility` that these facts give."""
+    """Return the `Visibility` for each combination of facts, as 1,024 digits. The index is ``int(facts)``."""
     return "".join(str(int(decide_visibility(VisibilityFact(bits)))) for bits in range(2 * VisibilityFact.PARTICIPANT))

@@ -177,7 +177,7 @@ class Feed:
             await hub.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
-        """Move the hub's head. Mark the account status for reloading: a missed entry may have protected an account."""
+        """Move the hub's head. Let the account status be read again: a missed entry may have protected an account."""
         self._is_account_status_loaded = False
         self.hub.move_head(position, reason, missed_count or None)
 

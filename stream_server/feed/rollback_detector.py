@@ -110,7 +110,10 @@ class RollbackDetector:
             await self._announce(self._hub.head, lost)
 
     async def _inspect_log(self, *, check_all: bool) -> Position:
-        """Do the work of `check`. The caller must hold the lock. If Redis restarted, act as with ``check_all``."""
+        """Check the log as :meth:`check` describes. The caller must hold the lock.
+
+        After a restart of Redis check all entries.
+        """
         self._checks_started += 1
         received = self._hub.head
         run_id, located = await self._log.look_up_with_run_id(received)
@@ -161,7 +164,10 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback on the log, and remember it in case the record is lost. None if the log has ``lost``."""
+        """Record the rollback on the log, and remember it to repeat a lost record.
+
+        Return None if the log still has ``lost``.
+        """
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.

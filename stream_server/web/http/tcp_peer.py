@@ -24,7 +24,9 @@ _INT_BUFFER = bytes(4)
 
 
 class TcpPeer:
-    """The machine at the other end of a transport, as the kernel sees it. Each method makes a system call.
+    """Asks the kernel whether the machine at the other end of a transport still answers.
+
+    Each method makes a system call.
 
     The socket option TCP_USER_TIMEOUT cannot replace this class: with it, Linux also resets a client that reads slowly.
     """
