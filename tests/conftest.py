@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is for the night to ``--full``, and with ``--quick`` what is extended."""
+    """Skip the nightly tests without ``--full``, and the extended tests with ``--quick``."""
     left = [] if config.getoption("--full") else ["nightly"]
     left += ["extended"] if config.getoption("--quick") else []
     later = {item for item in items if any(item.get_closest_marker(mark) for mark in left)}
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Let each worker of xdist begin with its share of the tests that ask for a longer timeout than the others."""
+    """Let each worker of xdist begin with its share of the tests that have a longer timeout than the others."""
     timeouts = {item: item.get_closest_marker("timeout") for item in items}
     long = [item for item, mark in timeouts.items() if mark is not None and mark.args[0] > DEFAULT_TIMEOUT_SECONDS]
     begin = set(long)
@@ -113,7 +113,7 @@ def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisP
 
 @pytest.fixture
 def redis_url(redis_server: RedisProcess) -> str:
-    """The URL of that redis-server, whose data are deleted first."""
+    """The URL of the session's redis-server, after its data are deleted."""
     client = redis_server.client()
     client.flushall()
     client.close()

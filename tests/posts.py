@@ -1,4 +1,4 @@
-"""Posting from a test that is no coroutine: the programs under test are processes of their own."""
+"""Posting from tests that are not coroutines, because the programs under test are other processes."""
 
 import asyncio
 

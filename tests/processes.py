@@ -1,4 +1,4 @@
-"""Looking at processes that are not one's own children."""
+"""Facts about processes that this process did not start."""
 
 import os
 import subprocess

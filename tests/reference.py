@@ -1,12 +1,11 @@
-"""What a stream must receive, said a second time: plain, slow and written apart from the server.
+"""A second, independent implementation of what a stream must receive: plain and slow.
 
-It works from the contract alone: the statuses as the API answered them, the parameters of a stream,
-and the documents (the track matcher of the design, Twitter's pages on `track`, `follow`, `locations`).
-Scripts that are written without blanks have no words to take apart, so a term in one of them is looked for in
-every stretch of characters. It shares one thing with the server, the key of the sample, which is a number and not a
-thought.
+It uses only the contract: the statuses as the API returned them, the parameters of a stream, and the documents (the
+track matcher of the design, Twitter's pages on `track`, `follow`, `locations`). Text in scripts without spaces is not
+split into words: a term in such a script is searched in every stretch of characters. The reference shares one thing
+with the server: the key of the sample, which is a number.
 
-A happening is what happened, in the order of the log:
+A happening is an event in log order:
 
     {"kind": "post", "status": {...}}             the status of the 201
     {"kind": "delete", "status": {"id": "..."}}
@@ -43,9 +42,9 @@ def receives(
     following: Collection[str] = (),
     known: Iterable[Status] = (),
 ) -> list[tuple[str, str]]:
-    """(kind, id of the status or of the target) of all that a stream with ``params`` receives, in order.
+    """Return (kind, id of the status or target) of all events that a stream with ``params`` receives, in order.
 
-    ``viewer`` follows the users ``following`` when the stream opens; ``known`` are statuses posted before.
+    ``viewer`` follows the users ``following`` when the stream opens. ``known`` are statuses posted before.
     """
     return Stream(params, viewer=viewer, following=following, known=known).through(happenings)
 
@@ -61,7 +60,7 @@ def replayed(
 
 
 class Stream:
-    """One stream, which is given one happening after another."""
+    """One stream, which receives one happening after another."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class Stream:
         return [told for happening in happenings if (told := self.hears(happening)) is not None]
 
     def hears(self, happening: Happening) -> tuple[str, str] | None:
-        """Return what the stream receives of this happening, or None. Also updates the graph."""
+        """Return what the stream receives of this happening, or None. Also update the follow graph."""
         kind = happening["kind"]
         if kind in GRAPH:
             matched = self._graph(happening)
@@ -143,7 +142,7 @@ def is_repost(status: Status) -> bool:
 
 
 def starts_with_mention_of(status: Status) -> str | None:
-    """Return the id of the user mentioned at the very beginning, as in a reply that was typed by hand."""
+    """Return the id of the user mentioned at the very beginning of the text, as in a reply typed by hand."""
     text = status["message"]
     start = len(text) - len(text.lstrip())
     for mention in status["entities"]["mentions"]:
@@ -167,7 +166,7 @@ def sampled(status_id: str, percent: str) -> bool:
 
 
 def located(status: Status, locations: str) -> bool:
-    """Whether it lies in one of the boxes: by its point, or by its place if it has no point."""
+    """Whether the status lies in one of the boxes: by its point, or by its place if it has no point."""
     if is_repost(status):
         return False
     numbers = [float(n) for n in locations.split(",")]
@@ -283,7 +282,7 @@ def is_picture(character: str) -> bool:
 
 
 def _by_script(chunk: str) -> list[str]:
-    """Cut where a script without spaces begins or ends."""
+    """Cut the text where a script without spaces begins or ends."""
     return ["".join(piece) for _, piece in groupby(chunk, is_unspaced)]
 
 

@@ -1,12 +1,11 @@
-"""The rule language, said a second time: plain, slow and written apart from the server.
+"""A second, independent implementation of the rule language: plain and slow.
 
-It knows a status as the API answered it, and its facts: what was known of its author when it was posted. A rule is
-cut up by one pattern and put in order by the two stacks that turn what stands between its operands into what stands
-behind them; then every part of it is asked, and nothing is ever looked up.
+It takes a status as the API returned it, and the facts about its author at the time of the post. One pattern cuts a
+rule into tokens. The shunting-yard algorithm puts them into postfix order. Then each operator is evaluated on the
+status, without any index.
 
-Where the documents leave something open, it says so here: what nobody knows is in no range, a quote speaks by the
-words, tags, names and links of its original too, and a repost without words is its original's text under the name
-of who reposts.
+The documents leave some cases open. Here an unknown value is in no range. A quote has the words, tags, names and links
+of its original too. A repost without words has its original's text and the reposting user as author.
 """
 
 import math
@@ -50,7 +49,7 @@ class Text:
 
 
 class Seen:
-    """A status with the facts about its author that rules ask for."""
+    """A status, and the facts about its author that rules test."""
 
     def __init__(self, status: Status, facts: Facts) -> None:
         self.status = status
@@ -195,7 +194,7 @@ def _operand(lexeme: str) -> Operand:
 
 
 def _check_samples(part: Part, *, alternative: bool) -> None:
-    """`sample` must apply to the whole rule: not to one alternative, and not negated."""
+    """`sample` must apply to the whole rule: not inside an OR, and not negated."""
     if isinstance(part, Pair):
         for one in (part.left, part.right):
             _check_samples(one, alternative=alternative or part.sign == "OR")

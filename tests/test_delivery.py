@@ -1,4 +1,4 @@
-"""What is promised about delivery names the tests that hold it: each exists, and one at least is in the first tier."""
+"""Each promise about delivery names its tests. The tests exist, and at least one of them is in the first tier."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ _ROW = re.compile(r"^\| R(\d+) \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
 
 
 def test_every_sentence_of_the_contract_has_a_test_in_the_first_tier() -> None:
-    """A promise that nothing holds is a wish; one that is held by what takes long is broken for hours."""
+    """If only slow tests held a promise, it could be broken for hours without notice."""
     contract = PAGE.partition("<!-- contract -->")[2].partition("<!-- /contract -->")[0]
     sentences = _SENTENCE.findall(contract)
     assert len(sentences) > 40
@@ -24,7 +24,7 @@ def test_every_sentence_of_the_contract_has_a_test_in_the_first_tier() -> None:
 
 
 def test_the_seven_promises_are_held_by_the_first_tier() -> None:
-    """Every test that is named beside them."""
+    """All tests named beside the seven promises are in the first tier."""
     promises = _PROMISE.findall(PAGE)
     assert len(promises) == 7
     assert [test for row in promises for test in _TEST.findall(row) if not _is_quick(*test)] == []
@@ -32,13 +32,13 @@ def test_the_seven_promises_are_held_by_the_first_tier() -> None:
 
 
 def test_the_tests_of_the_contract_exist() -> None:
-    """Each one that is named is a function of the file that is named, whose name begins with ``tests/``."""
+    """Each named test is a function of the named file, whose path begins below ``tests/``."""
     named = set(_TEST.findall(PAGE))
     assert sorted(f"{path}::{name}" for path, name in named if name not in _functions(path)) == []
 
 
 def test_every_question_about_reliability_is_answered() -> None:
-    """R1 to R25 in their order: passed, by which tests, or why not yet."""
+    """R1 to R25 stand in order, each with its tests or the reason why it does not pass yet."""
     rows = _ROW.findall(PAGE)
     assert [int(number) for number, *_ in rows] == list(range(1, 26))
     for number, _, verdict, tests in rows:

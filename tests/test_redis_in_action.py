@@ -1,7 +1,7 @@
-"""What went wrong in the program that chapter 8 of *Redis in Action* builds, one test a defect: here it must go right.
+"""The defects of the program that chapter 8 of *Redis in Action* builds, with one test for each.
 
-The book's server was the model of this one, and the docstrings use its names. Defects in what a server refuses are left
-to ``end_to_end/test_bad_input.py``.
+The book's server was the model of this one, and the docstrings use its names. ``end_to_end/test_bad_input.py`` has the
+defects in what a server refuses.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def redis_client(server: Server) -> Iterator[Any]:
 
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
-    """A store whose job passes take five people and whose timelines hold eight statuses."""
+    """A store whose job passes handle five users and whose timelines hold eight statuses."""
     made = Store(redis_url, size_limits=SizeLimits(timeline_max=8, fanout_batch_size=5), timeout_seconds=PATIENCE)
     await made.open()
     yield made
@@ -65,7 +65,7 @@ async def told(consumer: Consumer, *expected: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("base", ["track", "follow", "locations", "sample", "firehose"])
 async def test_each_filter_can_be_asked_for_by_the_name_it_is_told_by(api: Api, base: str) -> None:
-    """FILTERS named `filter` for `follow`: the one could not be asked for, the other raised."""
+    """In the book's FILTERS, `follow` was named `filter`. So one could not be requested, and the other raised."""
     uid = await api.user()
     value = {"track": "zebra", "follow": uid, "locations": "10,50,11,51", "sample": "100", "firehose": "true"}[base]
     async with await api.stream({base: value}) as consumer:
@@ -74,7 +74,7 @@ async def test_each_filter_can_be_asked_for_by_the_name_it_is_told_by(api: Api, 
 
 
 async def test_the_first_located_post_does_not_end_a_stream_by_place(api: Api) -> None:
-    """LocationFilter's check took a stray `self` and raised on every call; it must let in, and keep out."""
+    """The check of the book's LocationFilter had a stray `self` and raised on every call. Here the filter works."""
     uid = await api.user()
     async with await api.stream({"locations": "10,50,11,51"}) as consumer:
         await api.post(uid, "elsewhere", location={"lon": 9.0, "lat": 50.5})
@@ -86,7 +86,7 @@ async def test_the_first_located_post_does_not_end_a_stream_by_place(api: Api) -
 
 @pytest.mark.parametrize("base", [{"sample": "100"}, {"track": "walrus"}, {"locations": "20,50,21,51"}])
 async def test_every_filter_survives_a_delete(api: Api, base: dict[str, str]) -> None:
-    """The deleted status came out of Redis as texts: `'5' % 100` raised in the sample and ended the stream."""
+    """The book's deleted status had only texts: `'5' % 100` raised in the sample and ended the stream."""
     uid = await api.user()
     async with await api.stream(base) as consumer:
         made = [await api.post(uid, "a walrus", location={"lon": 20.5, "lat": 50.5}) for _ in range(2)]
@@ -98,7 +98,7 @@ async def test_every_filter_survives_a_delete(api: Api, base: dict[str, str]) ->
 
 
 async def test_a_delete_reaches_exactly_those_whom_the_post_reached(api: Api) -> None:
-    """The good idea: the whole post decides who hears of its delete, and its text is not sent."""
+    """A good idea of the book: the whole post decides which streams receive its delete, but its text is not sent."""
     uid = await api.user()
     async with await api.stream({"track": "okapi"}) as hears, await api.stream({"track": "tapir"}) as other:
         made = await api.post(uid, "an okapi")
@@ -111,7 +111,7 @@ async def test_a_delete_reaches_exactly_those_whom_the_post_reached(api: Api) ->
 
 
 async def test_what_answers_a_subscription_is_no_event(api: Api, redis_client: Any) -> None:
-    """The confirmation of SUBSCRIBE went into `json.loads`; here each new one comes while streams are open."""
+    """The book parsed the confirmation of SUBSCRIBE as an event. Here the feed subscribes while streams are open."""
     uid = await api.user()
     async with await api.stream({"follow": uid}) as consumer:
         for turn in range(3):
@@ -122,7 +122,10 @@ async def test_what_answers_a_subscription_is_no_event(api: Api, redis_client: A
 
 
 async def test_words_are_found_beside_punctuation(api: Api) -> None:
-    """Split on blanks, `redis` was not in `Redis!`; nor is it to be found redis_client other words."""
+    """The book split texts at blanks, so `redis` was not found in `Redis!`.
+
+    It must still not be found inside other words.
+    """
     uid = await api.user()
     async with await api.stream({"track": "redis"}) as consumer:
         texts = ["Redis!", "(redis)", "“Redis”, he said", "redis's", "get-redis-now", "#redis", "@redis", "redis"]
@@ -140,7 +143,7 @@ async def chunk_of(reader: asyncio.StreamReader) -> list[dict[str, Any]]:
 
 
 async def test_chunks_are_counted_in_bytes(api: Api) -> None:
-    """Their length was that of the text in characters: any other letter corrupted the stream for good."""
+    """The book's chunk length was the number of characters, so a character of several bytes corrupted the stream."""
     uid = await api.user()
     address = urlsplit(api.server.address)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -165,7 +168,7 @@ async def test_chunks_are_counted_in_bytes(api: Api) -> None:
 
 
 async def test_who_leaves_a_quiet_stream_is_noticed_without_an_event(api: Api) -> None:
-    """Only a write that matched noticed it: threads and connections of the gone were kept for ever."""
+    """In the book, only a matching write noticed that a client had left. Threads and connections stayed forever."""
     before = await api.metric("streams")
     consumers = [await api.stream({"track": "nobodysaysthis"}) for _ in range(20)]
     assert await api.metric("streams") == before + 20
@@ -181,7 +184,7 @@ def threads(server: Server) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by Linux")
 async def test_a_client_costs_no_thread_and_no_connection_to_redis(api: Api, redis_client: Any, server: Server) -> None:
-    """Each had one of both."""
+    """In the book, each client had a thread and a connection."""
 
     def listeners() -> int:
         return len([one for one in redis_client.client_list() if int(one["sub"]) > 0])
@@ -199,7 +202,7 @@ async def test_a_client_costs_no_thread_and_no_connection_to_redis(api: Api, red
 
 
 async def test_who_one_is_is_proved_and_does_not_choose_the_sample(api: Api) -> None:
-    """`identifier` was whatever the URL said, and seeded the sample: now it takes a token, and all get the same."""
+    """In the book, the URL gave any `identifier`, which seeded the sample. Here a token names the user."""
     for headers in ({}, {"Authorization": "Bearer identifier"}):
         answer = await api.call("GET", "/v1/stream", params={"sample": "50"}, headers=headers)
         assert answer.error[:2] == (401, "invalid_token")
@@ -219,7 +222,7 @@ async def test_who_one_is_is_proved_and_does_not_choose_the_sample(api: Api) -> 
 
 
 def test_an_event_is_decoded_and_framed_once_for_all_clients() -> None:
-    """It was parsed again for each of them: a hundred ask, the bytes and the view are one and the same object."""
+    """In the book, each client parsed the event again. Here a hundred clients share one object for bytes and view."""
     status = {"id": "4096", "uid": "1", "message": "hello"}
     entry = Entry(
         Position(1_704_067_200_001, 0, 1), "post", "public", json.dumps({"wire": {"status": status}}).encode()
@@ -239,7 +242,7 @@ def test_an_event_is_decoded_and_framed_once_for_all_clients() -> None:
 
 
 async def test_all_filters_that_are_given_count(api: Api) -> None:
-    """Only the first was looked at: here any of three lets a post in, and one that suits none stays out."""
+    """The book used only the first filter. Here any of three lets a post in, and a post that matches none stays out."""
     uid, other = await api.user(), await api.user()
     async with await api.stream({"track": "lemur", "follow": uid, "locations": "30,50,31,51"}) as consumer:
         made = [
@@ -274,7 +277,7 @@ async def followers_of_one_moment(store: Store, raw: Any, count: int) -> tuple[s
 
 
 async def test_a_status_is_carried_on_to_all_lists_and_homes(store: Store, raw: Any) -> None:
-    """`syndicate_status_list` queued a task with arguments that it does not take: past the first pass nobody had it."""
+    """The book's `syndicate_status_list` queued a task with wrong arguments, so only the first pass had an effect."""
     author, fans = await followers_of_one_moment(store, raw, 18)
     lists = []
     for fan in fans[:12]:
@@ -294,7 +297,7 @@ async def test_a_status_is_carried_on_to_all_lists_and_homes(store: Store, raw: 
 
 
 async def test_a_list_that_loses_somebody_is_refilled(store: Store, raw: Any) -> None:
-    """`unfollow_user_list` called the refill without its connection."""
+    """The book's `unfollow_user_list` called the refill without its connection."""
     people = People(store)
     owner, stays, goes = await people.users(3)
     made = json.loads(await store.lists.create(owner, "mine", "", False, IdempotencyKey.generate()))["id"]
@@ -310,7 +313,7 @@ async def test_a_list_that_loses_somebody_is_refilled(store: Store, raw: Any) ->
 
 
 async def test_each_refusal_has_a_name_of_its_own(api: Api) -> None:
-    """`None` was all that was said: for no such user, a taken login, another's status and a busy lock."""
+    """The book returned `None` for an unknown user, a taken login, another user's status and a busy lock alike."""
     ann, bob = await api.user(), await api.user()
     login = (await api.done("GET", f"/v1/users/{ann}", token=mint(bob)))["login"]
     status = (await api.post(ann, "mine"))["id"]
@@ -325,7 +328,10 @@ async def test_each_refusal_has_a_name_of_its_own(api: Api) -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 7])
 async def test_ties_are_neither_skipped_nor_seen_twice(store: Store, raw: Any, count: int) -> None:
-    """Followers were paged by score alone: of those of one moment some came twice, or never. Both directions."""
+    """The book paged followers by score alone, so followers of one moment came twice or never.
+
+    Here both directions work.
+    """
     author, fans = await followers_of_one_moment(store, raw, 17)
     down, piece = [], PageRequest(count)
     while True:
@@ -345,7 +351,7 @@ async def test_ties_are_neither_skipped_nor_seen_twice(store: Store, raw: Any, c
 
 
 async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
-    """Following set the counters to totals that were read before: of two at once one was forgotten."""
+    """In the book, a follow set the counters to totals read before, so of two follows at once one was lost."""
     author, *fans = await People(store).users(31)
     verbs = [store.follows.follow] * 3 + [store.follows.unfollow]
     await asyncio.gather(*(verb(fan, author, IdempotencyKey.generate()) for verb in verbs for fan in fans[:10]))
@@ -357,7 +363,7 @@ async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
 
 
 async def test_sizes_are_given_to_a_store_and_shrink_no_other(store: Store, redis_url: str, raw: Any) -> None:
-    """The book's tests changed globals of its module: here two stores of one process keep to their own."""
+    """The book's tests changed globals of its module. Here two stores of one process have their own sizes."""
     wide = Store(redis_url, timeout_seconds=PATIENCE)
     await wide.open()
     narrow_author, wide_author = await People(store).users(2)

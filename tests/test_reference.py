@@ -1,4 +1,4 @@
-"""The reference against the documented checks, so that what judges the server is judged itself."""
+"""The reference implementation agrees with the documented checks."""
 
 import re
 from typing import Any
@@ -94,7 +94,7 @@ UNSPACED = [
 
 
 def said(message: str, **more: Any) -> dict[str, Any]:
-    """Return a status as the API answers it, with entities that suffice for the texts above."""
+    """Return a status as the API returns it, with the entities that the texts above need."""
     urls = [m.span() for m in re.finditer(r"\b(https?://)?([a-z0-9-]+\.)+com(/\w+)?", message)]
     entities = {
         "hashtags": [{"text": m[1], "indices": list(m.span())} for m in re.finditer(r"#(\w+)", message)],
@@ -111,23 +111,26 @@ def post(message: str = "", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("track", "message", "matches"), DOCUMENTED + OWN + UNSPACED)
 def test_track_is_as_documented(track: str, message: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
-    """Every documented cell, and the design's own sharpenings of it, hold for the reference."""
+    """Every documented cell, and each refinement of the design, holds for the reference."""
     assert reference.tracked(said(message), track) is matches
 
 
 def test_all_documented_checks_are_here() -> None:
-    """The page has 26 cells and 3 remarks; none may get lost."""
+    """The page has 26 cells and 3 remarks, and all of them are tested."""
     assert len(DOCUMENTED) == 29
 
 
 def test_a_repost_is_tracked_by_its_original() -> None:
-    """A bare repost says what its original says; a quote says only its own words."""
+    """A repost without words has its original's text. A quote has only its own words."""
     posts = [post("cold tea", id="1"), post("", id="2", origin="1"), post("mine", id="3", origin="1")]
     assert reference.receives({"track": "tea"}, posts) == [("post", "1"), ("post", "2")]
 
 
 def test_follow_takes_posts_replies_and_reposts_of_the_followed() -> None:
-    """By, reply to, repost of and by, and a reply typed by hand; not a mention, not a manual repost."""
+    """It takes posts, replies, reposts by and of the user, and replies typed by hand.
+
+    It takes no mention or manual repost.
+    """
     anna = [{"login": "anna", "id": "7", "indices": [0, 5]}]
     later = [{"login": "anna", "id": "7", "indices": [3, 8]}]
     posts = [
@@ -145,7 +148,7 @@ def test_follow_takes_posts_replies_and_reposts_of_the_followed() -> None:
 
 
 def test_me_follows_the_graph() -> None:
-    """`@me` begins with those followed at the opening and moves with the events of the graph."""
+    """`@me` begins with the followed users at the opening and changes with later follows."""
     graph = {"source": {"id": "1"}, "target": {"id": "9"}}
     happenings = [
         post("a", id="1", uid="8"),
@@ -172,12 +175,12 @@ def test_me_follows_the_graph() -> None:
     ],
 )
 def test_locations_go_by_point_then_by_place(where: dict[str, Any], matches: bool) -> None:  # noqa: FBT001 - a row
-    """A point decides; without one any overlap of the place counts; a repost is nowhere."""
+    """A point decides. Without a point, any overlap of the place counts. A repost has no location."""
     assert reference.located(said("x") | where, "13,52,14,53") is matches
 
 
 def test_a_box_may_cross_the_date_line() -> None:
-    """West > east means the box goes round the back of the globe."""
+    """A box with west > east crosses longitude 180."""
     fiji = said("x", location={"lon": 179.5, "lat": -17.0})
     samoa = said("x", location={"lon": -172.0, "lat": -14.0})
     assert all(reference.located(s, "177,-20,-170,-10") for s in (fiji, samoa))
@@ -185,7 +188,7 @@ def test_a_box_may_cross_the_date_line() -> None:
 
 
 def test_samples_are_nested_and_near_their_size() -> None:
-    """The 1 % is inside the 10 %, and each has about its share."""
+    """The 1 % sample is inside the 10 % sample, and each has about its share."""
     ids = [str(n * 4096) for n in range(20_000)]
     one, ten = ({i for i in ids if reference.sampled(i, p)} for p in ("1", "10"))
     assert one < ten
@@ -201,7 +204,7 @@ def test_language_takes_regions_and_the_undetermined() -> None:
 
 
 def test_a_delete_goes_where_the_post_could() -> None:
-    """Also to a stream that wants deletes alone; on replay the post itself is left out."""
+    """This includes streams that want only deletes. A replay leaves out the post itself."""
     happenings = [post("tea", id="1"), post("milk", id="2"), *({"kind": "delete", "status": {"id": i}} for i in "12")]
     assert reference.receives({"track": "tea"}, happenings) == [("post", "1"), ("delete", "1")]
     assert reference.receives({"track": "tea", "kinds": "delete"}, happenings) == [("delete", "1")]

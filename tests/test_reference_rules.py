@@ -1,4 +1,4 @@
-"""The reference of the rules against the documents, so that what judges the server is judged itself."""
+"""The reference implementation of the rules agrees with the documents."""
 
 from typing import Any
 
@@ -182,19 +182,19 @@ TAKEN = [
 
 @pytest.mark.parametrize(("rule", "shown", "matches"), DOCUMENTED)
 def test_operators_are_as_documented(rule: str, shown: dict[str, Any], matches: bool) -> None:  # noqa: FBT001 - a row of a table
-    """Each operator, and each sentence on how they are put together, holds for the reference."""
+    """Each operator, and each sentence on combining operators, holds for the reference."""
     facts = {"author": AUTHOR, "reply_to_login": "Bob" if shown["in_reply_to"] else None}
     assert reference_rules.matches(rule, shown, facts) is matches
 
 
 @pytest.mark.parametrize("rule", REFUSED)
 def test_what_is_no_rule_is_refused(rule: str) -> None:
-    """What is not put together, not known, or found by nothing."""
+    """It refuses wrong syntax, unknown operators, and rules that cannot stand alone."""
     with pytest.raises(NoRule):
         reference_rules.parsed(rule)
 
 
 @pytest.mark.parametrize("rule", TAKEN)
 def test_what_is_a_rule_is_taken(rule: str) -> None:
-    """Up to the bounds, and with what may stand only beside others."""
+    """It accepts rules up to the limits, and operators that need another one beside them."""
     assert reference_rules.parsed(rule).standalone

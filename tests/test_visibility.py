@@ -1,4 +1,4 @@
-"""Who may see what: the whole table by hand, asked of the function, and of real statuses on a real Redis."""
+"""The whole table of visibility, written by hand, against the function and against real statuses on a real Redis."""
 
 import json
 from collections.abc import AsyncIterator
@@ -78,21 +78,21 @@ def rows() -> list[Row]:
 
 
 def test_the_table_is_whole() -> None:
-    """Each author in each place is in it once, with every viewer."""
+    """The table has each author in each place once, with every viewer."""
     named = [(author, place, viewer) for author, place, viewer, _ in rows()]
     assert sorted(named) == sorted(product(AUTHORS, PLACES, VIEWERS))
 
 
 @pytest.mark.parametrize(("author", "place", "viewer", "seen"), rows())
 def test_the_function_says_what_the_table_says(author: str, place: str, viewer: str, seen: Visibility) -> None:
-    """And nothing of an author who is suspended."""
+    """The function also shows nothing of a suspended author."""
     facts = AUTHORS[author] | PLACES[place] | VIEWERS[viewer]
     assert decide_visibility(facts) is seen
     assert decide_visibility(facts | VisibilityFact.SUSPENDED) is Visibility.HIDDEN
 
 
 def test_no_set_of_facts_is_left_out() -> None:
-    """Scripts look up any of the 1,024, also those that cannot be; a fact against somebody never shows more."""
+    """Scripts may look up any of the 1,024 combinations. An additional fact against a viewer never shows more."""
     answers = visibility_table()
     assert len(answers) == 1024
     for bits, digit in enumerate(answers):
@@ -197,7 +197,7 @@ WRITTEN = [(author, place) for author, place in product(AUTHORS, PLACES) if not 
 
 @pytest.mark.parametrize(("author", "place"), WRITTEN)
 async def test_scripts_say_what_the_table_says(world: World, author: str, place: str) -> None:
-    """Each viewer asks for a status by id, and reads it on a timeline of either kind; then its author is suspended."""
+    """Each viewer reads a status by id and on both kinds of timelines. Then the author is suspended."""
     uid = world.ids["author"]
     if author == "protected":
         world.raw.hset(keys.key_for("user", uid), "protected", "1")

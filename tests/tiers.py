@@ -1,4 +1,4 @@
-"""What the first tier takes of many: the others have the mark ``extended``."""
+"""Which of many cases are in the first tier. The others have the mark ``extended``."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The project's own source as the tests of its shape see it: modules, what they import, how long they are."""
+"""The project's source code as the architecture tests see it: modules, their imports and their lengths."""
 
 import ast
 from functools import cache

@@ -1,4 +1,4 @@
-"""Text is compared by one normalisation, which is written once."""
+"""One function normalizes text for comparison."""
 
 import ast
 from collections.abc import Iterator
@@ -29,20 +29,20 @@ def _called(name: str, *methods: str) -> Iterator[str]:
 
 
 def test_case_and_form_are_folded_in_one_place() -> None:
-    """A second way of folding would find a word here and miss it there."""
+    """A second way of folding would find a word in one place and miss it in another."""
     folding = [name for name in modules() if "casefold" in _called(name, "casefold")]
     composing = [name for name, path in modules().items() if "unicodedata.normalize" in path.read_text()]
     assert folding == composing == ["filters.tokens"]
 
 
 def test_filters_lower_the_case_of_codes_only() -> None:
-    """Text is folded: lower case alone takes neither ``ß`` for ``SS`` nor ``ς`` for ``Σ``."""
+    """Text is folded, because lower case alone equals neither ``ß`` to ``SS`` nor ``ς`` to ``Σ``."""
     lowering = {name for name in modules() if name.startswith("filters") and any(_called(name, "lower", "upper"))}
     assert lowering - set(CODES) == set()
 
 
 def test_lowering_a_login_is_folding_it() -> None:
-    """So the store, which keeps logins lower-cased, and filters, which fold them, name the same user."""
+    """The store keeps logins in lower case and filters fold them, so both name the same user."""
     letters = [character for character in map(chr, range(0x110000)) if LOGIN_PATTERN.fullmatch(character)]
     assert len(letters) == 63
     assert [character for character in letters if character.lower() != fold(character)] == []

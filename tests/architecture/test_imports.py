@@ -1,4 +1,4 @@
-"""Who may import what: the walls of the house."""
+"""Which package may import which package and library."""
 
 import subprocess
 import sys
@@ -31,14 +31,14 @@ def _within(name: str, room: str) -> bool:
 
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_is_seen_only_in_its_rooms(library: str) -> None:
-    """Exchanging a library means opening one room."""
+    """Each library is imported in few packages, so it can be exchanged there."""
     seen = [n for n, p in modules().items() if any(_within(i, library) for i in imports(p))]
     assert [n for n in seen if not any(_within(n, room) for room in ONLY_IN[library])] == []
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)
 def test_a_room_does_not_know_what_is_outside_it(room: str) -> None:
-    """The pure stays pure, the hub does not know Redis, the store does not know HTTP."""
+    """Pure packages import no I/O, the hub does not import Redis, and the store does not import HTTP."""
     bad = [
         f"{name} imports {imported}"
         for name, path in modules().items()
@@ -50,7 +50,7 @@ def test_a_room_does_not_know_what_is_outside_it(room: str) -> None:
 
 
 def test_the_environment_is_read_in_config_only() -> None:
-    """`os.environ` in one place means that the table of settings is the whole truth."""
+    """Only `config` reads `os.environ`, so the table of settings is complete."""
     reading = [n for n, p in modules().items() if "os.environ" in p.read_text() or "getenv" in p.read_text()]
     assert reading == ["stream_server.config.config"]
 

@@ -1,4 +1,4 @@
-"""Small nouns: files and functions that fit into a head."""
+"""Files and functions are short."""
 
 import ast
 import statistics
@@ -21,13 +21,13 @@ def _functions() -> dict[str, int]:
 
 
 def test_no_file_is_long() -> None:
-    """A file over 400 lines has two nouns in it."""
+    """A file over 400 lines has more than one subject."""
     lengths = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
     assert {name: length for name, length in lengths.items() if length > FILE_LINES} == {}
 
 
 def test_no_function_is_long() -> None:
-    """60 lines is the hard stop, 8 the median."""
+    """A function has at most 60 lines, and the median function at most 8."""
     lengths = _functions()
     assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
     assert statistics.median(lengths.values()) <= MEDIAN_LINES
@@ -44,7 +44,7 @@ def test_packages_open_with_their_contract_and_hold_no_logic() -> None:
 
 
 def test_packages_name_their_files() -> None:
-    """Whoever opens a package reads what each file of it is for, also of the newest one."""
+    """The docstring of each package says what each of its files is for."""
     for name, path in modules().items():
         if path.name == "__init__.py":
             told = ast.get_docstring(tree(path)) or ""
@@ -54,6 +54,6 @@ def test_packages_name_their_files() -> None:
 
 
 def test_nothing_is_called_by_no_noun() -> None:
-    """`utils`, `helpers`, `common`, `misc` name nothing."""
+    """Names such as `utils`, `helpers`, `common` and `misc` say nothing."""
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "base2", "manager"}
     assert [name for name in modules() if vague & set(name.split("."))] == []
